@@ -1,0 +1,1 @@
+"""Numbers: no files, no clock, no Qt."""

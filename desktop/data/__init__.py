@@ -1,0 +1,1 @@
+"""The outside: files and native libraries; no Qt."""

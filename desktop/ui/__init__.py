@@ -1,0 +1,1 @@
+"""The window: PySide6 and pyqtgraph live here and nowhere else."""

@@ -1,0 +1,1 @@
+"""Plot items of the window."""

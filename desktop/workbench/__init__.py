@@ -1,0 +1,1 @@
+"""The situation: what the user asked for and what answers it; no Qt."""
