@@ -1,0 +1,208 @@
+"""What every importer delivers: locations, regions, columns of records and a report.
+
+An importer (one file in `desktop.data.importers`) is a descriptor `Importer`; its `read` hands what it
+finds to a `Sink`. It never sees HDF5. Tables and their columns are the declaration `TABLES`; the store's
+schema, its reader and its writer follow from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.progress import Progress
+
+
+class Activity(IntEnum):
+    """What a processor does; the classes of the utilization curve (ORNL/TM-11637, section 1)."""
+
+    COMPUTING = 0
+    OVERHEAD = 1  # moving data, starting operations
+    IDLE = 2  # waiting for somebody
+    IO = 3
+    UNMEASURED = 4  # tracing was off, or the tracer was busy with itself
+
+
+class EventKind(IntEnum):
+    ENTER = 0
+    LEAVE = 1
+
+
+class MessageKind(IntEnum):
+    SEND = 0  # blocking send
+    ISEND = 1  # non-blocking send is posted
+    ISEND_COMPLETE = 2
+    RECV = 3  # receive has completed: blocking, or never posted
+    IRECV_POST = 4  # non-blocking receive is posted (request only)
+    IRECV = 5  # non-blocking receive has completed
+    CANCELLED = 6
+
+
+#: table -> column -> dtype. Rows belong to one location, are contiguous per location and, but for
+#: ``collectives``, sorted by time (``collectives``: by begin). Times are the trace's own ticks as recorded
+#: (after the trace's own clock offsets); the location's `shift` is added on reading.
+TABLES: dict[str, dict[str, str]] = {
+    "events": {"time": "i8", "kind": "u1", "region": "u4"},
+    # peer: index of the other location (-1 unknown); communicator and tag as in the trace
+    "messages": {
+        "time": "i8",
+        "kind": "u1",
+        "peer": "i4",
+        "communicator": "u4",
+        "tag": "i8",
+        "bytes": "i8",
+        "request": "u8",
+    },
+    # operation: index into the store's texts, e.g. "Allreduce"; root: location index or -1
+    "collectives": {
+        "begin": "i8",
+        "end": "i8",
+        "operation": "u4",
+        "communicator": "u4",
+        "root": "i4",
+        "sent": "i8",
+        "received": "i8",
+    },
+    # user marks and comments; text: index into the store's texts
+    "marks": {"time": "i8", "text": "u4"},
+    # metric: index into the store's texts
+    "metrics": {"time": "i8", "metric": "u4", "value": "f8"},
+    # a source that is itself a curve: edges and levels (the last row is the end; its level is unused)
+    "curve": {"time": "f8", "level": "f8"},
+}
+
+Severity = Literal["info", "notice", "loss", "error"]
+SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
+
+LocationKind = Literal["cpu", "accelerator", "metric", "host"]
+
+
+@dataclass
+class Location:
+    """One thread of execution. Only kind ``"cpu"`` counts as a processor.
+
+    `id` is the trace's own number (up to 64 bits), the index in the store is dense. `records` counts all
+    records of the location as the format's reference reader does. `base` is what it does in no region.
+    `first`/`last` are ticks as recorded (of any record); `shift` (ticks) is added to repair clocks and is
+    uncertain by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.: what the window shows.
+    """
+
+    id: int
+    name: str = ""
+    rank: int = -1
+    thread: int = 0
+    kind: LocationKind = "cpu"
+    process: str = ""
+    base: Activity = Activity.COMPUTING
+    records: int = 0
+    first: int | None = None
+    last: int | None = None
+    shift: int = 0
+    half_width: float = 0.0
+    damage: str = ""
+
+
+@dataclass
+class Region:
+    """A piece of code or a state. `activity` None: by `desktop.data.classify`. `role` and `paradigm` are
+    lower-case names ("function", "barrier", "coll_all2all", ...; "mpi", "user", ...)."""
+
+    name: str
+    role: str = ""
+    paradigm: str = ""
+    activity: Activity | None = None
+
+
+@dataclass
+class Finding:
+    """One kind of oddity: how often, where first, and one sentence on what it means and what was done."""
+
+    name: str
+    severity: Severity
+    text: str
+    count: int = 0
+    where: str = ""
+
+
+@dataclass
+class ImportReport:
+    """Findings by name. ``loss`` means that part of the input is not in the store."""
+
+    findings: dict[str, Finding] = field(default_factory=dict)
+
+    def add(self, name: str, severity: Severity, text: str, *, count: int = 1, where: str = "") -> None:
+        """Count an oddity; text and first place of the first call are kept."""
+        found = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
+        found.count += count
+
+    @property
+    def lossy(self) -> bool:
+        return any(f.severity in ("loss", "error") for f in self.findings.values())
+
+    def __iter__(self) -> Iterator[Finding]:
+        """Worst first."""
+        return iter(sorted(self.findings.values(), key=lambda f: -SEVERITIES.index(f.severity)))
+
+
+class Sink(Protocol):
+    """Where an importer puts what it reads. Implemented by `desktop.data.store.StoreWriter`."""
+
+    report: ImportReport
+
+    def describe(
+        self,
+        *,
+        ticks_per_second: float,
+        nesting: Literal["outermost", "strongest"] = "outermost",
+        repair: bool = False,
+        notes: dict[str, Any] | None = None,
+    ) -> None:
+        """Facts about the whole trace; to be called before the first `append`.
+
+        `nesting`: with several open regions, the outermost that is not computing decides, or the
+        strongest of all (idle over overhead over computing). `repair`: constant clock shifts, where they
+        can be found, are applied by default (traces without clock offsets of their own).
+        """
+
+    def location(self, location: Location) -> int:
+        """Define a location; its dense index. The sink keeps the object, so fields may be set later."""
+
+    def region(self, region: Region) -> int:
+        """Define a region; its dense index. Regions equal in name, role and paradigm are one."""
+
+    def text(self, text: str) -> int:
+        """Index of a text (metric or operation name, mark)."""
+
+    def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        """Rows of one location, in time order. Blocks of different locations must not interleave within
+        a table: once another location has begun, a former one is closed (ValueError)."""
+
+
+@dataclass(frozen=True)
+class Importer:
+    """A trace format.
+
+    `detect(path, head)` says from content whether the source is of this format (`head`: first 64 KiB,
+    empty for a directory). `read(path, sink, progress)` delivers it, in bounded memory, and raises
+    `TraceFormatError` only when nothing usable can be read. `files(path)` lists what belongs to the
+    source (for size and hash), largest scope first found by the importer.
+    """
+
+    id: str
+    title: str
+    version: str
+    detect: Callable[[Path, bytes], bool]
+    read: Callable[[Path, Sink, Progress], None]
+    files: Callable[[Path], list[Path]]
+    patterns: tuple[str, ...] = ()
+
+
+def columns_like(table: str, rows: int) -> dict[str, NDArray[Any]]:
+    """Empty columns of a table, of `rows` rows."""
+    return {name: np.empty(rows, dtype) for name, dtype in TABLES[table].items()}

@@ -1,0 +1,49 @@
+"""The trace formats, in the order in which they are asked. A new format is one file and one name here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from desktop.data.events import Importer
+from desktop.errors import TraceFormatError
+
+FORMATS = ("otf2", "picl", "curve")
+HEAD = 1 << 16
+
+
+def importer(format_id: str) -> Importer:
+    """The importer of that id; ValueError if there is none."""
+    if format_id not in FORMATS:
+        raise ValueError(f"there is no format {format_id!r}, known are {', '.join(FORMATS)}")
+    found: Importer = import_module(f"desktop.data.importers.{format_id}").IMPORTER
+    return found
+
+
+def detect(path: Path) -> Importer:
+    """The first importer that recognises the source by its content.
+
+    Raises
+    ------
+    TraceFormatError : it does not exist, cannot be read, is empty, or is of no known kind.
+    """
+    try:
+        head = b""
+        if not path.is_dir():
+            with path.open("rb") as file:
+                head = file.read(HEAD)
+            if not head:
+                raise TraceFormatError("the file is empty", file=path, hint="choose a trace or a curve")
+    except OSError as error:
+        raise TraceFormatError(f"cannot be read ({error.strerror})", file=path) from None
+    for format_id in FORMATS:
+        found = importer(format_id)
+        if found.detect(path, head):
+            return found
+    titles = ", ".join(importer(format_id).title for format_id in FORMATS)
+    raise TraceFormatError(
+        "is of no kind that can be imported",
+        file=path,
+        where="in its first bytes",
+        hint=f"known are: {titles}",
+    )
