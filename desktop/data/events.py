@@ -7,7 +7,7 @@ schema, its reader and its writer follow from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
@@ -79,6 +79,9 @@ TABLES: dict[str, dict[str, str]] = {
 
 Severity = Literal["info", "notice", "loss", "error"]
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
+
+#: Which of several open regions decides what a location does, see `Sink.describe`.
+Nesting = Literal["outermost", "strongest"]
 
 LocationKind = Literal["cpu", "accelerator", "metric", "host"]
 
@@ -159,7 +162,7 @@ class Sink(Protocol):
         self,
         *,
         ticks_per_second: float,
-        nesting: Literal["outermost", "strongest"] = "outermost",
+        nesting: Nesting = "outermost",
         repair: bool = False,
         notes: dict[str, Any] | None = None,
     ) -> None:
@@ -182,6 +185,36 @@ class Sink(Protocol):
     def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
         """Rows of one location, in time order. Blocks of different locations must not interleave within
         a table: once another location has begun, a former one is closed (ValueError)."""
+
+
+class EventSource(Protocol):
+    """Events to read: a `StoreWriter` once everything was appended, or a `TraceStore`.
+
+    The clock check and the utilization read through this, so that both run on an import that is not yet
+    complete as well as on a finished file.
+    """
+
+    ticks_per_second: float
+    nesting: Nesting
+    repair: bool
+
+    @property
+    def locations(self) -> Sequence[Location]: ...
+
+    @property
+    def regions(self) -> Sequence[Region]: ...
+
+    @property
+    def texts(self) -> Sequence[str]: ...
+
+    def rows(self, table: str, location: int) -> int:
+        """How many rows of a table belong to a location."""
+
+    def blocks(
+        self, table: str, location: int, *columns: str, rows: int = 1 << 16
+    ) -> Iterator[tuple[NDArray[Any], ...]]:
+        """The rows of a location in their order, at most `rows` at a time, as a tuple of the columns that
+        are named (all in declared order if none is). Times are as recorded: `Location.shift` is not added."""
 
 
 @dataclass(frozen=True)
