@@ -1,0 +1,470 @@
+"""The command line: the same functions that the window uses, without a window.
+
+Words, keys and exit codes are a contract (``docs``: resources/docs/command-line.md). Nothing heavy is
+imported before a command needs it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop import __version__
+from desktop.errors import DesktopError
+from desktop.progress import Cancelled, Progress
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+    from desktop.core.phases import PhaseFit
+    from desktop.data.store import TraceStore
+
+DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
+MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+COMMANDS = ("import", "info", "phases", "snapshot")
+DEFAULT_MODEL = "mixed"
+
+
+class TerminalProgress(Progress):
+    """A line on standard error, only where somebody can see it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._visible = sys.stderr.isatty()
+        self._next = 0.0
+        self._shown = 0
+
+    def show(self, done: float, total: float, text: str) -> None:
+        now = time.monotonic()
+        if not self._visible or now < self._next:
+            return
+        self._next = now + 0.1
+        share = f" {100 * done / total:.0f} %" if total > 0 else ""
+        line = f"{text or 'working'}{share}"[:78]
+        print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
+        self._shown = len(line)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r" + " " * self._shown + "\r", end="", file=sys.stderr, flush=True)
+            self._shown = 0
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[TerminalProgress]:
+    progress = TerminalProgress()
+    try:
+        yield progress
+    finally:
+        progress.clear()
+
+
+def run(argv: list[str]) -> int:
+    """Do what the words say; returns the exit code.
+
+    0 done; 3 done, but part of the input was lost; 1 not done, one sentence on standard error; 2 the
+    words are wrong.
+    """
+    words = [word for word in argv if word != "--debug"]
+    debug = len(words) < len(argv)
+    try:
+        if words[:1] and words[0] in COMMANDS:
+            options = _parser().parse_args(words)
+            return int(options.command(options))
+        return _window(words)
+    except SystemExit as stop:  # argparse: 0 after --help, 2 after wrong words
+        return stop.code if isinstance(stop.code, int) else USAGE
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except (DesktopError, Cancelled, KeyboardInterrupt, OSError, ValueError, MemoryError) as error:
+        if debug:
+            raise
+        print(f"phasewright: {_sentence(error)}", file=sys.stderr)
+        return FAILED
+    except Exception as error:
+        if debug:
+            raise
+        print(
+            f"phasewright: an error of the program itself ({type(error).__name__}: {error}), "
+            "repeat with --debug and report what it prints",
+            file=sys.stderr,
+        )
+        return FAILED
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, Cancelled | KeyboardInterrupt):
+        return "stopped, nothing was written"
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this, close other programs or choose a smaller part"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return " ".join(str(error).split())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="phasewright",
+        description="Explain why a parallel program is slow: traces become phases. Without a command the "
+        "window opens, on the files named.",
+        epilog="examples: phasewright traces.otf2 | phasewright phases traces.otf2 -n 5 --model linear | "
+        "phasewright import run.trf -o run.h5",
+    )
+    parser.add_argument("--version", action="version", version=f"phasewright {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, function: Any, text: str) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text)
+        sub.set_defaults(command=function)
+        return sub
+
+    def formats(sub: argparse.ArgumentParser, *, csv_too: bool) -> None:
+        group = sub.add_mutually_exclusive_group()
+        group.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        if csv_too:
+            group.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
+
+    sub = command("import", _import, "import traces into HDF5")
+    sub.add_argument("sources", nargs="+", metavar="SOURCE", type=Path)
+    sub.add_argument("-o", "--output", type=Path, metavar="OUT.h5", help="where to (default: the cache)")
+    sub.add_argument("--format", metavar="ID", help="do not look at the content: otf2, picl or curve")
+    sub.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), default="s", help="of a curve file")
+    sub.add_argument("--force", action="store_true", help="import anew and replace what is there")
+    formats(sub, csv_too=False)
+
+    sub = command("info", _info, "what a trace holds")
+    sub.add_argument("file", metavar="FILE", type=Path)
+    formats(sub, csv_too=False)
+
+    sub = command("phases", _phases, "fit phases to the processor-utilization curve")
+    sub.add_argument("file", metavar="FILE", type=Path)
+    which = sub.add_mutually_exclusive_group(required=True)
+    which.add_argument("-n", type=_positive, metavar="N", help="phases (with budget: parameters)")
+    which.add_argument("--max-n", type=_positive, metavar="N", help="all n up to N, and which to take")
+    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
+    sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
+    sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    formats(sub, csv_too=True)
+
+    sub = command("snapshot", _snapshot, "render the window into a picture, without a display")
+    sub.add_argument("file", metavar="FILE", type=Path)
+    sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.png")
+    sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
+    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH")
+    sub.add_argument("--theme", choices=("light", "dark"), default="light")
+    return parser
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
+    return value
+
+
+def _size(text: str) -> tuple[int, int]:
+    width, _, height = text.lower().partition("x")
+    if not (
+        width.isdigit() and height.isdigit() and 320 <= int(width) <= 16384 and 240 <= int(height) <= 16384
+    ):
+        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 1600x1000 (320x240 to 16384x16384)")
+    return int(width), int(height)
+
+
+def _window(words: list[str]) -> int:
+    """No command: the window, on the files named."""
+    if words[:1] and words[0].startswith("-") and words[0] != "--":
+        _parser().parse_args(words)  # --help and --version end here; anything else is explained
+    files = words[1:] if words[:1] == ["--"] else words
+    # A word that is no file is more likely a mistyped command than a trace: say both.
+    missing = [name for name in files if not Path(name).exists()]
+    if missing:
+        print(
+            f"phasewright: {missing[0]}: there is no such file or command, "
+            f"name a trace or one of {', '.join(COMMANDS)}",
+            file=sys.stderr,
+        )
+        return FAILED if os.sep in missing[0] or "." in missing[0] else USAGE
+    if not _has_display():
+        print(
+            "phasewright: there is no display to open a window on, "
+            "use 'phasewright snapshot FILE -o OUT.png' or one of the other commands",
+            file=sys.stderr,
+        )
+        return FAILED
+    from desktop.ui.app import run as run_window
+
+    return run_window(files)
+
+
+def _has_display() -> bool:
+    if os.environ.get("QT_QPA_PLATFORM") or not sys.platform.startswith("linux"):
+        return True
+    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def _outcome(store: TraceStore) -> int:
+    """0 or 3, saying on standard error what was lost."""
+    for finding in store.report:
+        if finding.severity in ("loss", "error"):
+            where = f" ({finding.where})" if finding.where else ""
+            print(
+                f"phasewright: {store.source.name}: {finding.count} x {finding.text}{where}", file=sys.stderr
+            )
+    return LOSSY if store.report.lossy else DONE
+
+
+def _open(path: Path, **options: Any) -> TraceStore:
+    from desktop.data.opening import open_trace
+
+    with _progress() as progress:
+        return open_trace(path, progress, **options)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from desktop.data.info import info
+
+    if options.output and len(options.sources) > 1 and not options.output.is_dir():
+        raise ValueError("several sources need a folder after -o, which exists")
+    code, results = DONE, []
+    for source in options.sources:
+        output = options.output
+        if output and output.is_dir():
+            output = output / f"{source.name or 'trace'}.h5"
+        with _open(
+            source, output=output, format_id=options.format, force=options.force, time_unit=options.time_unit
+        ) as store:
+            facts = info(store)
+            results.append({"store": str(store.path), **facts})
+            code = max(code, _outcome(store))
+            if not options.json:
+                totals = facts["totals"]
+                print(
+                    f"{source}: {totals['events']} events of {len(facts['locations'])} locations, "
+                    f"kept in {store.path}"
+                )
+    if options.json:
+        _print_json(results[0] if len(results) == 1 else {"imports": results})
+    return code
+
+
+def _info(options: argparse.Namespace) -> int:
+    from desktop.data.info import info
+
+    with _open(options.file) as store:
+        facts = info(store)
+        if options.json:
+            _print_json(facts)
+        else:
+            _print_info(facts)
+        return _outcome(store)
+
+
+def _print_info(facts: dict[str, Any]) -> None:
+    source, use, clock = facts["source"], facts["utilization"], facts["clock"]
+    print(f"{source['name']}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
+    print(f"duration        {_si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
+    totals = facts["totals"]
+    print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
+    print(
+        f"utilization     mean {use['mean']:.4g}, max {use['max']:g} of {use['processors']} processors, "
+        f"{use['segments']} segments, {use['integral_s']:.6g} processor-seconds"
+    )
+    print(
+        f"clocks          {clock['violations_before']} of {clock['checked']} checks contradict, "
+        f"{clock['violations_after']} after repair ({clock['repair']})"
+    )
+    if facts["locations"]:
+        print(
+            f"{'location':>12} {'kind':<12}{'events':>10}{'computing':>12}{'overhead':>12}{'idle':>12}  name"
+        )
+    for place in facts["locations"]:
+        print(
+            f"{place['id']:>12} {place['kind']:<12}{place['events']:>10}{_si(place['computing_s']):>11}s"
+            f"{_si(place['overhead_s']):>11}s{_si(place['idle_s']):>11}s  {place['name']}"
+        )
+    for finding in facts["report"]:
+        print(f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}".rstrip())
+
+
+def _curve(store: TraceStore, options: argparse.Namespace) -> StepCurve:
+    from desktop.data.utilization import Rules, build
+
+    with _progress() as progress:
+        rules = Rules(repaired=False) if options.as_recorded else Rules()
+        curve = build(store, rules, progress).curve()
+    if options.start is None and options.end is None:
+        return curve
+    end = curve.start + curve.duration
+    return curve.window(
+        curve.start if options.start is None else options.start, end if options.end is None else options.end
+    )
+
+
+def _phases(options: argparse.Namespace) -> int:
+    if options.model == "budget" and (options.n or options.max_n) < 2:
+        raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")
+    with _open(options.file) as store:
+        curve = _curve(store, options)
+        if options.max_n:
+            _print_sweep(curve, options)
+        else:
+            _print_phases(curve, options)
+        return _outcome(store)
+
+
+def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
+    from desktop.core.phases import sweep
+    from desktop.core.selection import suggest
+
+    result = sweep(curve, options.model, options.max_n)
+    suggestion = suggest(result)
+    rows = [
+        {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()} for fit in result.fits
+    ]
+    if options.json:
+        _print_json(
+            {"model": options.model, "sweep": rows, "suggested_n": suggestion.n, "reason": suggestion.reason}
+        )
+    elif options.csv:
+        _print_csv(
+            ("n", "epsilon", "breaks_s"),
+            ((row["n"], row["epsilon"], " ".join(map(repr, row["breaks_s"]))) for row in rows),
+        )
+    else:
+        print(f"{'n':>4} {'epsilon':>14}  breaks (s)")
+        for row in rows:
+            mark = "*" if row["n"] == suggestion.n else " "
+            print(
+                f"{row['n']:>3}{mark} {row['epsilon']:>14.6g}  "
+                + " ".join(f"{x:.6g}" for x in row["breaks_s"][1:-1])
+            )
+        print(f"* suggested: {suggestion.reason}")
+
+
+#: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.
+PHASE_COLUMNS = (
+    "start_s",
+    "end_s",
+    "degree",
+    "coefficients",
+    "error",
+    "mean",
+    "min",
+    "max",
+    "efficiency",
+    "work_s",
+)
+
+
+def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
+    from desktop.core.phase_stats import phase_table
+    from desktop.core.phases import fit
+
+    model = fit(curve, options.n, options.model)
+    rows = [{name: getattr(row, name) for name in PHASE_COLUMNS} for row in phase_table(curve, model)]
+    if options.json:
+        _print_json(
+            {
+                "model": model.model,
+                "n": model.n,
+                "epsilon": model.epsilon,
+                "sse": model.sse,
+                "equidistribution": model.equidistribution,
+                "evaluations": model.evaluations,
+                "breaks_s": model.breaks.tolist(),
+                "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
+                "note": model.note,
+                "phases": rows,
+            }
+        )
+    elif options.csv:
+        for row in rows:
+            powers = [float(value) for value in row.pop("coefficients")]
+            row.update(zip(("c0", "c1", "c2"), powers + [0.0] * (3 - len(powers)), strict=True))
+        _print_csv(tuple(rows[0]), (row.values() for row in rows))
+    else:
+        _print_phase_table(curve, model)
+
+
+def _print_phase_table(curve: StepCurve, model: PhaseFit) -> None:
+    """The phases as a person reads them."""
+    from desktop.core.phase_stats import phase_table
+
+    print(
+        f"{model.model}, n = {model.n}: epsilon {model.epsilon:.6g} processors*sqrt(s), total squared error "
+        f"{model.sse:.6g} processors^2*s, smallest/largest local error {model.equidistribution:.4g}"
+    )
+    if model.note:
+        print(model.note)
+    heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work", "error")
+    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>12}{:>11}".format(*heads))
+    for index, row in enumerate(phase_table(curve, model), 1):
+        times = "".join(f"{_si(value):>10}s" for value in (row.start_s, row.end_s, row.end_s - row.start_s))
+        degree = ("constant", "linear", "quadratic")[row.degree]
+        print(
+            f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
+            f"{_si(row.work_s):>11}s{row.error:>11.4g}"
+        )
+
+
+def _snapshot(options: argparse.Namespace) -> int:
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from desktop.ui.snapshot import snapshot
+
+    with _open(options.file) as store:
+        curve, model = snapshot(
+            store, options.output, n=options.n, model=options.model, size=options.size, theme=options.theme
+        )
+        print(
+            f"The window, {options.size[0]}x{options.size[1]}, is in {options.output}; the phases it shows:"
+        )
+        _print_phase_table(curve, model)
+        return _outcome(store)
+
+
+def _print_json(value: Any) -> None:
+    json.dump(_plain(value), sys.stdout, indent=1, allow_nan=False)
+    print()
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy become numbers of Python, what is not a number becomes null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def _print_csv(header: tuple[str, ...], rows: Any) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(_plain(list(row)) for row in rows)
+
+
+def _si(value: float) -> str:
+    """Four significant digits and an SI prefix."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g} "
+    exponent = max(-4, min(2, math.floor(math.log10(abs(value)) / 3)))
+    return f"{value / 1000.0**exponent:.4g} {('p', 'n', 'µ', 'm', '', 'k', 'M')[exponent + 4]}"

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""Set everything up and do the main job, or the tests. Needs nothing but Python 3.11 or newer.
+
+    python3 dev.py run [FILE...]    the window on a bundled trace (or FILE); without a display its picture
+    python3 dev.py test [ARGS...]   format, lint, types and tests (ARGS go to pytest)
+    python3 dev.py bench            the benchmark tables beside their peers (takes minutes)
+
+Both can be run again at no cost: what is already there is not installed twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+SAMPLES = ROOT / "resources" / "samples"
+
+# What Qt's wheels expect of a Debian or Ubuntu system, for a screen and without one.
+SYSTEM_PACKAGES = (
+    "python3-venv",
+    "libgl1",
+    "libegl1",
+    "libglib2.0-0",
+    "libfontconfig1",
+    "libdbus-1-3",
+    "libxkbcommon0",
+    "libxcb-cursor0",
+    "libxcb-icccm4",
+    "libxcb-keysyms1",
+    "libxcb-shape0",
+    "libxkbcommon-x11-0",
+)
+
+
+def run(*words: str | Path, **environment: str) -> None:
+    """Run a command; if it fails, end with its exit code."""
+    code = subprocess.call([str(word) for word in words], cwd=ROOT, env={**os.environ, **environment})
+    if code:
+        sys.exit(code)
+
+
+def install_system_packages() -> None:
+    """On Debian and its kin, install the missing libraries, or say the one line that does."""
+    if not shutil.which("dpkg-query"):
+        return
+    query = subprocess.run(
+        ["dpkg-query", "-W", "-f=${Package} ${Provides} ${db:Status-Status}\n"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    there = {
+        word.strip(",")
+        for line in query.stdout.splitlines()
+        if line.endswith(" installed")
+        for word in line.split()
+    }
+    # A Python from elsewhere (pyenv, python.org) brings its own venv.
+    missing = [p for p in SYSTEM_PACKAGES if p not in there and not (p == "python3-venv" and has_venv())]
+    if not missing:
+        return
+    admin = [] if os.geteuid() == 0 else ["sudo"]
+    line = " ".join([*admin, "apt-get install --yes --no-install-recommends", *missing])
+    if admin and not shutil.which("sudo"):
+        sys.exit(f"Some system libraries are missing. As root, run this and then repeat:\n  {line}")
+    print(f"Installing system libraries: {' '.join(missing)}", flush=True)
+    run(*admin, "apt-get", "update", "-qq")
+    run(*admin, "apt-get", "install", "--yes", "-qq", "--no-install-recommends", *missing,
+        DEBIAN_FRONTEND="noninteractive")  # fmt: skip
+
+
+def has_venv() -> bool:
+    return subprocess.call([sys.executable, "-c", "import ensurepip"], stderr=subprocess.DEVNULL) == 0
+
+
+def set_up(extra: str) -> None:
+    """Make .venv with Phasewright and the packages of `extra`; nothing to do if it is there already."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
+        sys.exit(f"Phasewright needs Python 3.11 or newer, this is {sys.version.split()[0]}")
+    install_system_packages()
+    wanted = hashlib.sha256(sys.version.encode())
+    for name in ("pyproject.toml", "constraints.txt"):
+        wanted.update((ROOT / name).read_bytes())
+    stamp = VENV / f"set-up-{extra or 'run'}"
+    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted.hexdigest():
+        return
+    print("Setting up .venv (once, about a minute)", flush=True)
+    if not PYTHON.exists():
+        venv.create(VENV, with_pip=True, clear=True)
+    target = f".[{extra}]" if extra else "."
+    run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt",
+        "-e", target)  # fmt: skip
+    stamp.write_text(wanted.hexdigest())
+
+
+def has_display() -> bool:
+    return not sys.platform.startswith("linux") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
+
+
+def main_job(files: list[str]) -> None:
+    set_up("")
+    if not files:
+        # OTF2's library has wheels for Linux x86-64 and Python 3.11 only; PICL is read everywhere.
+        otf2 = subprocess.call([PYTHON, "-c", "import _otf2"], stderr=subprocess.DEVNULL) == 0
+        sample = "cholesky_16/traces.otf2" if otf2 else "lu_8_picl/v1-lu8-compact.trf"
+        files = [str(SAMPLES / sample)]
+    if has_display():
+        print(f"Opening the window on {files[0]}", flush=True)
+        run(PYTHON, "-m", "desktop", *files)
+        return
+    picture = ROOT / "out" / "phasewright.png"
+    picture.parent.mkdir(exist_ok=True)
+    print("There is no display: the window is rendered into a picture instead.", flush=True)
+    run(PYTHON, "-m", "desktop", "snapshot", files[0], "-o", picture)
+
+
+def tests(arguments: list[str]) -> None:
+    set_up("test")
+    run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
+    run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
+    run(PYTHON, "-m", "mypy")
+    run(PYTHON, "-m", "pytest", *arguments, QT_QPA_PLATFORM="offscreen")
+
+
+def bench() -> None:
+    set_up("test,bench")
+    for name in ("phases", "otf2_import", "live"):
+        run(PYTHON, "-m", f"tests.benchmarks.{name}", QT_QPA_PLATFORM="offscreen")
+
+
+def main(words: list[str]) -> None:
+    match words:
+        case ["run", *files]:
+            main_job(files)
+        case ["test", *arguments]:
+            tests(arguments)
+        case ["bench"]:
+            bench()
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

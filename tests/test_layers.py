@@ -1,0 +1,76 @@
+"""Who may import whom, read off the syntax trees and off a fresh interpreter."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "desktop"
+
+# Each layer with the layers and packages it must not know. `errors` and `progress` know nobody.
+FORBIDDEN = {
+    "core": ("desktop.data", "desktop.workbench", "desktop.ui", "desktop.cli", "PySide6", "pyqtgraph", "h5py"),
+    "data": ("desktop.workbench", "desktop.ui", "desktop.cli", "PySide6", "pyqtgraph"),
+    "workbench": ("desktop.ui", "desktop.cli", "PySide6", "pyqtgraph", "h5py"),
+    "ui": ("desktop.cli", "h5py", "numba"),
+}
+
+
+def imports(path: Path) -> set[str]:
+    """Every module that a file imports, at whatever level, with the names taken from it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def modules(layer: str) -> list[Path]:
+    return sorted((PACKAGE / layer).rglob("*.py"))
+
+
+def knows(found: set[str], name: str) -> bool:
+    return any(module == name or module.startswith(name + ".") for module in found)
+
+
+@pytest.mark.parametrize("layer", FORBIDDEN)
+def test_layers_import_only_downwards(layer):
+    assert modules(layer)
+    broken = {
+        (path.name, name) for path in modules(layer) for name in FORBIDDEN[layer] if knows(imports(path), name)
+    }
+    assert not broken
+
+
+def test_errors_and_progress_know_nobody():
+    for name in ("errors.py", "progress.py"):
+        assert not knows(imports(PACKAGE / name), "desktop")
+
+
+def test_one_module_knows_hdf5():
+    assert [path.name for path in PACKAGE.rglob("*.py") if knows(imports(path), "h5py")] == ["store.py"]
+
+
+def test_importers_do_not_know_each_other():
+    from desktop.data.importers import FORMATS
+
+    for format_id in FORMATS:
+        path = PACKAGE / "data" / "importers" / f"{format_id}.py"
+        others = [other for other in FORMATS if other != format_id]
+        assert not [o for o in others if knows(imports(path), f"desktop.data.importers.{o}")]
+
+
+@pytest.mark.parametrize("module", ["desktop.cli", "desktop.data.info", "desktop.workbench.model"])
+def test_light_modules_stay_light(module):
+    heavy = {"PySide6", "pyqtgraph", "scipy", "pandas"} | ({"numba", "h5py"} if module == "desktop.cli" else set())
+    code = f"import sys, {module}; print(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not heavy & set(loaded.stdout.split())
