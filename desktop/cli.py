@@ -1,6 +1,6 @@
 """The command line: the same functions that the window uses, without a window.
 
-Words, keys and exit codes are a contract (``docs``: resources/docs/command-line.md). Nothing heavy is
+Words, keys and exit codes are a contract: scripts rely on them. Nothing heavy is
 imported before a command needs it.
 """
 
