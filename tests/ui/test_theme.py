@@ -1,0 +1,59 @@
+"""Contrast as the WCAG defines it: 4.5 for text, 3 for lines and other graphics."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from PySide6.QtGui import QColor, QPalette
+
+from desktop.ui import theme
+
+TEXT = ("text", "muted", "accent", "warning", "error")
+LINES = ("curve", "fit", "break_line", "residual", "selection", "focus", "border")
+FILLS = ("computing", "overhead", "idle", "io", "unmeasured")
+
+
+def luminance(colour: str) -> float:
+    c = QColor(colour)
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in c.getRgbF()[:3]]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_the_scale_ends_where_it_should():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+
+
+@pytest.mark.parametrize("scheme", [theme.LIGHT, theme.DARK], ids=lambda s: s.name)
+def test_contrast(scheme):
+    for token in TEXT:
+        for ground in ("background", "surface", "raised"):
+            assert contrast(getattr(scheme, token), getattr(scheme, ground)) >= 4.5, (token, ground)
+    for token in LINES:
+        assert contrast(getattr(scheme, token), scheme.background) >= 3, token
+    # The curve and its fit are also drawn over the area they bound.
+    for token in ("curve", "fit", "break_line"):
+        assert contrast(getattr(scheme, token), scheme.computing) >= 3, token
+
+
+@pytest.mark.parametrize("scheme", [theme.LIGHT, theme.DARK], ids=lambda s: s.name)
+def test_state_colours_are_told_apart(scheme):
+    colours = {getattr(scheme, token) for token in FILLS}
+    assert len(colours) == len(FILLS)
+    for f in dataclasses.fields(scheme):
+        value = getattr(scheme, f.name)
+        assert f.name in ("name", "dark") or QColor(value).isValid(), f.name
+
+
+def test_apply_sets_the_window_colour(qapp):
+    try:
+        theme.apply(qapp, theme.DARK)
+        assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(theme.DARK.surface)
+    finally:
+        theme.apply(qapp, theme.LIGHT)
+    assert qapp.palette().color(QPalette.ColorRole.Window) == QColor(theme.LIGHT.surface)
