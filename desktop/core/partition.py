@@ -1,0 +1,385 @@
+"""Algorithms K and M of ORNL/TM-11637 (section 3.1) on the moment tree, for every model.
+
+The kernels work with squared tolerances e = epsilon² in processors² · ticks, so that scaling time by a power
+of two scales every number exactly, and with positions (`desktop.core.tree`). Beside the times that must
+be breaks (*stops*: the curve's start and end and what the user locked) nothing but the tree is read.
+
+Degrees are 0, 1, 2; `share[d]` is the part of the tolerance that a phase of degree d may use: 1 for every
+model but the paper's mixed one (its section 5.1), where it is 1/2, 3/4, 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from desktop.core.jit import kernel
+from desktop.core.tree import gap, reach
+
+MIXED = 3
+BUDGET = 4
+
+# The bracket of e is narrowed to this relative width, twice that of epsilon.
+_NARROW = 1e-12
+# The mixed heuristic scans this many tolerances up to four times the least possible one.
+_SCAN = 400
+# A mixture must lower the total squared error by more than rounding does.
+_BETTER = 1e-12
+
+
+@kernel
+def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):  # type: ignore[no-untyped-def]
+    """Algorithm K with degrees given: each phase as long as its tolerance allows, the last one to the end.
+
+    ``s`` is 1 from the left, -1 from the right. Breaks go to ``pj, po[0..n]`` and squared errors to
+    ``error[0..n-1]``, in order of time; from the left only the first m are written. Returns the phases used
+    m, whether all of the curve was covered, the last phase's error and the largest and the least error, as
+    parts of the tolerance they may use (error/share), and the merges done.
+    """
+    stops = sj.size - 1
+    q = 1 if s > 0 else stops - 1
+    i = 0 if s > 0 else n
+    j, o = sj[stops - stops * (1 + s) // 2], so[stops - stops * (1 + s) // 2]
+    pj[i], po[i] = j, o
+    worst, least, tau = 0.0, np.inf, 0.0
+    merges = 0
+    used = 0
+    covered = False
+    while used < n and not covered:
+        p = used if s > 0 else n - 1 - used
+        d = degree[p]
+        final = used == n - 1 and q == (stops if s > 0 else 0)
+        allowed = np.inf if final else e * share[d]
+        j, o, tau, _, _, _, _, more = reach(tree, d, s, j, o, sj[q], so[q], allowed)
+        merges += more
+        error[p] = tau
+        tau /= share[d]
+        worst = max(worst, tau)
+        least = min(least, tau)
+        used += 1
+        i += s
+        pj[i], po[i] = j, o
+        if j == sj[q] and o == so[q]:
+            covered = q == (stops if s > 0 else 0)
+            q += s
+    return used, covered, tau, worst, least, merges
+
+
+@kernel
+def narrow(tree, sj, so, degree, n, share, low, high, tries, stop, pj, po, error, count):  # type: ignore[no-untyped-def]
+    """Algorithm M for one degree: a bracket (low, high] of e*(n), `high` feasible, at most `_NARROW` wide.
+
+    Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
+    evaluation moves both ends. Between them regula falsi on log(tau/e) over log e, and bisection wherever
+    that did not halve the bracket. ``tries`` are tolerances to begin with (0: none).
+    """
+    if n == sj.size - 1:  # every phase lies between two stops
+        return high, high
+    xa, ya, xb, yb = 0.0, 0.0, 0.0, 0.0
+    shrink = 1.0 / n
+    slow = False
+    attempt = 0
+    while high > low * (1 + _NARROW) and stop[0] == 0:
+        if attempt < tries.size and low < tries[attempt] < high:
+            e = tries[attempt]
+        elif low == 0:
+            e = high * shrink
+            shrink = min(shrink * shrink, 1 / 16)
+            if shrink < 1e-200:
+                break
+        else:
+            e = low * np.sqrt(high / low)
+            if xa > 0 and xb > 0 and not slow:
+                e2 = xa * np.exp(ya / (ya - yb) * np.log(xb / xa))
+                if low < e2 < high:
+                    e = e2
+        attempt += 1
+        before = np.log(high / low) if low > 0 else np.inf
+        m, covered, tau, worst, least, merges = walk(tree, sj, so, degree, n, share, e, 1, pj, po, error)
+        count[0] += 1
+        count[1] += merges
+        if covered and tau <= e:
+            high = min(high, max(worst, low))
+            xb = 0.0
+            if m == n:
+                low = max(low, min(least, high))
+                if tau > 0:
+                    xb, yb = e, np.log(tau / e)
+        else:
+            low = max(low, e)
+            xa = 0.0
+            if covered:
+                high = min(high, max(worst, low))
+                xa, ya = e, np.log(tau / e)
+        slow = low > 0 and np.log(high / low) > 0.5 * before
+    return low, high
+
+
+@kernel
+def heuristic(tree, sj, so, n, e, degree, pj, po, error, count):  # type: ignore[no-untyped-def]
+    """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
+
+    What the paper says of the end of the curve holds at every stop. Where it is silent (the quadratic
+    reaches the end but is turned down, the linear does not reach it), linear and constant are compared by
+    their lengths, as elsewhere.
+    """
+    edges = tree.edges
+    j, o = sj[0], so[0]
+    pj[0], po[0] = j, o
+    q = 1
+    for i in range(n):
+        tj, to = sj[q], so[q]
+        qj, qo, eq, w, _, c1, c2, more = reach(tree, 2, 1, j, o, tj, to, e)
+        count[1] += more
+        if qj == tj and qo == to:
+            el = eq + w * c2 * c2 / 5
+            ec = el + w * c1 * c1 / 3
+            chosen = -1
+            if eq < 0.5 * ec and eq < 0.75 * el:
+                chosen = 2
+            elif el <= 0.75 * e:
+                chosen = 1 if el < 2 / 3 * ec else 0
+            if chosen == 0 and ec <= 0.5 * e:
+                qj, qo, eq = tj, to, ec
+            elif chosen == 1:
+                eq = el
+            elif chosen < 2:
+                # Only the constant, or linear against constant by length.
+                qj, qo, eq, w, _, _, _, more = reach(tree, 0, 1, j, o, tj, to, 0.5 * e)
+                count[1] += more
+                if chosen < 0:
+                    lj, lo, el, wl, _, _, _, more = reach(tree, 1, 1, j, o, tj, to, 0.75 * e)
+                    count[1] += more
+                    chosen = 0
+                    if wl > 1.5 * w:
+                        chosen = 1
+                        qj, qo, eq = lj, lo, el
+        else:
+            kj, ko, ec, wc, _, _, _, more = reach(tree, 0, 1, j, o, tj, to, 0.5 * e)
+            count[1] += more
+            lj, lo, el, wl, _, _, _, more = reach(tree, 1, 1, j, o, tj, to, 0.75 * e)
+            count[1] += more
+            if w > 2 * wc and w > 4 / 3 * wl:
+                chosen = 2
+            elif wl > 1.5 * wc:
+                chosen = 1
+                qj, qo, eq = lj, lo, el
+            else:
+                chosen = 0
+                qj, qo, eq = kj, ko, ec
+        j, o = qj, qo
+        degree[i] = chosen
+        error[i] = eq
+        pj[i + 1], po[i + 1] = j, o
+        if j == tj and o == to:
+            q += 1
+            if q == sj.size:
+                count[0] += 1
+                return i + 1
+        if n - i - 1 < sj.size - q:  # fewer phases left than stretches between stops
+            break
+    count[0] += 1
+    return 0
+
+
+@kernel
+def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):  # type: ignore[no-untyped-def]
+    """The first good tolerance of the heuristic above `least`, then bisected; phases used and e.
+
+    Good tolerances are no interval, so this is a scan: geometric, 401 tolerances to four times the least
+    epsilon, on beyond if none is good, then bisection between the first good one and the one before it.
+    """
+    bad = least
+    good = least
+    i = 0
+    m = heuristic(tree, sj, so, n, good, degree, pj, po, error, count)
+    if m > 0:
+        return m, good
+    while m == 0 and stop[0] == 0:
+        bad = good
+        i += 1
+        good = least * np.exp(i * np.log(16.0) / _SCAN)
+        m = heuristic(tree, sj, so, n, good, degree, pj, po, error, count)
+    while good > bad * (1 + _NARROW) and stop[0] == 0:
+        e = bad * np.sqrt(good / bad)
+        if heuristic(tree, sj, so, n, e, degree, pj, po, error, count) > 0:
+            good = e
+        else:
+            bad = e
+    m = heuristic(tree, sj, so, n, good, degree, pj, po, error, count)
+    return m, good
+
+
+@kernel
+def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):  # type: ignore[no-untyped-def]
+    """Cover the curve with phases of degree d costing d+2 parameters, n in all, each with E_d <= e.
+
+    A reach never falls when it starts further right, so the furthest position payable with b parameters is
+    R[b] = max(R[b-1], max over d of reach_d(R[b-d-2])). Returns the number of phases, their degrees in
+    `degree`, or 0 when n parameters do not suffice; of equal reaches the simplest is kept.
+    """
+    rj[0], ro[0], rq[0], bought[0] = sj[0], so[0], 1, -1
+    for b in range(1, n + 1):
+        rj[b], ro[b], rq[b], bought[b] = rj[b - 1], ro[b - 1], rq[b - 1], -1
+        for d in range(3):
+            p = b - d - 2
+            # From a position that one parameter less affords too, the same reach was had before.
+            if p < 0 or (p > 0 and bought[p] < 0):
+                continue
+            q = rq[p]
+            j, o, _, _, _, _, _, more = reach(tree, d, 1, rj[p], ro[p], sj[q], so[q], e)
+            count[1] += more
+            if gap(tree.edges, rj[b], ro[b], j, o) > 0:
+                rj[b], ro[b], bought[b] = j, o, d
+                rq[b] = q + 1 if j == sj[q] and o == so[q] else q
+        if rq[b] == sj.size:
+            n = b
+            break
+    count[0] += 1
+    if rq[n] < sj.size:
+        return 0
+    m = 0
+    b = n
+    while b > 0:
+        d = bought[b]
+        if d >= 0:
+            degree[m] = d
+            m += 1
+        b -= d + 2 if d >= 0 else 1
+    degree[:m] = degree[:m][::-1].copy()
+    return m
+
+
+@kernel
+def spend(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, bought, count):  # type: ignore[no-untyped-def]
+    """The least tolerance that n parameters afford, as a bracket (low, high] bisected to `_NARROW`."""
+    shrink = 1.0 / n
+    attempt = 0
+    while high > low * (1 + _NARROW) and stop[0] == 0:
+        if attempt < tries.size and low < tries[attempt] < high:
+            e = tries[attempt]
+        elif low == 0:
+            e = high * shrink
+            shrink = min(shrink * shrink, 1 / 16)
+            if shrink < 1e-200:
+                break
+        else:
+            e = low * np.sqrt(high / low)
+        attempt += 1
+        if afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count) > 0:
+            high = e
+        else:
+            low = e
+    return low, high
+
+
+@kernel
+def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po):  # type: ignore[no-untyped-def]
+    """Which of the equally good partitions: ranges [b, f] of the breaks, and the mixture of least error.
+
+    `f` are the breaks from the left (given), `b` those from the right at the same tolerance and degrees.
+    Every f_1..f_s, b_{s+1}..b_{m-1} keeps all errors within e; the one with the least total squared error
+    goes to `p`, ties to the larger s. Returns the merges done.
+    """
+    back = np.empty(m)
+    _, covered, _, worst, _, merges = walk(tree, sj, so, degree, m, share, e, -1, bj, bo, back)
+    pj[: m + 1], po[: m + 1] = fj[: m + 1], fo[: m + 1]
+    if not covered or worst > e * (1 + 1e-9):
+        bj[: m + 1], bo[: m + 1] = fj[: m + 1], fo[: m + 1]
+        return merges
+    if mix:
+        after = 0.0
+        total = error[:m].sum()
+        chosen = m - 1
+        for s in range(m - 2, -1, -1):
+            after += back[s + 1]
+            if gap(tree.edges, fj[s], fo[s], bj[s + 1], bo[s + 1]) <= 0:
+                continue
+            _, _, middle, _, _, _, _, more = reach(
+                tree, degree[s], 1, fj[s], fo[s], bj[s + 1], bo[s + 1], np.inf
+            )
+            merges += more
+            mixture = error[:s].sum() + middle + after
+            if middle <= e * share[degree[s]] * (1 + 1e-12) and mixture < total * (1 - _BETTER):
+                total = mixture
+                chosen = s
+        for i in range(chosen + 1, m):
+            pj[i], po[i] = bj[i], bo[i]
+    for i in range(1, m):
+        if gap(tree.edges, bj[i], bo[i], fj[i], fo[i]) < 0:
+            bj[i], bo[i] = fj[i], fo[i]
+    return merges
+
+
+@kernel
+def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, bracket):  # type: ignore[no-untyped-def]
+    """Fit n = first..last phases (for `BUDGET` parameters), each bounding the next; the one way in.
+
+    Row r of the results belongs to n = first + r: ``degree[r, :m]``, positions ``j, o[r, 0..2, 0..m]`` of the
+    breaks, their lower and their upper ends, ``count[r]`` = (phases m, evaluations, merges) and
+    ``bracket[r]`` = (low, high) of e. Returns False when stopped.
+    """
+    size = last + 1
+    pj, po, error = np.empty(size, np.int64), np.empty(size), np.empty(size)
+    rq, bought = np.empty(size, np.int64), np.empty(size, np.int64)
+    share = np.ones(3)
+    tally = np.zeros(2, np.int64)
+    pure = model if model < 3 else (2 if model == MIXED else 0)
+    degrees = np.full(size, pure, np.int64)
+    # One phase between each two stops: the largest tolerance that can be needed.
+    stretches = sj.size - 1
+    _, _, _, high, _, more = walk(tree, sj, so, degrees, stretches, share, np.inf, 1, pj, po, error)
+    tally[0], tally[1] = 1, more
+    if model == MIXED:
+        weights = np.array([0.5, 0.75, 1.0])
+    else:
+        weights = share
+    for n in range(first, last + 1):
+        row = n - first
+        if model == BUDGET:
+            low, high = spend(tree, sj, so, n, 0.0, high, tries, stop, degree[row], pj, po, rq, bought, tally)
+        else:
+            low, high = narrow(tree, sj, so, degrees, n, share, 0.0, high, tries, stop, pj, po, error, tally)
+        e = high
+        m = 0
+        nudge = 1e-15
+        # The upper end is feasible; rounding may need a last unit or two to say so again.
+        while stop[0] == 0:
+            if model == MIXED:
+                m, e = scan(tree, sj, so, n, high, stop, degree[row], pj, po, error, tally)
+                break
+            covered = True
+            if model == BUDGET:
+                m = afford(tree, sj, so, n, e, degree[row], pj, po, rq, bought, tally)
+            else:
+                m = n
+                degree[row, :n] = pure
+            if m > 0:
+                m, covered, tau, _, _, more = walk(tree, sj, so, degree[row], m, share, e, 1, pj, po, error)
+                tally[0] += 1
+                tally[1] += more
+                if covered and tau <= e:
+                    break
+            e = high * (1 + nudge)
+            nudge *= 2
+        if stop[0] != 0:
+            return False
+        tally[1] += settle(
+            tree, sj, so, degree[row], m, weights, e, model != MIXED,
+            pj, po, error, j[row, 1], o[row, 1], j[row, 0], o[row, 0],
+        )  # fmt: skip
+        j[row, 2, : m + 1], o[row, 2, : m + 1] = pj[: m + 1], po[: m + 1]
+        count[row, 0], count[row, 1], count[row, 2] = m, tally[0], tally[1]
+        bracket[row, 0], bracket[row, 1] = low, e
+        tally[:] = 0
+    return True
+
+
+@kernel
+def describe(tree, j, o, width, c, error):  # type: ignore[no-untyped-def]
+    """Width, Legendre coefficients and E_0, E_1, E_2 of every interval from (j, o)[i, 0] to (j, o)[i, 1]."""
+    for i in range(j.shape[0]):
+        _, _, e, w, c0, c1, c2, _ = reach(tree, 2, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)
+        width[i] = w
+        c[i, 0], c[i, 1], c[i, 2] = c0 + tree.reference, c1, c2
+        e1 = e + w * c2 * c2 / 5
+        error[i, 0], error[i, 1], error[i, 2] = e1 + w * c1 * c1 / 3, e1, e

@@ -1,0 +1,434 @@
+"""Phases: the n polynomials whose largest error is least, for one n or for all up to a limit.
+
+Worley's problem (ORNL/TM-11637, 1990): split a curve into n phases, each with its own best polynomial of
+degree at most k, so that the largest local L2 error, *epsilon*, is least. Breaks may lie inside a step.
+Epsilon is unique and certifies itself: for any partition into n phases, least local error <= epsilon* <=
+largest local error. The breaks often are not unique, so each comes with the range it may lie in.
+
+Five models:
+
+* ``constant``, ``linear``, ``quadratic``: one degree for all phases.
+* ``mixed``: the paper's heuristic (section 5.1), which favours the simpler polynomial where it explains
+  nearly as much. Local errors are weighted: a constant's squared error counts twice, a linear's 4/3.
+  Its good tolerances are no interval; the first one above the quadratic epsilon is taken.
+* ``budget``: mixed degrees with one right answer. n is the number of parameters, 2, 3, 4 for a constant,
+  linear, quadratic phase (one is its start); the largest unweighted error over all partitions and all
+  choices of degree is least.
+
+The work is done by `desktop.core.partition` on the moment tree of `desktop.core.tree`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from desktop.core import partition
+from desktop.core.curve import StepCurve
+from desktop.core.tree import MomentTree, moment_tree
+from desktop.progress import Cancelled
+
+MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# A phase whose error is within this part of epsilon determines epsilon.
+_TIGHT = 1e-9
+# A time given in seconds that is this many rounding units from an edge is the edge.
+_SNAP = 4
+# Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model.
+_SHARE = np.array([0.5, 0.75, 1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseFit:
+    """n phases and their polynomials; times in seconds on the curve's own axis, heights in processors.
+
+    Attributes
+    ----------
+    model, requested : as asked; `requested` counts phases, parameters for ``budget``.
+    n : number of phases, at most `requested`; `note` says why when it is less.
+    breaks : (n+1,) start, the breaks, end.
+    break_low, break_high : (n+1,) each break may move within this range without raising epsilon, the others
+        moving with it; with given degrees for ``mixed`` and ``budget``.
+    index, offset : (n+1,) the breaks exactly: time ``edges[index] + offset`` in the curve's ticks, the
+        offset negative when counted from the right edge of step ``index - 1``.
+    duration : (n,) lengths, accurate even where neighbouring `breaks` differ only in their last digits.
+    degree : (n,) degree of each polynomial.
+    coefficients : (n, 3) Legendre coefficients on the phase's own s in [-1, 1], 0 above the degree.
+    powers : (n, 3) coefficients of (t - start)^0, ^1, ^2 as in the paper (processors and seconds).
+    error : (n,) local L2 errors, processors * sqrt(s), unweighted.
+    epsilon : the largest local error; weighted by sqrt(2), sqrt(4/3), 1 for ``mixed``.
+    sse : total squared error, processors² * s.
+    lower, upper : epsilon* lies between them; `upper` is `epsilon`. For ``mixed``, whose good tolerances are no
+        interval, `lower` is the quadratic epsilon*, which no good tolerance is below.
+        For breaks given by hand they are the least and largest local error, and epsilon*(n) lies between.
+    equidistribution : least over largest local error (weighted for ``mixed``); 1 is perfect.
+    tight : (n,) which phases reach epsilon.
+    evaluations, updates : runs of Algorithm K, and merges of moments done in all of them.
+    """
+
+    model: str
+    requested: int
+    n: int
+    breaks: Floats
+    break_low: Floats
+    break_high: Floats
+    index: Ints
+    offset: Floats
+    duration: Floats
+    degree: Ints
+    coefficients: Floats
+    powers: Floats
+    error: Floats
+    epsilon: float
+    sse: float
+    lower: float
+    upper: float
+    equidistribution: float
+    tight: NDArray[np.bool_]
+    evaluations: int
+    updates: int
+    note: str
+
+    def value(self, t: ArrayLike) -> Floats:
+        """Fitted processors at times `t` (s), in the shape of `t`; NaN outside the curve."""
+        times = np.asarray(t, float)
+        i = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, self.n - 1)
+        s = 2 * (times - self.breaks[i]) / self.duration[i] - 1
+        c = self.coefficients[i]
+        fitted = c[..., 0] + s * c[..., 1] + (1.5 * s * s - 0.5) * c[..., 2]
+        return np.where((times >= self.breaks[0]) & (times <= self.breaks[-1]), fitted, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """Fits of one model for every n in turn.
+
+    ``n`` (K,) are the numbers asked for: 1..n_max, beginning higher where fewer are impossible (locked
+    breaks; ``budget`` needs 2 parameters). ``fits`` and ``epsilon`` (K,) go with them.
+    """
+
+    model: str
+    n: Ints
+    fits: tuple[PhaseFit, ...]
+    epsilon: Floats
+
+    def fit(self, n: int) -> PhaseFit:
+        """The fit for n. KeyError if the sweep has none."""
+        i = n - int(self.n[0])
+        if not 0 <= i < len(self.fits):
+            raise KeyError(n)
+        return self.fits[i]
+
+
+def fit(
+    curve: StepCurve,
+    n: int,
+    model: str = "mixed",
+    *,
+    locked: Sequence[float] = (),
+    bounds: tuple[float, float] | None = None,
+    stop: NDArray[Any] | None = None,
+) -> PhaseFit:
+    """The best n phases of a model.
+
+    Parameters
+    ----------
+    n : number of phases, at least 1; for ``budget`` number of parameters, at least 2.
+    locked : times (s) inside the curve that must be breaks; phases end there whatever their error.
+    bounds : what is known of epsilon, such as (0, epsilon of n-1). Tried first and never believed: a
+        wrong one costs an evaluation, not the answer.
+    stop : array of one byte; the work ends soon after it becomes nonzero.
+
+    Raises
+    ------
+    ValueError : unknown model, n too small for the model or for the locked breaks, locked time outside.
+    Cancelled : `stop` was set.
+    """
+    tries = np.zeros(0) if bounds is None else np.array([b * b / curve.unit for b in bounds], float)
+    return _fits(curve, n, n, model, locked, tries, stop)[0]
+
+
+def sweep(
+    curve: StepCurve,
+    model: str,
+    n_max: int,
+    *,
+    locked: Sequence[float] = (),
+    stop: NDArray[Any] | None = None,
+) -> Sweep:
+    """The best phases for every n up to `n_max`, each fit bounding the next. Errors as `fit`."""
+    least = _least_n(model, len(_stops(curve, locked)[0]) - 1)
+    fits = _fits(curve, least, n_max, model, locked, np.zeros(0), stop)
+    return Sweep(
+        model, np.arange(least, n_max + 1), tuple(fits), np.array([fit.epsilon for fit in fits], float)
+    )
+
+
+def fit_breaks(curve: StepCurve, breaks_s: ArrayLike, model: str) -> PhaseFit:
+    """The best polynomial for each phase between breaks given by hand.
+
+    For ``mixed`` and ``budget`` the degree of each phase follows the paper's rule for a phase whose end is
+    fixed: quadratic if its squared error is below 1/2 of the constant's and 3/4 of the linear's, else linear
+    if below 2/3 of the constant's, else constant. `requested` is the number of phases or of parameters.
+
+    Parameters
+    ----------
+    breaks_s : (n+1,) increasing times in seconds, the first and last the curve's start and end.
+
+    Raises
+    ------
+    ValueError : unknown model; breaks that do not increase or do not begin and end with the curve.
+    """
+    _check_model(model)
+    times = np.asarray(breaks_s, float)
+    if times.ndim != 1 or times.size < 2 or not np.isfinite(times).all():
+        raise ValueError("breaks must be a list of at least two times in seconds, start and end included")
+    inner = np.unique(times[1:-1])
+    ends = np.array([curve.start, curve.start + curve.duration])
+    if inner.size != times.size - 2 or np.abs(times[[0, -1]] - ends).max() > 1e-9 * np.abs(ends).max():
+        raise ValueError(
+            f"breaks must increase from the curve's start {ends[0]:g} s to its end {ends[1]:g} s, got {times}"
+        )
+    j, o = _stops(curve, inner)
+    if j.size != times.size:
+        raise ValueError(f"two breaks are closer together than times can be told apart, got {times}")
+    tree = moment_tree(curve)
+    _, _, errors = _described(tree, j, o)
+    if model in ("mixed", "budget"):
+        e0, e1, e2 = errors.T
+        degree = np.where((e2 < e0 / 2) & (e2 < 0.75 * e1), 2, np.where(e1 < 2 / 3 * e0, 1, 0))
+    else:
+        degree = np.full(j.size - 1, MODELS.index(model))
+    m = j.size - 1
+    requested = int((degree + 2).sum()) if model == "budget" else m
+    raw = _Raw(requested, m, j, o, j, o, j, o, degree.astype(np.int64), 1, m, -1.0, "breaks given by hand")
+    return _finish(curve, tree, model, [raw])[0]
+
+
+def warm_up() -> None:
+    """Compile every kernel, or load it from numba's cache, on a tiny curve."""
+    curve = StepCurve(np.arange(41.0), np.arange(40) * 7 % 11)
+    for model in ("constant", "mixed", "budget"):
+        fit(curve, 3, model)
+
+
+@dataclass(frozen=True)
+class _Raw:
+    """A partition as the kernels give it: positions, without anything derived."""
+
+    requested: int
+    m: int
+    j: Ints
+    o: Floats
+    low_j: Ints
+    low_o: Floats
+    high_j: Ints
+    high_o: Floats
+    degree: Ints
+    evaluations: int
+    updates: int
+    # Lower end of the bracket of e in ticks; negative: only the partition's own least error is known.
+    low: float
+    note: str
+
+
+def _fits(
+    curve: StepCurve,
+    first: int,
+    last: int,
+    model: str,
+    locked: Sequence[float],
+    tries: Floats,
+    stop: NDArray[Any] | None,
+) -> list[PhaseFit]:
+    """Fits for n = first..last, by the kernels as far as epsilon is positive and exactly where it is 0."""
+    _check_model(model)
+    if isinstance(last, bool) or not isinstance(last, int | np.integer):
+        raise ValueError(f"the number of phases must be a whole number, got {last!r}")
+    tree = moment_tree(curve)
+    j, o = _stops(curve, locked)
+    least = _least_n(model, j.size - 1)
+    if min(first, last) < least:
+        what = "parameters" if model == "budget" else "phases"
+        locks = f" with {j.size - 2} locked breaks" if j.size > 2 else ""
+        raise ValueError(f"the {model} model needs at least {least} {what}{locks}, got {min(first, last)}")
+    exact_j, exact_o = _runs(tree, j, o, last)
+    price = 2 if model == "budget" else 1
+    # From this n on every run of equal height can be a phase of its own, and epsilon is 0.
+    enough = price * (exact_j.size - 1) if exact_j.size else last + 1
+    raws = []
+    if first < enough:
+        raws = _solve(tree, j, o, model, first, min(last, enough - 1), tries, stop)
+    m = exact_j.size - 1
+    for n in range(max(first, enough), last + 1):
+        note = "" if price * m == n else f"{m} phases reproduce the curve exactly"
+        zeros = np.zeros(m, np.int64)
+        raws.append(_Raw(n, m, exact_j, exact_o, exact_j, exact_o, exact_j, exact_o, zeros, 0, 0, 0.0, note))
+    return _finish(curve, tree, model, raws)
+
+
+def _solve(
+    tree: MomentTree,
+    sj: Ints,
+    so: Floats,
+    model: str,
+    first: int,
+    last: int,
+    tries: Floats,
+    stop: NDArray[Any] | None,
+) -> list[_Raw]:
+    flag = np.zeros(1, np.uint8) if stop is None else stop.view(np.uint8)
+    rows = last - first + 1
+    degree = np.zeros((rows, last), np.int64)
+    j = np.zeros((rows, 3, last + 1), np.int64)
+    o = np.zeros((rows, 3, last + 1))
+    count = np.zeros((rows, 3), np.int64)
+    bracket = np.zeros((rows, 2))
+    number = MODELS.index(model)
+    if not partition.solve(tree, sj, so, number, first, last, tries, flag, degree, j, o, count, bracket):
+        raise Cancelled
+    raws = []
+    for r in range(rows):
+        m, evaluations, updates = (int(x) for x in count[r])
+        n = first + r
+        used = int((degree[r, :m] + 2).sum()) if model == "budget" else m
+        note = ""
+        if used < n:
+            what = f"{used} parameters" if model == "budget" else f"{m} phases"
+            note = f"{what} suffice: one more does not lower epsilon"
+        cut = slice(0, m + 1)
+        raws.append(
+            _Raw(
+                n, m, j[r, 0, cut], o[r, 0, cut], j[r, 1, cut], o[r, 1, cut], j[r, 2, cut], o[r, 2, cut],
+                degree[r, :m], evaluations, updates, float(bracket[r, 0]), note,
+            )
+        )  # fmt: skip
+    return raws
+
+
+def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) -> list[PhaseFit]:
+    """Everything derived from the partitions, for all of them in a handful of array operations."""
+    widths, coefficients, errors = _described(
+        tree,
+        np.concatenate([raw.j for raw in raws]),
+        np.concatenate([raw.o for raw in raws]),
+        np.cumsum([raw.m + 1 for raw in raws])[:-1],
+    )
+    degree = np.concatenate([raw.degree for raw in raws])
+    if model in MODELS[:3]:
+        degree = np.full(degree.size, MODELS.index(model))
+    squared = errors[np.arange(degree.size), degree]
+    weighted = squared / _SHARE[degree] if model == "mixed" else squared
+    coefficients[np.arange(3) > degree[:, None]] = 0.0
+    duration = widths * curve.unit
+    c0, c1, c2 = coefficients.T
+    powers = np.stack([c0 - c1 + c2, (2 * c1 - 6 * c2) / duration, 6 * c2 / (duration * duration)], axis=1)
+    local = np.sqrt(squared * curve.unit)
+    fits = []
+    at = 0
+    for raw in raws:
+        cut = slice(at, at + raw.m)
+        at += raw.m
+        worst, least = float(weighted[cut].max()), float(weighted[cut].min())
+        epsilon = float(np.sqrt(worst * curve.unit))
+        lower = least if raw.low < 0 else min(raw.low, worst)
+        breaks = _seconds(curve, raw.j, raw.o)
+        fits.append(
+            PhaseFit(
+                model=model,
+                requested=int(raw.requested),
+                n=raw.m,
+                breaks=breaks,
+                break_low=np.minimum(_seconds(curve, raw.low_j, raw.low_o), breaks),
+                break_high=np.maximum(_seconds(curve, raw.high_j, raw.high_o), breaks),
+                index=raw.j,
+                offset=raw.o,
+                duration=duration[cut],
+                degree=degree[cut],
+                coefficients=coefficients[cut],
+                powers=powers[cut],
+                error=local[cut],
+                epsilon=epsilon,
+                sse=float(squared[cut].sum() * curve.unit),
+                lower=float(np.sqrt(lower * curve.unit)),
+                upper=epsilon,
+                equidistribution=float(np.sqrt(least / worst)) if worst > 0 else 1.0,
+                tight=weighted[cut] >= worst * (1 - 2 * _TIGHT),
+                evaluations=raw.evaluations,
+                updates=raw.updates,
+                note=raw.note,
+            )
+        )
+    return fits
+
+
+def _described(
+    tree: MomentTree, j: Ints, o: Floats, joints: NDArray[np.intp] | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """Widths, coefficients and errors of the intervals between positions; none spans a joint of two lists."""
+    pairs_j = np.stack([j[:-1], j[1:]], axis=1)
+    pairs_o = np.stack([o[:-1], o[1:]], axis=1)
+    if joints is not None:
+        keep = np.ones(len(pairs_j), bool)
+        keep[joints - 1] = False
+        pairs_j, pairs_o = pairs_j[keep], pairs_o[keep]
+    m = len(pairs_j)
+    width, c, error = np.empty(m), np.empty((m, 3)), np.empty((m, 3))
+    partition.describe(tree, pairs_j, pairs_o, width, c, error)
+    return width, c, error
+
+
+def _seconds(curve: StepCurve, j: Ints, o: Floats) -> Floats:
+    return (curve.edges[j] + o) * curve.unit
+
+
+def _stops(curve: StepCurve, locked: Sequence[float] | Floats) -> tuple[Ints, Floats]:
+    """Positions of the start, the locked times (s) and the end, in order and without repetition."""
+    edges = curve.edges
+    times = np.unique(np.asarray(locked, float)) / curve.unit
+    if times.size and not (np.isfinite(times).all() and edges[0] < times[0] and times[-1] < edges[-1]):
+        end = curve.start + curve.duration
+        raise ValueError(
+            f"locked breaks must lie inside the curve, between {curve.start:g} s and {end:g} s, "
+            f"got {list(locked)}"
+        )
+    j = np.searchsorted(edges, times, side="right") - 1
+    o = times - edges[j]
+    for side in (0, 1):
+        near = np.abs(times - edges[j + side]) <= _SNAP * np.spacing(np.abs(times))
+        j, o = np.where(near, j + side, j), np.where(near, 0.0, o)
+    # A time next to the curve's start or end, or twice the same edge, is no break of its own.
+    keep = (j > 0) | (o > 0)
+    keep &= j < curve.segments
+    keep[1:] &= (np.diff(j) > 0) | (np.diff(o) > 0)
+    j, o = j[keep], o[keep]
+    return (
+        np.concatenate(([0], j, [curve.segments])).astype(np.int64),
+        np.concatenate(([0.0], o, [0.0])),
+    )
+
+
+def _runs(tree: MomentTree, sj: Ints, so: Floats, limit: int) -> tuple[Ints, Floats]:
+    """Positions of all changes of height and all stops; empty when they make more than `limit` phases."""
+    if tree.runs > limit:
+        return np.zeros(0, np.int64), np.zeros(0)
+    changes = np.flatnonzero(np.diff(tree.level - tree.reference)) + 1
+    # As complex numbers positions sort by index, then offset.
+    both = np.unique(np.concatenate([changes.astype(complex), sj + 1j * so]))
+    return both.real.astype(np.int64), both.imag.copy()
+
+
+def _least_n(model: str, stretches: int) -> int:
+    return 2 * stretches if model == "budget" else stretches
+
+
+def _check_model(model: str) -> None:
+    if model not in MODELS:
+        raise ValueError(f"the model must be one of {', '.join(MODELS)}, got {model!r}")
