@@ -1,0 +1,138 @@
+"""A phase fit as pictures: its pieces, its breaks with their ranges, and what it leaves over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen
+
+from desktop.core.envelope import Envelope
+from desktop.ui.plots.scales import Lane, TimeMap
+from desktop.ui.theme import Theme
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+
+
+def polynomial(
+    fit: PhaseFit, phase: NDArray[np.int64], t: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Value (processors) and slope (processors per second) of `phase` at `t`, element by element.
+
+    Evaluated in the phase's own Legendre basis, so that deep zoom far from zero loses nothing.
+    """
+    a, b = fit.breaks[phase], fit.breaks[phase + 1]
+    s = np.clip(((t - a) - (b - t)) / (b - a), -1, 1)
+    c = fit.coefficients[phase]
+    value = c[:, 0] + s * c[:, 1] + (1.5 * s * s - 0.5) * c[:, 2]
+    return value, (c[:, 1] + 3 * s * c[:, 2]) * 2 / (b - a)
+
+
+def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:
+    """Phases that show between the times `a` and `b`."""
+    return np.flatnonzero((fit.breaks[1:] > a) & (fit.breaks[:-1] < b))
+
+
+class Residual(NamedTuple):
+    """Curve minus fit per pixel column, each (W,), processors; bounds hold for every single step."""
+
+    minimum: NDArray[np.float64]
+    maximum: NDArray[np.float64]
+    mean: NDArray[np.float64]
+
+
+def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64]) -> Residual:
+    """Columns of the curve minus the fit, `x` (W+1,) seconds.
+
+    Columns are cut at the breaks, so that each part has one polynomial. The mean is exact. Minimum and
+    maximum are exact for a constant phase and for columns of a single step with a level fit; otherwise they
+    enclose the exact ones by no more than the polynomial changes within the column, so no peak is lost.
+    """
+    inner = fit.breaks[1:-1]
+    cuts = np.union1d(x, inner[(inner > x[0]) & (inner < x[-1])])
+    left, right = cuts[:-1], cuts[1:]
+    c = env.columns(cuts)
+    phase = np.clip(np.searchsorted(fit.breaks, left, side="right") - 1, 0, fit.breaks.size - 2)
+    p0, slope = polynomial(fit, phase, left)
+    p1, end = polynomial(fit, phase, right)
+    middle, _ = polynomial(fit, phase, left + (right - left) / 2)
+    low, high = np.minimum(p0, p1), np.maximum(p0, p1)
+    turn = slope * end < 0
+    if turn.any():
+        at = left[turn] + (right - left)[turn] * (slope / np.where(turn, slope - end, 1))[turn]
+        vertex, _ = polynomial(fit, phase[turn], at)
+        low[turn], high[turn] = np.minimum(low[turn], vertex), np.maximum(high[turn], vertex)
+    part = c.mean - (p0 + 4 * middle + p1) / 6  # Simpson's rule is exact for a parabola
+    start = np.searchsorted(cuts, x[:-1])
+    share = (right - left) / np.repeat(np.diff(x), np.diff(np.append(start, left.size)))
+    return Residual(
+        np.minimum.reduceat(c.minimum - high, start),
+        np.maximum.reduceat(c.maximum - low, start),
+        np.add.reduceat(part * share, start),
+    )
+
+
+def draw_pieces(
+    painter: QPainter, fit: PhaseFit, m: TimeMap, lane: Lane, theme: Theme, selected: int | None
+) -> None:
+    """One quadratic Bezier per visible phase: exactly its constant, line or parabola."""
+    show = visible(fit, m.a, m.b)
+    if not show.size:
+        return
+    a = np.maximum(fit.breaks[show], m.a)
+    b = np.minimum(fit.breaks[show + 1], m.b)
+    fa, slope = polynomial(fit, show, a)
+    fb, _ = polynomial(fit, show, b)
+    bound = lane.rect.height() * 50  # far outside, yet small enough for the rasteriser
+    x0, x1 = m.x(a), m.x(b)
+    y0, y1, yc = (np.clip(lane.y(v), -bound, bound).tolist() for v in (fa, fb, fa + slope * (b - a) / 2))
+    painter.save()
+    painter.setClipRect(lane.rect)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    thin = QPen(QColor(theme.fit), 2, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap)
+    thick = QPen(QColor(theme.fit), 4, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap)
+    painter.setPen(thin)
+    flat = (fit.degree[show] == 0).tolist()
+    for k, i in enumerate(show.tolist()):
+        if i == selected:
+            painter.setPen(thick)
+        left, right = x0[k], max(x1[k], x0[k] + 1.0)  # a phase below a pixel still shows as a dot
+        if flat[k]:
+            painter.drawLine(QLineF(left, y0[k], right, y0[k]))
+        else:
+            path = QPainterPath(QPointF(left, y0[k]))
+            path.quadTo((left + right) / 2, yc[k], right, y1[k])
+            painter.drawPath(path)
+        if i == selected:
+            painter.setPen(thin)
+    painter.restore()
+
+
+def draw_breaks(painter: QPainter, fit: PhaseFit, m: TimeMap, lanes: list[Lane], theme: Theme) -> None:
+    """Interior breaks as vertical lines through `lanes`, their ranges as tinted bands."""
+    inner = slice(1, -1)
+    t, low, high = fit.breaks[inner], fit.break_low[inner], fit.break_high[inner]
+    show = (np.maximum(high, t) >= m.a) & (np.minimum(low, t) <= m.b)
+    xs = np.floor(m.x(t[show])) + 0.5
+    x0 = np.maximum(m.x(low[show]), m.left)
+    x1 = np.minimum(m.x(high[show]), m.left + m.width)
+    tint = QColor(theme.band)
+    tint.setAlpha(46 if theme.dark else 38)
+    pen = QColor(theme.break_line)
+    pen.setAlpha(190)
+    for lane in lanes:
+        top, bottom, height = lane.rect.top(), lane.rect.bottom(), lane.rect.height()
+        painter.setPen(Qt.PenStyle.NoPen)
+        bands = [
+            QRectF(p, top, q - p, height) for p, q in zip(x0.tolist(), x1.tolist(), strict=True) if q - p >= 1
+        ]
+        painter.setBrush(tint)
+        if bands:
+            painter.drawRects(bands)
+        painter.setPen(QPen(pen, 1))
+        inside = xs[(xs >= lane.rect.left()) & (xs <= lane.rect.right())]
+        painter.drawLines([QLineF(x, top, x, bottom) for x in inside.tolist()])

@@ -1,0 +1,92 @@
+"""Pixel columns to pixels: areas and a step line painted into a reused image, unscaled.
+
+Painting 1e7 steps through a vector painter takes seconds; 1400 columns of known minimum, maximum and mean
+take well under a millisecond here, whatever they stand for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtGui import QColor, QImage, QPainter
+
+from desktop.core.jit import kernel
+
+
+def mix(colour: str, ground: str, share: float) -> QColor:
+    """`share` of `colour` on `ground`, opaque."""
+    c, g = QColor(colour), QColor(ground)
+    parts = zip(c.getRgb()[:3], g.getRgb()[:3], strict=True)
+    return QColor(*(round(share * u + (1 - share) * v) for u, v in parts))
+
+
+class Raster:
+    """An opaque picture of `width` x `height` device pixels, drawn column by column."""
+
+    def __init__(self, width: int, height: int) -> None:
+        self._pixels = np.empty((height, width), np.uint32)
+        self.image = QImage(self._pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
+
+    def scale(self, values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+        """Device rows (not rounded) of levels; the bottom edge where there is no value."""
+        height = self._pixels.shape[0]
+        y = (high - values) * (height / (high - low))
+        return np.nan_to_num(y, nan=height, posinf=height, neginf=0)
+
+    def areas(self, limits: list[NDArray[np.float64]], colours: list[QColor], ground: QColor) -> None:
+        """Fill every column: `ground` down to ``limits[0]``, ``colours[i]`` from ``limits[i]`` to the next.
+
+        Limits must not ascend on the screen (not fall in the list); the last one ends the last colour.
+        """
+        height = self._pixels.shape[0]
+        rows = np.clip(np.floor(np.stack(limits) + 0.5), 0, height).astype(np.int32)
+        table = np.array([ground.rgb(), *(c.rgb() for c in colours), ground.rgb()], np.uint32)
+        _areas(self._pixels, rows, table)
+
+    def line(
+        self, enter: NDArray[np.float64], leave: NDArray[np.float64], thickness: int, colour: QColor
+    ) -> None:
+        """A connected line that comes into column k at row ``enter[k]`` and goes out at ``leave[k]``."""
+        height = self._pixels.shape[0]
+
+        def rows(y: NDArray[np.float64]) -> NDArray[np.int32]:
+            top = np.floor(y - thickness / 2 + 0.5)
+            # On the rim a line stays whole; beyond it, it is out of sight.
+            top = np.where((y >= 0) & (y <= height), np.clip(top, 0, height - thickness), top)
+            return np.clip(top, -thickness, height).astype(np.int32)
+
+        _line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
+
+    def draw(self, painter: QPainter, x: float, y: float) -> None:
+        """Put the picture at a logical position that lies on a device pixel, without scaling it."""
+        dpr = painter.device().devicePixelRatioF()
+        painter.save()
+        painter.scale(1 / dpr, 1 / dpr)
+        painter.drawImage(round(x * dpr), round(y * dpr), self.image)
+        painter.restore()
+
+
+@kernel
+def _areas(pixels, rows, table):
+    height, width = pixels.shape
+    count = rows.shape[0]
+    for r in range(height):
+        for k in range(width):
+            c = 0
+            for i in range(count):
+                c += rows[i, k] <= r
+            pixels[r, k] = table[c]
+
+
+@kernel
+def _line(pixels, enter, leave, thickness, colour):
+    height, width = pixels.shape
+    before = enter[0]
+    for k in range(width):
+        top = min(before, enter[k], leave[k])
+        bottom = max(before, enter[k], leave[k]) + thickness
+        across = thickness if bottom - top > thickness else 1
+        for r in range(max(top, 0), min(bottom, height)):
+            for c in range(max(k - across + 1, 0), k + 1):
+                pixels[r, c] = colour
+        before = leave[k]

@@ -1,0 +1,190 @@
+"""Axes: 1-2-5 ticks, SI prefixes chosen from what is visible, offsets in deep zoom, and their painting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from desktop.ui.theme import Theme
+
+_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Positions in the axis' own unit (seconds, processors) with their labels.
+
+    `unit` is what the labels count; `offset` must be added to them ("" if nothing).
+    """
+
+    positions: list[float]
+    labels: list[str]
+    unit: str = ""
+    offset: str = ""
+
+
+def nice_step(span: float, count: float) -> tuple[int, int]:
+    """The smallest 1-2-5 step m·10^e that cuts `span` into at most `count` parts, as (m, e)."""
+    rough = span / max(count, 1.0)
+    e = math.floor(math.log10(rough))
+    for m in (1, 2, 5):
+        if m * 10.0**e >= rough * (1 - 1e-9):
+            return m, e
+    return 1, e + 1
+
+
+def time_unit(span: float) -> tuple[float, str]:
+    """The unit (seconds, name) in which a visible span is read most easily."""
+    return next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
+
+
+def time_ticks(a: float, b: float, count: float) -> Ticks:
+    """At most about `count` ticks from `a` to `b` seconds, with an offset when labels would grow long."""
+    scale, unit = time_unit(b - a)
+    m, e = nice_step(b - a, count)
+    step = m * 10.0**e
+    first, last = math.ceil(a / step - 1e-9), math.floor(b / step + 1e-9)
+    zero, offset = 0, ""
+    if max(abs(first), abs(last)) * m >= 100_000:
+        power = math.ceil(math.log10(b - a))
+        whole = math.floor(a / 10.0**power)
+        zero = round(whole * (10 ** (power - e) / m))
+        offset = f"+{whole * 10.0**power:.{max(-power, 0)}f} s"
+    decimals = max(0, round(math.log10(scale)) - e)
+    numbers = range(first, last + 1)
+    labels = [f"{(k - zero) * step / scale:.{decimals}f}" for k in numbers]
+    return Ticks([k * step for k in numbers], labels, unit, offset)
+
+
+def level_ticks(low: float, high: float, count: float, *, whole: bool = False) -> Ticks:
+    """1-2-5 ticks between `low` and `high`; whole numbers only if so asked and the span allows."""
+    m, e = nice_step(high - low, count)
+    if whole and e < 0 and high - low >= 1:
+        m, e = 1, 0
+    step = m * 10.0**e
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    numbers = range(first, last + 1)
+    text = [f"{k * step:.{max(-e, 0)}f}" for k in numbers]
+    return Ticks([k * step for k in numbers], [s.replace("-", "−") for s in text])
+
+
+def format_time(t: float, resolution: float) -> str:
+    """A time with the digits that `resolution` (seconds, such as one pixel's) deserves."""
+    scale, unit = next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
+    decimals = max(0, math.ceil(math.log10(scale / resolution))) if resolution > 0 else 6
+    return f"{t / scale:.{min(decimals, 15)}f} {unit}".replace("-", "−")
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """`digits` significant digits without a needless exponent."""
+    if value == 0 or not math.isfinite(value):
+        return "0" if value == 0 else "–"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < digits + 3:
+        return f"{value:.{max(0, digits - 1 - size)}f}".replace("-", "−")
+    return f"{value:.{digits - 1}e}".replace("-", "−")
+
+
+@dataclass
+class Lane:
+    """A rectangle with a vertical axis; its edges fall on device pixels."""
+
+    rect: QRectF
+    low: float = 0.0
+    high: float = 1.0
+
+    def y(self, value):
+        """Logical pixels of a level (a number or an array)."""
+        return self.rect.top() + (self.high - value) / (self.high - self.low) * self.rect.height()
+
+    def value(self, y: float) -> float:
+        return self.high - (y - self.rect.top()) / self.rect.height() * (self.high - self.low)
+
+
+@dataclass(frozen=True)
+class TimeMap:
+    """Seconds to logical pixels and back; the visible range `a` .. `b` fills `left` .. `left + width`."""
+
+    a: float
+    b: float
+    left: float
+    width: float
+
+    def x(self, t):
+        return self.left + (t - self.a) / (self.b - self.a) * self.width
+
+    def time(self, x: float) -> float:
+        return self.a + (x - self.left) / self.width * (self.b - self.a)
+
+
+def time_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, title: str) -> None:
+    """Ticks and labels at the top of `at`; with a title, name and unit below and the offset on the left."""
+    metrics = painter.fontMetrics()
+    ticks = time_ticks(m.a, m.b, m.width / (metrics.horizontalAdvance("000.000") * 1.5))
+    painter.setPen(QColor(theme.border))
+    top = at.top()
+    painter.drawLines([QLineF(x, top, x, top + 4) for x in map(m.x, ticks.positions)])
+    painter.setPen(QColor(theme.muted))
+    for t, label in zip(ticks.positions, ticks.labels, strict=True):
+        text = label if title else f"{label} {ticks.unit}"
+        half = metrics.horizontalAdvance(text) / 2
+        x = min(max(m.x(t), at.left() + half), at.right() - half) if not title else m.x(t)
+        painter.drawText(QPointF(x - half, top + 5 + metrics.ascent()), text)
+    if title:
+        row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
+        painter.setPen(QColor(theme.text))
+        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, f"{title} ({ticks.unit})")
+        if ticks.offset:
+            painter.drawText(row, Qt.AlignmentFlag.AlignLeft, f"{ticks.offset}")
+
+
+def level_axis(
+    painter: QPainter, lane: Lane, ticks: Ticks, theme: Theme, title: str, *, right: bool = False
+) -> None:
+    """Ticks and labels beside `lane`, grid lines in it, and its name turned upright at the outer edge."""
+    metrics = painter.fontMetrics()
+    r = lane.rect
+    edge, way = (r.right(), 1) if right else (r.left(), -1)
+    painter.setPen(QColor(theme.border))
+    ys = [lane.y(v) for v in ticks.positions]
+    painter.drawLines([QLineF(edge, y, edge + 4 * way, y) for y in ys])
+    painter.setPen(QColor(theme.muted))
+    widest = 0
+    for y, label in zip(ys, ticks.labels, strict=True):
+        w = metrics.horizontalAdvance(label)
+        widest = max(widest, w)
+        # A label never leaves the height of its lane, where another lane's labels stand.
+        base = min(max(y, r.top() + metrics.ascent() / 2), r.bottom() - metrics.ascent() / 2 + 1)
+        x = edge + 7 if right else edge - 7 - w
+        painter.drawText(QPointF(x, base + metrics.ascent() / 2 - 1), label)
+    painter.setPen(QColor(theme.text))
+    painter.save()
+    painter.translate(edge + way * (widest + 11 + metrics.height() / 2), r.center().y())
+    painter.rotate(90 * way)
+    box = QRectF(-r.height() / 2, -metrics.height() / 2, r.height(), metrics.height())
+    painter.drawText(
+        box,
+        Qt.AlignmentFlag.AlignCenter,
+        metrics.elidedText(title, Qt.TextElideMode.ElideRight, int(r.height())),
+    )
+    painter.restore()
+
+
+def grid(painter: QPainter, lane: Lane, theme: Theme, xs: list[float], ys: list[float]) -> None:
+    """Hair lines across `lane`, faint enough to lie over filled areas."""
+    colour = QColor(theme.text)
+    colour.setAlpha(24)
+    painter.setPen(QPen(colour, 0))
+    r = lane.rect
+    lines = [QLineF(x, r.top(), x, r.bottom()) for x in xs]
+    lines += [QLineF(r.left(), y, r.right(), y) for y in ys]
+    painter.drawLines(lines)
+
+
+def column_edges(m: TimeMap, columns: int) -> np.ndarray:
+    """The times (columns + 1,) between device-pixel columns."""
+    return np.linspace(m.a, m.b, columns + 1)
