@@ -146,7 +146,8 @@ def _awkward() -> dict[str, Callable[[int], Steps]]:
         return _with_widths(np.ones(m), np.arange(m) * (2.0 * m - np.arange(m)))
 
     def plateaus(m: int) -> Steps:
-        return _with_widths(np.ones(m), np.repeat([5.0, 9.0, 5.0, 0.0, 5.0, 1.0, 5.0, 9.0], -(-m // 8))[:m])
+        held = np.repeat([5.0, 9.0, 5.0, 0.0, 5.0, 1.0, 5.0], [9, 2, 5, 3, 1, 4, 6])
+        return _with_widths(np.ones(m), np.resize(held, m))
 
     def mean_again(m: int) -> Steps:
         # Every third step lies exactly at the mean of the two before it: the error stands still over it.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 
-# Whole ticks, as traces have them, from even ones to widths 2**40 apart, and widths that are no whole numbers.
+# Whole ticks, as traces have them, from even ones to widths 2**40 apart, and widths that are not whole.
 WIDTHS: tuple[st.SearchStrategy[float], ...] = (
     st.integers(1, 12).map(float),
     st.sampled_from([1.0, 2.0, 1000.0]),

@@ -104,12 +104,15 @@ class Rows:
                 length = math.hypot(self.r[i][i], row[i])
                 cos, sin = self.r[i][i] / length, row[i] / length
                 for j in range(i, n):
-                    self.r[i][j], row[j] = cos * self.r[i][j] + sin * row[j], cos * row[j] - sin * self.r[i][j]
+                    self.r[i][j], row[j] = (
+                        cos * self.r[i][j] + sin * row[j],
+                        cos * row[j] - sin * self.r[i][j],
+                    )
                 self.b[i], rhs = cos * self.b[i] + sin * rhs, cos * rhs - sin * self.b[i]
             self.tau += rhs * rhs
 
     def coefficients(self) -> list[float]:
-        """Back substitution; ascending powers of ``x - start``. A phase has at least one step, so full rank."""
+        """Back substitution; ascending powers of ``x - start``. A step already gives full rank."""
         n = self.degree + 1
         alpha = [0.0] * n
         for i in reversed(range(n)):
@@ -249,9 +252,7 @@ def mixed_k(h: Histogram, n: int, epsilon: float, xi2: float = 0.1) -> Model | N
         if len(model.errors) == n:
             return None
         start = model.breaks[-1]
-        tried = [
-            h.step_b(start, j, d, epsilon**2 / float(MIXED_WEIGHT[d]), False, xi2) for d in range(3)
-        ]
+        tried = [h.step_b(start, j, d, epsilon**2 / float(MIXED_WEIGHT[d]), False, xi2) for d in range(3)]
         whole = [t[2] for t in tried]
         if tried[2][0] == h.end:
             whole = [
@@ -287,7 +288,12 @@ class Exact:
         for a, b, v in zip(self.z[:-1], self.z[1:], self.h, strict=True):
             p = sums[-1]
             sums.append(
-                (p[0] + v * (b - a), p[1] + v * (b * b - a * a), p[2] + v * (b**3 - a**3), p[3] + v * v * (b - a))
+                (
+                    p[0] + v * (b - a),
+                    p[1] + v * (b * b - a * a),
+                    p[2] + v * (b**3 - a**3),
+                    p[3] + v * v * (b - a),
+                )
             )
         self._sums = sums
 
@@ -375,7 +381,14 @@ class Exact:
         return b if over else a
 
     def phases_needed(
-        self, degree: int, epsilon: float | Fraction, limit: int, *, over: bool = False, start: int = 0, end: int = -1
+        self,
+        degree: int,
+        epsilon: float | Fraction,
+        limit: int,
+        *,
+        over: bool = False,
+        start: int = 0,
+        end: int = -1,
     ) -> int | None:
         """Phases that Algorithm K needs from `start` to `end`; None if more than `limit`."""
         end = self.end if end < 0 else end
@@ -409,9 +422,7 @@ class Exact:
         """eps*_k(n) on ``[start, end]`` by bisection, to 1e-11."""
         end = self.end if end < 0 else end
         whole = math.sqrt(self.squared(start, end, degree)) * (1 + 1e-12)
-        return self.best(
-            lambda e: self.phases_needed(degree, e, n, start=start, end=end) is not None, whole
-        )
+        return self.best(lambda e: self.phases_needed(degree, e, n, start=start, end=end) is not None, whole)
 
     def budget_by_force(self, budget: int) -> float:
         """The least largest error over every sequence of degrees whose parameters stay within `budget`."""
