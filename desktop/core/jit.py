@@ -25,8 +25,8 @@ def callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def wrap(function: Callable[..., Any]) -> Any:
         try:
-            return cfunc(signature, nopython=True, cache=True)(function)
+            return cfunc(signature, cache=True)(function)
         except RuntimeError:
-            return cfunc(signature, nopython=True)(function)
+            return cfunc(signature)(function)
 
     return wrap
