@@ -194,9 +194,14 @@ class EventSource(Protocol):
     complete as well as on a finished file.
     """
 
-    ticks_per_second: float
-    nesting: Nesting
-    repair: bool
+    @property
+    def ticks_per_second(self) -> float: ...
+
+    @property
+    def nesting(self) -> Nesting: ...
+
+    @property
+    def repair(self) -> bool: ...
 
     @property
     def locations(self) -> Sequence[Location]: ...

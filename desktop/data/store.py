@@ -45,7 +45,7 @@ from desktop.data.events import (
     Nesting,
     Region,
 )
-from desktop.errors import StoreError
+from desktop.errors import StoreError, TraceFormatError
 
 FORMAT = "phasewright"
 SCHEMA = 1
@@ -54,6 +54,9 @@ CHUNK = 1 << 16
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Largest description that is written or read, in bytes; 10^5 locations need some 40 MB.
 DESCRIPTION_LIMIT = 1 << 28
+
+#: Times beyond this many ticks (73 years of nanoseconds) are damage; sums of two stay far within int64.
+TICK_LIMIT = 1 << 61
 
 #: Tables that follow from the others. ``calls``: how often a location entered a region, never-entered ones
 #: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
@@ -309,7 +312,7 @@ class StoreWriter(_Described):
     def blocks(
         self, table: str, location: int, *columns: str, rows: int = CHUNK
     ) -> Iterator[tuple[NDArray[Any], ...]]:
-        names = columns or tuple(TABLES[table])
+        names = columns or tuple((TABLES | DERIVED)[table])
         writer = self._tables.get(table)
         if writer is not None:
             start, count = writer.index.get(location, (0, 0))
@@ -357,6 +360,13 @@ class StoreWriter(_Described):
         begin = block[_KEYS.get(table, "time")]
         first = int(begin[0])
         last = int(block["end"].max()) if table == "collectives" else int(begin[-1])
+        if not -TICK_LIMIT < first <= last < TICK_LIMIT:
+            raise TraceFormatError(
+                f"has times from {first} to {last} ticks",
+                file=self.source.path,
+                where=f"location {self.locations[location].id}, {table}",
+                hint="the file is damaged",
+            )
         known = self.description.locations[location]
         known.first = first if known.first is None else min(known.first, first)
         known.last = last if known.last is None else max(known.last, last)
@@ -852,7 +862,7 @@ def _check_location(location: Location) -> None:
     ):
         raise ValueError(f"location {location.id} is not described well")
     if times[0] is not None and times[1] is not None:
-        limit = 1 << 62
+        limit = TICK_LIMIT
         inside = all(type(t) is int and -limit < t < limit for t in (*times, location.shift))
         if not inside or times[0] > times[1]:
             raise ValueError(f"location {location.id} ends before it begins, or out of range")

@@ -1,0 +1,692 @@
+"""From enter and leave to what every processor does at every instant, and to the utilization curve.
+
+The curve of ORNL/TM-11637 (section 1) counts the processors that compute. A location is there from its
+first to its last event. In no region it does its `Location.base`; else the regions it is in decide, by the
+rule of nesting that the importer names (`Sink.describe`). Everything is exact: times are integer ticks.
+
+Locations are replayed side by side in blocks and merged by time, so memory does not grow with the trace
+(but for the result).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.jit import kernel
+from desktop.data.classify import is_parallel, region_activity
+from desktop.data.events import Activity, EventKind, EventSource, Location
+from desktop.data.store import StoreWriter, TraceStore
+from desktop.errors import CurveError, StoreError, TraceFormatError
+from desktop.progress import Progress
+
+#: Rows of events held in memory at a time, of all locations together, and at least of each.
+ROWS_IN_FLIGHT = 1 << 20
+ROWS_AT_LEAST = 1 << 12
+
+#: Names under which `keep` reports what had to be repaired in the nesting of regions.
+STRAY = "leave without enter"
+UNCLOSED = "enter without leave"
+
+#: Which activity beats which where the strongest of several open regions decides.
+STRENGTH = (
+    Activity.COMPUTING,
+    Activity.OVERHEAD,
+    Activity.IO,
+    Activity.IDLE,
+    Activity.UNMEASURED,
+)
+
+_CLASSES = len(Activity)
+_ABSENT = 255
+_COMPUTING = int(Activity.COMPUTING)
+_ENTER = int(EventKind.ENTER)
+_STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the user changes about the classes.
+
+    overrides : activity by region name, or by role as ``"role:barrier"``; names go first.
+    computing : the activities that the curve counts.
+    repaired : with clock shifts or as recorded; None as the trace's format recommends.
+    """
+
+    overrides: dict[str, Activity] = field(default_factory=dict)
+    computing: frozenset[Activity] = frozenset({Activity.COMPUTING})
+    repaired: bool | None = None
+
+    @property
+    def default_classes(self) -> bool:
+        """Whether the counts of each activity are those with the default rules."""
+        return not self.overrides and self.repaired is None
+
+
+@dataclass(frozen=True, eq=False)
+class Utilization:
+    """How many processors are in each activity, over time.
+
+    Parameters
+    ----------
+    edges : (M+1,) float64 ticks since `start`, strictly increasing whole numbers (of a source that is
+        itself a curve: its own times). At every inner edge some count changes.
+    counts : (len(Activity), M) processors in each activity between two edges (int32; float64 of a curve).
+    unit : seconds in a tick.
+    processors : locations that are processors and have events.
+    defined : locations that are processors; more than `processors` where events are missing.
+    start : the tick of edge 0, shifts applied.
+    totals : (locations, len(Activity)) ticks of every location in each activity; 0 for no processors.
+    stray : leaves without an enter, which were ignored.
+    unclosed : enters without a leave, which were closed at the location's last event.
+    """
+
+    edges: NDArray[np.float64]
+    counts: NDArray[np.int32] | NDArray[np.float64]
+    unit: float
+    processors: float
+    defined: int
+    start: int
+    totals: NDArray[np.int64]
+    rules: Rules
+    stray: int = 0
+    unclosed: int = 0
+
+    def count(self, *activities: Activity) -> NDArray[np.float64]:
+        """(M,) processors in any of the activities."""
+        if not activities:
+            return np.zeros(self.counts.shape[1])
+        total = self.counts[activities[0]].astype(np.float64)
+        for other in activities[1:]:
+            total += self.counts[other]
+        return total
+
+    @property
+    def computing(self) -> NDArray[np.float64]:
+        return self.count(Activity.COMPUTING)
+
+    @property
+    def overhead(self) -> NDArray[np.float64]:
+        return self.count(Activity.OVERHEAD)
+
+    @property
+    def idle(self) -> NDArray[np.float64]:
+        return self.count(Activity.IDLE)
+
+    @property
+    def io(self) -> NDArray[np.float64]:
+        return self.count(Activity.IO)
+
+    @property
+    def unmeasured(self) -> NDArray[np.float64]:
+        return self.count(Activity.UNMEASURED)
+
+    @property
+    def seconds(self) -> NDArray[np.float64]:
+        """(locations, len(Activity)) seconds of every location in each activity."""
+        return self.totals * np.float64(self.unit)
+
+    def curve(self) -> StepCurve:
+        """The processors in an activity of ``rules.computing``, an edge only where their number changes.
+
+        Raises
+        ------
+        CurveError : nothing lasts longer than a tick.
+        """
+        if self.edges.size < 2:
+            raise CurveError("no processor has two events at different times, so there is no curve to show")
+        level = self.count(*sorted(self.rules.computing))
+        keep = np.flatnonzero(np.concatenate([[True], level[1:] != level[:-1]]))
+        edges = np.append(self.edges[keep], self.edges[-1])
+        return StepCurve(edges, level[keep], float(self.processors), self.unit)
+
+
+def build(source: EventSource, rules: Rules | None = None, progress: Progress | None = None) -> Utilization:
+    """The utilization of a trace. Default rules on an imported trace take what the import has kept.
+
+    Raises
+    ------
+    StoreError : the rows contradict the description (a damaged file).
+    Cancelled : by `progress`.
+    """
+    rules = rules or Rules()
+    if any(source.rows("curve", location) for location in range(len(source.locations))):
+        return _of_curve(source, rules)
+    if isinstance(source, TraceStore) and source.totals and rules.default_classes:
+        return _of_kept(source, rules)
+    replay = Replay(source, rules)
+    blocks = list(replay.blocks(progress or Progress()))
+    times = np.concatenate([np.zeros(0, np.int64), *(block[0] for block in blocks)])
+    counts = np.concatenate([np.zeros((_CLASSES, 0), np.int32), *(block[1] for block in blocks)], axis=1)
+    blocks.clear()
+    edges, counts = _distinct(times, counts)
+    return Utilization(
+        edges=edges,
+        counts=counts,
+        unit=1.0 / source.ticks_per_second,
+        processors=replay.processors,
+        defined=replay.defined,
+        start=replay.start,
+        totals=replay.totals,
+        rules=rules,
+        stray=replay.stray,
+        unclosed=replay.unclosed,
+    )
+
+
+def keep(writer: StoreWriter, progress: Progress) -> None:
+    """Put the utilization with the default rules into a store that is being written, block by block.
+
+    Raises
+    ------
+    TraceFormatError : no processor has two events at different times.
+    Cancelled : by `progress`.
+    """
+    if any(writer.rows("curve", location) for location in range(len(writer.locations))):
+        return
+    replay = Replay(writer, Rules())
+    names = [a.name.lower() for a in Activity]
+    for times, counts in replay.blocks(progress):
+        writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
+    if writer.rows("utilization", 0) < 2:
+        raise TraceFormatError(
+            "holds no processor with two events at different times",
+            file=writer.source.path,
+            hint="there is no curve to show",
+        )
+    writer.description.totals = replay.totals.tolist()
+    if replay.stray:
+        writer.report.add(
+            STRAY,
+            "notice",
+            "Regions are left that were not entered; such a leave is ignored.",
+            count=replay.stray,
+        )
+    if replay.unclosed:
+        writer.report.add(
+            UNCLOSED,
+            "notice",
+            "Regions are still open at the end of their location and are closed at its last event.",
+            count=replay.unclosed,
+        )
+
+
+class Replay:
+    """A pass over the events; `blocks` yields the counts as they come, the rest is there afterwards."""
+
+    def __init__(self, source: EventSource, rules: Rules) -> None:
+        self.rules = rules
+        repaired = source.repair if rules.repaired is None else rules.repaired
+        there = [
+            i
+            for i, location in enumerate(source.locations)
+            if location.kind == "cpu" and location.first is not None and location.last is not None
+        ]
+        self.processors = len(there)
+        self.defined = sum(location.kind == "cpu" for location in source.locations)
+        self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
+        classes = _classes(source, rules)
+        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+        rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(there)))
+        self._tracks = [_Track(source, i, classes, active, repaired, rows, self.totals[i]) for i in there]
+        self._total_rows = sum(source.rows("events", i) for i in there)
+        self.start = min((track.begin for track in self._tracks), default=0)
+
+    @property
+    def stray(self) -> int:
+        return sum(int(track.state[_STRAY]) for track in self._tracks)
+
+    @property
+    def unclosed(self) -> int:
+        return sum(int(track.state[_OPEN]) for track in self._tracks)
+
+    def blocks(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        """Times (n,), in ticks since `start`, from which the counts (len(Activity), n) hold.
+
+        Times increase over all blocks. The last count is all zero, at the end of the trace.
+        """
+        counts = np.zeros(_CLASSES, np.int64)
+        emitted = np.full(_CLASSES, -1, np.int64)
+        tracks = self._tracks
+        reached = self.start
+        while tracks:
+            horizon = None
+            for track in tracks:
+                # What lies ahead of the others waits for them.
+                if not track.ended and (not track.waiting or track.known_until <= reached):
+                    track.advance()
+                if not track.ended and (horizon is None or track.known_until < horizon):
+                    horizon = track.known_until
+            reached = horizon if horizon is not None else reached
+            progress.step(sum(track.done for track in self._tracks), self._total_rows, "utilization")
+            parts = [track.take(horizon) for track in tracks]
+            merged = _merge(parts, counts, emitted, self.start)
+            if merged[0].size:
+                yield merged
+            tracks = [track for track in tracks if track.waiting or not track.ended]
+
+
+def _merge(
+    parts: list[_Changes],
+    counts: NDArray[np.int64],
+    emitted: NDArray[np.int64],
+    start: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    times = np.concatenate([part[0] for part in parts])
+    # Joined sorted runs: the stable sort finds and merges them.
+    order = np.argsort(times, kind="stable")
+    times = times[order]
+    before = np.concatenate([part[1] for part in parts])[order]
+    after = np.concatenate([part[2] for part in parts])[order]
+    out_times = np.empty(times.size, np.int64)
+    out_counts = np.empty((_CLASSES, times.size), np.int32)
+    n = _accumulate(times, before, after, counts, emitted, start, out_times, out_counts)
+    return out_times[:n], out_counts[:, :n]
+
+
+@kernel
+def _accumulate(times, before, after, counts, emitted, start, out_times, out_counts):
+    """Sum changes to counts; equal times are one, times at which nothing changes are none."""
+    n = 0
+    i = 0
+    while i < times.size:
+        t = times[i]
+        while i < times.size and times[i] == t:
+            if before[i] != 255:
+                counts[before[i]] -= 1
+            if after[i] != 255:
+                counts[after[i]] += 1
+            i += 1
+        changed = False
+        for k in range(counts.size):
+            if counts[k] != emitted[k]:
+                changed = True
+        if changed:
+            out_times[n] = t - start
+            for k in range(counts.size):
+                out_counts[k, n] = counts[k]
+                emitted[k] = counts[k]
+            n += 1
+    return n
+
+
+# Fields of a track's state, see `_replay`.
+_CURRENT = 0  # class after the events so far
+_SHOWN = 1  # class that the last emitted change led to
+_SINCE = 2  # time of that change
+_PENDING = 3  # time of the last event; a change there is not emitted before time has moved on
+_OUTERMOST = 4  # oldest open node whose region is not computing, -1 if none
+_NEWEST = 5  # newest such node
+_FREE = 6  # head of the list of free nodes
+_USED = 7  # nodes ever used
+_OPEN = 8  # open regions
+_ACTIVE = 9  # open regions in which a worker thread computes
+_STRAY = 10  # leaves without an enter
+_ROW = 11  # next row of the block, where it could not be replayed at once
+_FIELDS = 12
+
+
+#: When (n,) a location changed from which class to which.
+_Changes = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]
+
+
+class _Track:
+    """One location: its events replayed block by block into changes of class."""
+
+    def __init__(
+        self,
+        source: EventSource,
+        index: int,
+        classes: NDArray[np.uint8],
+        active: NDArray[np.uint8],
+        repaired: bool,
+        rows: int,
+        totals: NDArray[np.int64],
+    ) -> None:
+        location = source.locations[index]
+        assert location.first is not None and location.last is not None
+        self._name = location.name or str(location.id)
+        self._shift = location.shift if repaired else 0
+        self.begin = location.first + self._shift
+        self._end = location.last + self._shift
+        self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
+        self._strongest = source.nesting == "strongest"
+        self._worker = _is_worker(source, index, location)
+        self._base = int(Activity.IDLE if self._worker else location.base)
+        self._classes, self._active, self._totals = classes, active, totals
+        self.state = np.zeros(_FIELDS, np.int64)
+        self.state[[_CURRENT, _SHOWN]] = self._base
+        self.state[[_SINCE, _PENDING]] = self.begin
+        self.state[[_OUTERMOST, _NEWEST, _FREE]] = -1
+        self._open_by_class = np.zeros(_CLASSES, np.int64)
+        self._last = np.full(classes.size, -1, np.int64)
+        self._nodes = np.empty((4, 256), np.int64)
+        first = (
+            np.array([self.begin], np.int64),
+            np.array([_ABSENT], np.uint8),
+            np.array([self._base], np.uint8),
+        )
+        self._changes = first
+        self._taken = 0
+        self.ended = False
+        self.done = 0
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there are changes that nobody has taken yet."""
+        return self._taken < self._changes[0].size
+
+    @property
+    def known_until(self) -> int:
+        """Every change before this time is among those waiting or taken."""
+        return int(self.state[_PENDING])
+
+    def advance(self) -> None:
+        """Replay the next block of events, or find that there is none."""
+        block = next(self._blocks, None)
+        if block is None:
+            self._close()
+            return
+        time, kind, region = block
+        time = time + self._shift
+        changes = np.empty(time.size, np.int64), np.empty(time.size, np.uint8), np.empty(time.size, np.uint8)
+        self.state[_ROW] = n = 0
+        while n >= 0 and self.state[_ROW] < time.size:
+            n = self._run(time, kind, region, changes, n)
+        if n < 0:
+            raise StoreError(
+                f"the events of location {self._name} are out of order or outside its time",
+                hint="the file is damaged, import the source again",
+            )
+        self.done += time.size
+        self._put((changes[0][:n], changes[1][:n], changes[2][:n]))
+
+    def _run(
+        self,
+        time: NDArray[np.int64],
+        kind: NDArray[np.uint8],
+        region: NDArray[np.uint32],
+        changes: _Changes,
+        n: int,
+    ) -> int:
+        """Replay as far as there is room for open regions; make more room if that was not enough."""
+        n = _replay(
+            time,
+            kind,
+            region,
+            self._classes,
+            self._active,
+            _STRENGTH,
+            self._strongest,
+            self._worker,
+            self._base,
+            self._end,
+            self.state,
+            self._open_by_class,
+            self._last,
+            self._nodes,
+            self._totals,
+            n,
+            *changes,
+        )
+        if self.state[_ROW] < time.size:
+            nodes = np.empty((4, 2 * self._nodes.shape[1]), np.int64)
+            nodes[:, : self._nodes.shape[1]] = self._nodes
+            self._nodes = nodes
+        return n
+
+    def _put(self, changes: _Changes) -> None:
+        """Let changes wait behind those that do so already (as a rule none)."""
+        if self.waiting:
+            left = self.take(None)
+            changes = (
+                np.concatenate([left[0], changes[0]]),
+                np.concatenate([left[1], changes[1]]),
+                np.concatenate([left[2], changes[2]]),
+            )
+        self._changes, self._taken = changes, 0
+
+    def take(self, horizon: int | None) -> _Changes:
+        """The waiting changes before `horizon`, or all."""
+        times, before, after = self._changes
+        a = self._taken
+        b = times.size if horizon is None else int(np.searchsorted(times, horizon, side="left"))
+        self._taken = max(a, b)
+        return times[a:b], before[a:b], after[a:b]
+
+    def _close(self) -> None:
+        """The last event: whatever was pending there has no duration any more."""
+        self.ended = True
+        shown = int(self.state[_SHOWN])
+        changes: list[tuple[int, int, int]] = []
+        if self.state[_CURRENT] != shown and self.state[_PENDING] < self._end:
+            changes.append((int(self.state[_PENDING]), shown, int(self.state[_CURRENT])))
+            self._totals[shown] += self.state[_PENDING] - self.state[_SINCE]
+            self.state[_SINCE] = self.state[_PENDING]
+            shown = int(self.state[_CURRENT])
+        self._totals[shown] += self._end - self.state[_SINCE]
+        changes.append((self._end, shown, _ABSENT))
+        table = np.array(changes, np.int64).T
+        self._put((table[0].copy(), table[1].astype(np.uint8), table[2].astype(np.uint8)))
+
+
+@kernel
+def _replay(
+    time,
+    kind,
+    region,
+    classes,
+    active,
+    strength,
+    strongest,
+    worker,
+    base,
+    end,
+    state,
+    open_by_class,
+    last,
+    nodes,
+    totals,
+    n,
+    out_time,
+    out_before,
+    out_after,
+):
+    """Replay events of a location from row ``state[_ROW]`` on, until the end or until `nodes` are used up.
+
+    Returns the number of changes of class in `out_*`, of which `n` were there before; -1 for bad rows.
+
+    Every open region is a node: ``nodes[0]`` is the next older node of the same region (heads in `last`),
+    so that a leave finds the innermost matching one at once; ``nodes[1]`` and ``nodes[2]`` link those that
+    are not computing with the next older and newer one, so that any may be closed and the outermost is
+    still known; ``nodes[3]`` is the class. Hence every event costs the same, however deep or crossed.
+    """
+    same, older, newer, of_class = nodes[0], nodes[1], nodes[2], nodes[3]
+    for i in range(state[11], time.size):
+        if state[6] < 0 and state[7] == nodes.shape[1]:
+            state[11] = i
+            return n
+        t = time[i]
+        r = np.int64(region[i])
+        if t < state[3] or t > end or r >= classes.size:
+            return -1
+        if t > state[3]:
+            if state[0] != state[1]:
+                out_time[n] = state[3]
+                out_before[n] = state[1]
+                out_after[n] = state[0]
+                totals[state[1]] += state[3] - state[2]
+                state[1] = state[0]
+                state[2] = state[3]
+                n += 1
+            state[3] = t
+        if kind[i] == 0:
+            c = np.int64(classes[r])
+            node = state[6]
+            if node >= 0:
+                state[6] = same[node]
+            else:
+                node = state[7]
+                state[7] += 1
+            same[node] = last[r]
+            last[r] = node
+            of_class[node] = c
+            state[8] += 1
+            if worker:
+                state[9] += active[r]
+            open_by_class[c] += 1
+            if c != 0:
+                older[node] = state[5]
+                newer[node] = -1
+                if state[5] >= 0:
+                    newer[state[5]] = node
+                else:
+                    state[4] = node
+                state[5] = node
+        else:
+            node = last[r]
+            if node < 0:
+                state[10] += 1
+                continue
+            c = of_class[node]
+            last[r] = same[node]
+            same[node] = state[6]
+            state[6] = node
+            state[8] -= 1
+            if worker:
+                state[9] -= active[r]
+            open_by_class[c] -= 1
+            if c != 0:
+                if older[node] >= 0:
+                    newer[older[node]] = newer[node]
+                else:
+                    state[4] = newer[node]
+                if newer[node] >= 0:
+                    older[newer[node]] = older[node]
+                else:
+                    state[5] = older[node]
+        # The class now.
+        if state[4] < 0:
+            if worker:
+                state[0] = 0 if state[9] > 0 else base
+            else:
+                state[0] = 0 if state[8] > 0 else base
+        elif strongest:
+            best = 0
+            for k in range(open_by_class.size):
+                if open_by_class[k] > 0 and strength[k] > strength[best]:
+                    best = k
+            state[0] = best
+        else:
+            state[0] = of_class[state[4]]
+    state[11] = time.size
+    return n
+
+
+def _is_worker(source: EventSource, index: int, location: Location) -> bool:
+    """Whether a thread computes in parallel regions only: it is no master, and enters such regions.
+
+    (A thread made by hand in a program that uses OpenMP elsewhere computes outside of them.)
+    """
+    if location.thread == 0 or location.base != Activity.COMPUTING:
+        return False
+    parallel = [i for i, region in enumerate(source.regions) if is_parallel(region)]
+    if not parallel:
+        return False
+    entered = source.blocks("calls", index, "region")
+    return any(bool(np.isin(block[0], parallel).any()) for block in entered)
+
+
+def _classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
+    """The class of every region."""
+    found = np.zeros(len(source.regions), np.uint8)
+    for i, region in enumerate(source.regions):
+        by_role = rules.overrides.get(f"role:{region.role}")
+        by_name = rules.overrides.get(region.name, by_role)
+        found[i] = region_activity(region) if by_name is None else by_name
+    return found
+
+
+def states(
+    source: EventSource, location: int, rules: Rules | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
+    """What a location does when: begin and end (ticks, shifts applied) and activity of every interval.
+
+    The intervals follow each other without gaps; neighbours differ in activity.
+    """
+    rules = rules or Rules()
+    known = source.locations[location]
+    if known.first is None or known.last is None:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8)
+    repaired = source.repair if rules.repaired is None else rules.repaired
+    active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+    totals = np.zeros(_CLASSES, np.int64)
+    track = _Track(source, location, _classes(source, rules), active, repaired, ROWS_IN_FLIGHT, totals)
+    parts = [track.take(None)]
+    while not track.ended:
+        track.advance()
+        parts.append(track.take(None))
+    times = np.concatenate([part[0] for part in parts])
+    after = np.concatenate([part[2] for part in parts])
+    inside = times[1:] > times[:-1]
+    return times[:-1][inside], times[1:][inside], after[:-1][inside]
+
+
+def _of_curve(source: EventSource, rules: Rules) -> Utilization:
+    """A source that is itself a curve."""
+    blocks = list(source.blocks("curve", 0, "time", "level"))
+    times = np.concatenate([block[0] for block in blocks])
+    level = np.concatenate([block[1] for block in blocks])[:-1]
+    counts = np.zeros((_CLASSES, level.size))
+    counts[Activity.COMPUTING] = level
+    # Its level is the only thing known; no location stands behind it.
+    totals = np.zeros((len(source.locations), _CLASSES), np.int64)
+    capacity = float(level.max())
+    return Utilization(times, counts, 1.0 / source.ticks_per_second, capacity, 0, 0, totals, rules)
+
+
+def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
+    """What the import has kept, without a pass over the events."""
+    times = store.column("utilization", "time")
+    counts = np.stack([store.column("utilization", a.name.lower()) for a in Activity])
+    there = [
+        location.first + (location.shift if store.repair else 0)
+        for location in store.locations
+        if location.kind == "cpu" and location.first is not None
+    ]
+    good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
+    if not good or counts.min() < 0 or counts.sum(0).max() > len(there):
+        raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
+    edges, counts = _distinct(times, counts)
+    findings = store.report.findings
+    return Utilization(
+        edges=edges,
+        counts=counts,
+        unit=1.0 / store.ticks_per_second,
+        processors=len(there),
+        defined=sum(location.kind == "cpu" for location in store.locations),
+        start=min(there),
+        totals=np.array(store.totals, np.int64).reshape(-1, _CLASSES),
+        rules=rules,
+        stray=findings[STRAY].count if STRAY in findings else 0,
+        unclosed=findings[UNCLOSED].count if UNCLOSED in findings else 0,
+    )
+
+
+def _distinct(
+    times: NDArray[np.int64], counts: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Edges and counts from the times at which counts begin (the last: the end).
+
+    Ticks are whole float64 numbers up to 2**53 (104 days of nanoseconds); beyond, neighbours may fall
+    together, and the last of them stands.
+    """
+    edges = times.astype(np.float64)
+    apart = np.append(edges[1:] > edges[:-1], True) if edges.size else np.zeros(0, bool)
+    if not apart.all():
+        edges, counts = edges[apart], counts[:, apart]
+    return edges, counts[:, :-1]
