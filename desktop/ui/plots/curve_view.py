@@ -17,7 +17,7 @@ from desktop.core.envelope import Columns, envelope
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import Lane, TimeMap
+from desktop.ui.plots.scales import Lane, Ticks, TimeMap
 from desktop.ui.theme import LIGHT, Theme
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
 _GRAB = 5  # logical pixels around a line within which it is taken hold of
 _STILL = 4  # a press that moves less than this is a click
-_SMALL_AREA = Qt.AlignmentFlag.AlignVCenter
+# Shares of the fill between mean and maximum, and between minimum and mean.
+_FAINT, _HALF = 0.32, 0.6
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass
@@ -349,7 +351,7 @@ class CurveView(QWidget):
         y = {name: raster.scale(getattr(c, name), low, high) for name in ("minimum", "maximum", "mean")}
         base = np.full(c.mean.size, raster.image.height() * min(high / (high - low), 1.0))
         limits = [np.minimum(v, base) for v in (y["maximum"], y["mean"], y["minimum"])]
-        colours = [mix(t.computing, t.background, share) for share in (0.38, 0.68, 1.0)]
+        colours = [mix(t.computing, t.background, share) for share in (_FAINT, _HALF, 1.0)]
         raster.areas([*limits, base], colours, QColor(t.background))
         # A column with one jump is drawn as the step it is; where many fall together, their mean.
         single = c.steps <= 2
@@ -386,7 +388,7 @@ class CurveView(QWidget):
             if name == "computing":
                 rows.append(raster.scale(c.minimum, low, high))
                 colours.append(fill)
-                fill = mix(t.computing, t.background, 0.68)
+                fill = mix(t.computing, t.background, _HALF)
             total = total + np.nan_to_num(c.mean)
             rows.append(raster.scale(total, low, high))
             colours.append(fill)
@@ -399,7 +401,6 @@ class CurveView(QWidget):
     def _paint_overview(self, painter: QPainter, dpr: float) -> None:
         assert self._curve is not None
         lane = self._run
-        lane.low, lane.high = self._main.low, max(self._main.high, self._curve.capacity * 1.05)
         raster = self._raster("run", lane, dpr)
         if raster is not self._overview or self._overview_of is not self._curve:
             c = envelope(self._curve).columns(scales.column_edges(self._run_map(), raster.image.width()))
@@ -418,8 +419,8 @@ class CurveView(QWidget):
         ticks = scales.level_ticks(
             self._main.low, self._main.high, self._main.rect.height() / (em * 2.2), whole=True
         )
-        title = self.tr("Processors")
-        scales.level_axis(painter, self._main, ticks, t, title)
+        ticks = _with_top(ticks, self._curve.capacity, self._main, em)
+        scales.level_axis(painter, self._main, ticks, t, self.tr("Processors"))
         if self._percent and self._curve.capacity > 0:
             share = Lane(
                 self._main.rect,
@@ -440,10 +441,9 @@ class CurveView(QWidget):
         scales.time_axis(painter, QRectF(run.left(), run.bottom(), run.width(), em), self._run_map(), t, "")
         painter.setPen(QColor(t.muted))
         gutter = QRectF(0, run.top(), run.left() - 7, run.height())
-        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _SMALL_AREA, self.tr("Whole run"))
+        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
         for lane in (self._run, self._main):
             self._frame(painter, lane.rect)
-        self._paint_legend(painter)
 
     def _frame(self, painter: QPainter, r: QRectF) -> None:
         """A hair line around a lane, outside its pixels."""
@@ -471,8 +471,8 @@ class CurveView(QWidget):
             ]
         else:
             entries = [(QColor(t.computing), self.tr("computing, its mean as a line"))]
-            entries.append((mix(t.computing, t.background, 0.38), self.tr("up to its maximum")))
-            entries.append((mix(t.computing, t.background, 0.68), self.tr("down to its minimum")))
+            entries.append((mix(t.computing, t.background, _FAINT), self.tr("up to its maximum")))
+            entries.append((mix(t.computing, t.background, _HALF), self.tr("down to its minimum")))
         x = row.left()
         steps = (
             int(self._columns.steps.max()) if self._columns is not None and self._columns.steps.size else 0
@@ -492,14 +492,37 @@ class CurveView(QWidget):
             painter.setBrush(colour)
             painter.drawRect(QRectF(x + 0.5, row.center().y() - em * 0.35, em * 0.7, em * 0.7))
             painter.setPen(QColor(t.text))
-            painter.drawText(QRectF(x + em * 0.7 + 5, row.top(), w, row.height()), _SMALL_AREA, label)
+            painter.drawText(QRectF(x + em * 0.7 + 5, row.top(), w, row.height()), _MIDDLE, label)
             x += w + em
+        if self._fit is not None:
+            self._paint_fit_legend(painter, QRectF(x, row.top(), limit - x, row.height()))
         painter.setPen(QColor(t.muted))
-        painter.drawText(row, Qt.AlignmentFlag.AlignRight | _SMALL_AREA, note)
+        painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
+
+    def _paint_fit_legend(self, painter: QPainter, row: QRectF) -> None:
+        t, metrics = self._theme, self.fontMetrics()
+        em, y, x = metrics.height(), row.center().y(), row.left()
+        for label in (self.tr("fit"), self.tr("break and its range")):
+            w = em * 1.1 + 5 + metrics.horizontalAdvance(label)
+            if x + w > row.right():
+                return
+            if x == row.left():
+                painter.setPen(QPen(QColor(t.fit), 2))
+                painter.drawLine(QLineF(x, y, x + em, y))
+            else:
+                tint = QColor(t.band)
+                tint.setAlpha(60)
+                painter.fillRect(QRectF(x, y - em * 0.4, em, em * 0.8), tint)
+                painter.setPen(QPen(QColor(t.break_line), 1))
+                painter.drawLine(QLineF(x + em / 2, y - em * 0.4, x + em / 2, y + em * 0.4))
+            painter.setPen(QColor(t.text))
+            painter.drawText(QRectF(x + em + 5, row.top(), w, row.height()), _MIDDLE, label)
+            x += w + em
 
     def _paint_fit(self, painter: QPainter) -> None:
         t, fit, m = self._theme, self._fit, self._map()
         em = self.fontMetrics().height()
+        self._paint_legend(painter)
         self._paint_residual(painter, m)
         if fit is None:
             return
@@ -546,7 +569,7 @@ class CurveView(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         for i, x in inner:
             if i in held:
-                self._padlock(painter, x, r.bottom() - em * 0.15, em * 0.62)
+                self._padlock(painter, x, r.bottom() - em * 0.15, em * 0.7)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
     def _padlock(self, painter: QPainter, x: float, bottom: float, size: float) -> None:
@@ -584,8 +607,12 @@ class CurveView(QWidget):
         raster = self._raster("residual", lane, dpr)
         x = scales.column_edges(m, raster.image.width())
         r = fit_overlay.residual(envelope(self._curve), fit, x)
-        reach = float(max(np.nanmax(r.maximum), -np.nanmin(r.minimum), 0.0))
-        # A bound that moves in steps, so that panning does not make the lane breathe.
+        rms = fit.error / np.sqrt(fit.duration)
+        show = fit_overlay.visible(fit, m.a, m.b)
+        # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of
+        # pressing everything else flat. The bound moves in steps, so that panning does not make it breathe.
+        extreme = float(max(np.nanmax(r.maximum), -np.nanmin(r.minimum), 0.0))
+        reach = min(extreme, max(float(np.nanmax(np.abs(r.mean))), 4 * float(rms[show].max(initial=0.0))))
         top = _round_up(reach * 1.02) if reach > 1e-9 * max(self._curve.capacity, 1e-300) else 1.0
         lane.low, lane.high = -top, top
         rows = [raster.scale(v, -top, top) for v in (r.maximum, r.minimum)]
@@ -599,14 +626,11 @@ class CurveView(QWidget):
         raster.line(mean, mean, max(1, round(dpr)), QColor(t.residual))
         raster.draw(painter, lane.rect.left(), lane.rect.top())
         ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
-        scales.level_axis(painter, lane, ticks, t, self.tr("Residual"))
+        scales.level_axis(painter, lane, ticks, t, self.tr("Residual (processors)"))
         scales.grid(painter, lane, t, [], [lane.y(v) for v in ticks.positions])
         painter.setPen(QPen(QColor(t.break_line), 0))
         painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
         self._frame(painter, lane.rect)
-        lengths = np.diff(fit.breaks)
-        rms = fit.error / np.sqrt(lengths)
-        show = fit_overlay.visible(fit, m.a, m.b)
         x0 = np.maximum(m.x(fit.breaks[show]), m.left).tolist()
         x1 = np.minimum(m.x(fit.breaks[show + 1]), m.left + m.width).tolist()
         lines = []
@@ -615,19 +639,19 @@ class CurveView(QWidget):
         painter.setPen(QPen(QColor(t.fit), 1))
         painter.drawLines(lines)
         painter.setPen(QColor(t.text))
-        text = self.tr("Curve minus fit, in processors")
-        painter.drawText(head, _SMALL_AREA, text)
+        text = self.tr("Curve minus fit: mean, least and greatest")
+        painter.drawText(head, _MIDDLE, text)
         at = head.left() + metrics.horizontalAdvance(text) + em
         painter.setPen(QPen(QColor(t.fit), 1))
         painter.drawLine(QLineF(at, head.center().y(), at + em, head.center().y()))
         painter.setPen(QColor(t.text))
         painter.drawText(
             QRectF(at + em + 5, head.top(), 300, head.height()),
-            _SMALL_AREA,
+            _MIDDLE,
             self.tr("± r.m.s. of each phase"),
         )
         if self._phase is not None and 0 <= self._phase < rms.size:
-            note = self.tr("phase {0}: r.m.s. {1} processors, ε {2} processors·√s").format(
+            note = self.tr("phase {0}: r.m.s. {1} processors, local error {2} processors·√s").format(
                 self._phase + 1,
                 scales.format_number(float(rms[self._phase])),
                 scales.format_number(float(fit.error[self._phase])),
@@ -636,7 +660,7 @@ class CurveView(QWidget):
             note = self.tr("ε = {0} processors·√s").format(scales.format_number(float(fit.epsilon)))
         painter.setPen(QColor(t.muted))
         if at + em * 2 + metrics.horizontalAdvance(self.tr("± r.m.s. of each phase") + note) < head.right():
-            painter.drawText(head, Qt.AlignmentFlag.AlignRight | _SMALL_AREA, note)
+            painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
@@ -1088,6 +1112,19 @@ class CurveView(QWidget):
         if self._fit is not None:
             i = self._phase_at(t)
             self.zoom_to(float(self._fit.breaks[i]), float(self._fit.breaks[i + 1]))
+
+
+def _with_top(ticks: Ticks, top: float, lane: Lane, em: int) -> Ticks:
+    """The ticks with one at `top`, the number of all processors, in place of any too near to it."""
+    if not lane.low <= top <= lane.high:
+        return ticks
+    kept = [
+        (p, s)
+        for p, s in zip(ticks.positions, ticks.labels, strict=True)
+        if abs(lane.y(p) - lane.y(top)) > em
+    ]
+    kept.append((top, scales.format_number(top)))
+    return Ticks([p for p, _ in kept], [s for _, s in kept])
 
 
 def _round_up(value: float) -> float:

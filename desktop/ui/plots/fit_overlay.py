@@ -25,10 +25,11 @@ def polynomial(
     Evaluated in the phase's own Legendre basis, so that deep zoom far from zero loses nothing.
     """
     a, b = fit.breaks[phase], fit.breaks[phase + 1]
-    s = np.clip(((t - a) - (b - t)) / (b - a), -1, 1)
+    width = fit.duration[phase]
+    s = np.clip(((t - a) - (b - t)) / width, -1, 1)
     c = fit.coefficients[phase]
     value = c[:, 0] + s * c[:, 1] + (1.5 * s * s - 0.5) * c[:, 2]
-    return value, (c[:, 1] + 3 * s * c[:, 2]) * 2 / (b - a)
+    return value, (c[:, 1] + 3 * s * c[:, 2]) * 2 / width
 
 
 def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:

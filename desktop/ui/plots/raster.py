@@ -16,7 +16,7 @@ from desktop.core.jit import kernel
 def mix(colour: str, ground: str, share: float) -> QColor:
     """`share` of `colour` on `ground`, opaque."""
     c, g = QColor(colour), QColor(ground)
-    parts = zip(c.getRgb()[:3], g.getRgb()[:3], strict=True)
+    parts = ((c.red(), g.red()), (c.green(), g.green()), (c.blue(), g.blue()))
     return QColor(*(round(share * u + (1 - share) * v) for u, v in parts))
 
 

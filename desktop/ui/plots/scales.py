@@ -80,9 +80,11 @@ def format_time(t: float, resolution: float) -> str:
 
 
 def format_number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits without a needless exponent."""
+    """`digits` significant digits without a needless exponent; whole numbers as such."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else "–"
+    if value == round(value) and abs(value) < 1e7:
+        return f"{value:.0f}".replace("-", "−")
     size = math.floor(math.log10(abs(value)))
     if -4 <= size < digits + 3:
         return f"{value:.{max(0, digits - 1 - size)}f}".replace("-", "−")
