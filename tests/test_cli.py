@@ -1,0 +1,195 @@
+"""The command line as scripts use it: words, keys, exit codes and sentences are a contract."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from desktop import cli
+from desktop.resources import samples
+
+CURVE = "# time, processors\n0, 4\n2, 1\n3, 2\n5, 0\n"
+
+INFO_KEYS = {
+    "format", "source", "importer", "ticks_per_second", "duration_s", "totals", "mpi_calls", "locations",
+    "utilization", "clock", "report",
+}  # fmt: skip
+PHASE_KEYS = {
+    "start_s", "end_s", "degree", "coefficients", "error", "mean", "min", "max", "efficiency", "work_s",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def curve_file(tmp_path):
+    path = tmp_path / "curve.csv"
+    path.write_text(CURVE)
+    return path
+
+
+def run(capsys, *words):
+    code = cli.run([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_phases_of_a_curve_worked_out_by_hand(capsys, curve_file):
+    code, out, err = run(capsys, "phases", curve_file, "-n", 2, "--model", "constant", "--json")
+    fit = json.loads(out)
+    assert (code, err) == (0, "")
+    # The break lies x after 2 s, where both squared errors are equal: 18 x / (2 + x) on the left, and
+    # 2 (1 - x) / (3 - x) on the right, so 8 x^2 - 28 x + 2 = 0.
+    x = (28 - math.sqrt(720)) / 16
+    assert fit["breaks_s"] == pytest.approx([0, 2 + x, 5], rel=1e-9)
+    assert fit["epsilon"] == pytest.approx(math.sqrt(18 * x / (2 + x)), rel=1e-9)
+    assert fit["n"] == 2 and len(fit["phases"]) == 2
+    errors = [phase["error"] for phase in fit["phases"]]
+    assert max(errors) == pytest.approx(fit["epsilon"], rel=1e-9)
+    assert fit["sse"] == pytest.approx(sum(error**2 for error in errors), rel=1e-9)
+    assert sum(phase["work_s"] for phase in fit["phases"]) == pytest.approx(2 * 4 + 1 * 1 + 2 * 2)
+    assert all(set(phase) == PHASE_KEYS for phase in fit["phases"])
+    assert fit["phases"][0]["coefficients"][0] == pytest.approx(fit["phases"][0]["mean"])
+
+
+def test_fewer_phases_than_asked_for_where_fewer_suffice(capsys, curve_file):
+    _, out, _ = run(capsys, "phases", curve_file, "-n", 9, "--model", "linear", "--json")
+    fit = json.loads(out)
+    assert fit["epsilon"] == 0 and fit["n"] == 3
+    assert fit["breaks_s"] == [0, 2, 3, 5]
+
+
+def test_a_window_is_fitted_alone(capsys, curve_file):
+    _, out, _ = run(
+        capsys, "phases", curve_file, "-n", 1, "--model", "constant", "--start", 1, "--end", 3, "--json"
+    )
+    fit = json.loads(out)
+    assert fit["breaks_s"] == [1, 3]
+    assert fit["phases"][0]["mean"] == pytest.approx(2.5)
+    assert fit["epsilon"] == pytest.approx(math.sqrt(2 * 1.5**2))
+
+
+def test_sweep_suggests(capsys, curve_file):
+    code, out, _ = run(capsys, "phases", curve_file, "--max-n", 4, "--model", "constant", "--json")
+    sweep = json.loads(out)
+    assert code == 0 and set(sweep) == {"model", "sweep", "suggested_n", "reason"}
+    epsilons = [row["epsilon"] for row in sweep["sweep"]]
+    assert epsilons == sorted(epsilons, reverse=True) and epsilons[2] == 0
+    assert sweep["suggested_n"] in {row["n"] for row in sweep["sweep"]} and sweep["reason"]
+
+
+def test_csv_has_one_row_a_phase(capsys, curve_file):
+    _, out, _ = run(capsys, "phases", curve_file, "-n", 3, "--model", "constant", "--csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [float(row["c0"]) for row in rows] == [4, 1, 2]
+    assert [float(row["start_s"]) for row in rows] == [0, 2, 3]
+
+
+@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.path.parent.name)
+def test_info_of_every_bundled_trace(capsys, sample):
+    code, out, _ = run(capsys, "info", sample.path, "--json")
+    facts = json.loads(out)
+    assert code == 0 and set(facts) >= INFO_KEYS
+    places = [place for place in facts["locations"] if place["kind"] == "cpu"]
+    use = facts["utilization"]
+    assert use["processors"] == len(places)
+    assert use["integral_s"] == pytest.approx(sum(place["computing_s"] for place in places), rel=1e-9)
+    assert use["mean"] == pytest.approx(use["integral_s"] / facts["duration_s"], rel=1e-9)
+    assert facts["clock"]["violations_after"] <= facts["clock"]["violations_before"]
+
+
+def test_import_writes_a_store_that_opens_without_its_source(capsys, tmp_path, curve_file):
+    output = tmp_path / "out.h5"
+    code, out, _ = run(capsys, "import", curve_file, "-o", output, "--json")
+    assert code == 0 and json.loads(out)["format"] == "curve"
+    curve_file.unlink()
+    code, out, _ = run(capsys, "info", output, "--json")
+    assert code == 0 and json.loads(out)["utilization"]["integral_s"] == pytest.approx(13)
+    assert [path.name for path in tmp_path.glob("*.part")] == []
+
+
+def test_time_unit_of_a_curve(capsys, tmp_path, curve_file):
+    _, out, _ = run(capsys, "import", curve_file, "--time-unit", "ms", "-o", tmp_path / "ms.h5", "--json")
+    assert json.loads(out)["duration_s"] == pytest.approx(0.005)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(200), "no kind"),
+        (b"0 1\n2 2\n1 3\n4 0\n", "line 3"),
+        (b"0 1\n1 oops\n2 0\n", "line 2"),
+    ],
+)
+def test_bad_input_is_one_sentence(capsys, tmp_path, content, said):
+    path = tmp_path / "bad"
+    path.write_bytes(content)
+    code, out, err = run(capsys, "info", path)
+    assert code == 1 and out == ""
+    assert err.startswith("phasewright: ") and str(path) in err and said in err
+    assert err.count("\n") == 1 and "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["phases", "x"],
+        ["phases", "x", "-n", "0"],
+        ["phases", "x", "-n", "2", "--model", "cubic"],
+        ["snapshot", "x", "-o", "y.png", "--size", "wide"],
+        ["import"],
+        ["nonsense"],
+        ["--nonsense"],
+    ],
+)
+def test_wrong_words_end_with_2(capsys, words):
+    code, out, err = run(capsys, *words)
+    assert code == 2 and out == "" and err
+
+
+def test_missing_file_ends_with_1(capsys, tmp_path):
+    code, _, err = run(capsys, "info", tmp_path / "nowhere.otf2")
+    assert code == 1 and "nowhere.otf2" in err and err.count("\n") == 1
+
+
+def test_without_a_display_the_window_says_so(tmp_path, curve_file):
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
+    }
+    ended = subprocess.run(
+        [sys.executable, "-m", "desktop", str(curve_file)],
+        capture_output=True, text=True, env=environment, check=False, timeout=60,
+    )  # fmt: skip
+    if sys.platform.startswith("linux"):
+        assert ended.returncode == 1 and "display" in ended.stderr and "snapshot" in ended.stderr
+
+
+def test_snapshot_draws_the_window(tmp_path):
+    from PySide6.QtGui import QImage
+
+    picture = tmp_path / "window.png"
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "XDG_CACHE_HOME": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "desktop", "snapshot", str(samples()[2].path), "-o", str(picture),
+         "-n", "4", "--model", "constant", "--size", "1280x800"],
+        capture_output=True, text=True, env=environment, check=False, timeout=180,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "constant, n = 4" in ended.stdout
+    image = QImage(str(picture))
+    assert (image.width(), image.height()) == (1280, 800)
+    colours = {image.pixel(x, y) for x in range(0, 1280, 3) for y in range(0, 800, 3)}
+    assert len(colours) > 30
