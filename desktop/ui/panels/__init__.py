@@ -1,1 +1,37 @@
-"""Side panels of the window."""
+"""Side panels of the window. A new panel is one file and one line here.
+
+A panel has two duties: show what a snapshot says, touching only what differs, and turn gestures into
+calls of the workbench. It holds no truth and knows no other panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, Protocol
+
+from desktop.workbench.workbench import Snapshot, Workbench
+
+
+class Panel(Protocol):
+    """What a panel's widget offers besides being one."""
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None: ...
+    def set_theme(self, theme: Any) -> None: ...
+
+
+@dataclass(frozen=True)
+class PanelSpec:
+    """`id` names the dock in saved layouts; `make(workbench)` builds the widget."""
+
+    id: str
+    title: str
+    area: Literal["right", "bottom"]
+    make: Callable[[Workbench], Any]
+
+
+def panels() -> tuple[PanelSpec, ...]:
+    """All panels in the order of their tabs."""
+    names = ("phases", "trace", "classes", "table")
+    return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)

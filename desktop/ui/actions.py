@@ -1,0 +1,232 @@
+"""Everything the window can be told to do, once: menus, toolbar, keys and the key list follow from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from desktop.ui.settings import TEXT_SIZES, ThemeChoice
+from desktop.workbench.workbench import Snapshot
+
+if TYPE_CHECKING:
+    from desktop.ui.shell import MainWindow
+
+MODELS = {
+    "constant": "Constant",
+    "linear": "Linear",
+    "quadratic": "Quadratic",
+    "mixed": "Mixed",
+    "budget": "Budget",
+}
+#: classes of the stack, from the bottom
+CLASS_TITLES = {
+    "computing": "Computing",
+    "overhead": "Overhead",
+    "io": "I/O",
+    "idle": "Idle",
+    "unmeasured": "Not measured",
+}
+MODEL_TIPS = {
+    "constant": "Each phase is a level",
+    "linear": "Each phase is a straight line",
+    "quadratic": "Each phase is a parabola",
+    "mixed": "Each phase is as simple as it can be; n counts phases",
+    "budget": "As mixed, with one best answer; n counts parameters: 2, 3, 4 per level, line, parabola",
+}
+
+
+def _always(_: Snapshot) -> bool:
+    return True
+
+
+def _document(shown: Snapshot) -> bool:
+    return shown.run is not None
+
+
+def _fitted(shown: Snapshot) -> bool:
+    return shown.fit is not None
+
+
+def _selected(shown: Snapshot) -> bool:
+    view = shown.project.view
+    return shown.run is not None and (view.selection is not None or view.phase is not None)
+
+
+def _break_selected(shown: Snapshot) -> bool:
+    """The selected phase ends at an interior break."""
+    phase = shown.project.view.phase
+    return phase is not None and phase < len(shown.rows) - 1
+
+
+@dataclass(frozen=True)
+class Command:
+    """One row: `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is it checked; `rule`: a line above it."""
+
+    id: str
+    text: str
+    menu: str
+    tip: str
+    run: Callable[[MainWindow], None]
+    keys: tuple[str, ...] = ()
+    enabled: Callable[[Snapshot], bool] = _always
+    mark: Callable[[MainWindow], bool] | None = None
+    icon: str = ""
+    rule: bool = False
+
+
+def _pointer(mode: str, text: str, tip: str, *, rule: bool = False) -> Command:
+    return Command(
+        f"mode_{mode}",
+        text,
+        "View",
+        tip,
+        lambda w: w.set_mode(mode),
+        enabled=_document,
+        mark=lambda w: w.mode == mode,
+        icon=mode,
+        rule=rule,
+    )
+
+
+def _shown(name: str, title: str, key: str, rule: bool) -> Command:
+    return Command(
+        f"show_{name}",
+        f"{title} processors",
+        "View",
+        f"Draw how many processors are in the class {title.lower()}",
+        lambda w: w.workbench.toggle_class(name),
+        (key,),
+        lambda s: s.run is not None and name in s.run.stack,
+        mark=lambda w: name in w.workbench.snapshot.project.view.shown,
+        rule=rule,
+    )
+
+
+def _model(model: str, rule: bool) -> Command:
+    return Command(
+        f"model_{model}",
+        f"{MODELS[model]} phases",
+        "Analyse",
+        MODEL_TIPS[model],
+        lambda w: w.workbench.set_model(model),
+        enabled=_document,
+        mark=lambda w: w.workbench.snapshot.project.phases.model == model,
+        rule=rule,
+    )
+
+
+def _theme(choice: ThemeChoice, text: str, tip: str) -> Command:
+    return Command(
+        f"theme_{choice}",
+        text,
+        "View/Theme",
+        tip,
+        lambda w: w.choose_theme(choice),
+        mark=lambda w: w.settings.theme == choice,
+    )
+
+
+def _text_size(percent: int) -> Command:
+    return Command(
+        f"text_{percent}",
+        f"{percent} %",
+        "View/Text size",
+        f"Text at {percent} % of its usual size",
+        lambda w: w.choose_text_size(percent),
+        mark=lambda w: w.settings.text_size == percent,
+    )
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("open", "Open…", "File", "Open a trace, a curve or an imported file",
+            lambda w: w.choose_file(), ("Ctrl+O",), icon="open"),
+    Command("open_folder", "Open folder…", "File", "Open a trace that is a folder of files",
+            lambda w: w.choose_folder(), ("Ctrl+Shift+O",)),
+    Command("new_window", "New window", "File", "Open another window",
+            lambda w: w.new_window(), ("Ctrl+N",), rule=True),
+    Command("close", "Close", "File", "Close this trace, or the window if none is open",
+            lambda w: w.close_document(), ("Ctrl+W",)),
+    Command("quit", "Quit", "File", "Close all windows",
+            lambda w: w.quit(), ("Ctrl+Q",), rule=True),
+    Command("undo", "Undo", "Edit", "Take back the last change",
+            lambda w: w.workbench.undo(), ("Ctrl+Z",), lambda s: s.undo is not None, icon="undo"),
+    Command("redo", "Redo", "Edit", "Do again what was taken back",
+            lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), lambda s: s.redo is not None,
+            icon="redo"),
+    Command("copy_picture", "Copy picture", "Edit", "Copy the plots as a picture at twice the screen size",
+            lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
+    Command("copy_table", "Copy phase table", "Edit", "Copy all phases with their headers, for a spreadsheet",
+            lambda w: w.copy_table(), ("Ctrl+Alt+C",), _fitted),
+    _pointer("select", "Select", "Drag selects a range of time"),
+    _pointer("pan", "Pan", "Drag moves the view"),
+    _pointer("zoom", "Zoom", "Drag zooms to a range of time"),
+    Command("zoom_in", "Zoom in", "View", "See half as much",
+            lambda w: w.curve_view.zoom(2.0), ("W", "+", "="), _document, rule=True),
+    Command("zoom_out", "Zoom out", "View", "See twice as much",
+            lambda w: w.curve_view.zoom(0.5), ("S", "-"), _document),
+    Command("earlier", "Earlier", "View", "Move a quarter of the view back",
+            lambda w: w.curve_view.pan(-0.25), ("A",), _document),
+    Command("later", "Later", "View", "Move a quarter of the view on",
+            lambda w: w.curve_view.pan(0.25), ("D",), _document),
+    Command("zoom_selection", "Zoom to selection", "View", "Show the selected range or phase alone",
+            lambda w: w.zoom_to_selection(), ("Z", "F"), _selected, icon="fit"),
+    Command("show_all", "Whole run", "View", "Show the run from beginning to end",
+            lambda w: w.curve_view.show_all(), ("Home", "Ctrl+0"), _document, icon="all"),
+    Command("back", "Last view", "View", "Back to what was shown before",
+            lambda w: w.curve_view.back(), ("Alt+Left", "Backspace"), _document, icon="back"),
+    Command("forward", "Next view", "View", "Forward again",
+            lambda w: w.curve_view.forward(), ("Alt+Right",), _document, icon="forward"),
+    Command("percent", "Percent of all processors", "View", "A second scale on the right",
+            lambda w: w.set_percent(not w.percent), ("P",), _document, mark=lambda w: w.percent),
+    Command("vertical_locked", "Lock vertical range", "View", "Always show 0 to all processors",
+            lambda w: w.set_vertical_locked(not w.vertical_locked), (), _document,
+            mark=lambda w: w.vertical_locked),
+    *(_shown(name, title, str(k), k == 1) for k, (name, title) in enumerate(CLASS_TITLES.items(), 1)),
+    _theme("light", "Light", "Dark on light"),
+    _theme("dark", "Dark", "Light on dark"),
+    _theme("system", "As the system", "Follow the desktop's light or dark setting"),
+    *(_text_size(percent) for percent in TEXT_SIZES),
+    Command("reset_layout", "Reset layout", "View", "Put all panels where they were at first",
+            lambda w: w.reset_layout(), rule=True),
+    Command("fewer", "Fewer phases", "Analyse", "One phase less",
+            lambda w: w.workbench.step_n(-1), ("[",), _document, icon="fewer"),
+    Command("more", "More phases", "Analyse", "One phase more",
+            lambda w: w.workbench.step_n(1), ("]",), _document, icon="more"),
+    Command("suggested", "Suggested number", "Analyse", "As many phases as are suggested",
+            lambda w: w.workbench.use_suggestion(), ("N",), lambda s: s.suggestion is not None),
+    *(_model(model, model == "constant") for model in MODELS),
+    Command("previous_phase", "Previous phase", "Analyse", "Select the phase before",
+            lambda w: w.workbench.step_phase(-1), (",",), _fitted, rule=True),
+    Command("next_phase", "Next phase", "Analyse", "Select the phase after",
+            lambda w: w.workbench.step_phase(1), (".",), _fitted),
+    Command("nothing", "Select nothing", "Analyse", "Let go of a break that is held, then of the selection",
+            lambda w: w.escape(), ("Esc",), _document),
+    Command("add_break", "Add break at cursor", "Analyse", "A new break where the pointer is",
+            lambda w: w.add_break(), ("B",), _fitted, rule=True),
+    Command("lock_break", "Lock break", "Analyse", "Keep the selected phase's end where it is, or let it go",
+            lambda w: w.on_selected_break(w.workbench.toggle_lock), ("L",), _break_selected),
+    Command("remove_break", "Remove break", "Analyse", "Join the selected phase and the next",
+            lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _break_selected),
+    Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
+            lambda w: w.workbench.refit(), ("R",), lambda s: s.project.phases.breaks is not None),
+    Command("keys", "Keys and mouse", "Help", "List all keys",
+            lambda w: w.show_keys(), ("F1", "?")),
+    Command("about", "About Phasewright", "Help", "Version, licence and libraries",
+            lambda w: w.show_about()),
+)  # fmt: skip
+
+#: Gestures, listed beside the keys.
+MOUSE: tuple[tuple[str, str], ...] = (
+    ("Left drag", "Select a range of time"),
+    ("Drag a break", "Move it; the error follows"),
+    ("Click a phase in the table", "Select it everywhere"),
+    ("Double-click a phase", "Select it"),
+    ("Wheel", "Zoom at the pointer"),
+    ("Middle drag, or Space and left drag", "Move the view"),
+    ("Shift+wheel", "Move the view"),
+    ("Right drag", "Zoom to a range"),
+    ("Double-click the time axis", "Whole run"),
+    ("Click in the error or break picture", "So many phases"),
+)
+MENUS = ("File", "Edit", "View", "Analyse", "Help")

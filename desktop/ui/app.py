@@ -1,0 +1,150 @@
+"""The program around its windows: application object, font, crash log, start."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Iterable
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from types import TracebackType
+
+import platformdirs
+from PySide6.QtCore import QCoreApplication, QObject, Signal
+from PySide6.QtGui import QFont, QFontDatabase
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+import desktop
+from desktop import resources
+from desktop.ui.settings import APPLICATION, ORGANISATION
+from desktop.ui.shell import MainWindow
+
+_log = logging.getLogger("phasewright")
+
+
+def application() -> QApplication:
+    """The one QApplication, with names, style and the bundled font."""
+    app = QApplication.instance()
+    if isinstance(app, QApplication):
+        return app
+    QCoreApplication.setOrganizationName(ORGANISATION)
+    QCoreApplication.setApplicationName(APPLICATION)
+    QCoreApplication.setApplicationVersion(desktop.__version__)
+    app = QApplication(sys.argv[:1])
+    app.setApplicationDisplayName("Phasewright")
+    app.setDesktopFileName(APPLICATION)
+    app.setStyle("Fusion")
+    load_font(app)
+    return app
+
+
+def load_font(app: QApplication) -> None:
+    """Use the bundled font: text and pictures are alike on all machines, and exist where no font is."""
+    families: list[str] = []
+    for file in sorted((resources.folder() / "fonts").glob("*.ttf")):
+        number = QFontDatabase.addApplicationFont(str(file))
+        families += QFontDatabase.applicationFontFamilies(number)
+    if families:
+        font = QFont(families[0])
+        font.setPointSizeF(max(9.0, app.font().pointSizeF()))
+        app.setFont(font)
+
+
+class Windows:
+    """All windows; a file that does not fit into one gets its own."""
+
+    def __init__(self, app: QApplication) -> None:
+        self._app = app
+        self._open: list[MainWindow] = []
+
+    def open(self, files: Iterable[Path] = ()) -> None:
+        """A window per file; one window if there is none."""
+        paths = list(files)
+        if not paths:
+            self._make()
+        for path in paths:
+            self._make().open_path(path)
+
+    def _make(self) -> MainWindow:
+        window = MainWindow()
+        window.newWindowRequested.connect(self.open)
+        window.quitRequested.connect(self.quit)
+        window.themeChanged.connect(lambda: self._follow(window))
+        window.closed.connect(lambda: self._open.remove(window))
+        if self._open:
+            window.move(self._open[-1].x() + 32, self._open[-1].y() + 32)
+        self._open.append(window)
+        window.show()
+        window.warm_up()
+        return window
+
+    def _follow(self, source: MainWindow) -> None:
+        for window in self._open:
+            if window is not source:
+                window.apply_theme()
+
+    def quit(self) -> None:
+        for window in tuple(self._open):
+            window.close()
+
+
+class _Crashes(QObject):
+    """Uncaught exceptions go to the log, and once to a dialog that lets the user go on."""
+
+    _happened = Signal(str)
+
+    def __init__(self, log_file: Path) -> None:
+        super().__init__()
+        self._log_file = log_file
+        self._shown = False
+        self._happened.connect(self._tell)
+        sys.excepthook = self._caught
+        threading.excepthook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
+
+    def _caught(
+        self, kind: type[BaseException], value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            QCoreApplication.quit()
+            return
+        _log.error("uncaught", exc_info=(kind, value or kind(), trace))
+        self._happened.emit(f"{kind.__name__}: {value}")
+
+    def _tell(self, what: str) -> None:
+        if self._shown:
+            return
+        self._shown = True
+        box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", "Something went wrong inside the program.")
+        box.setInformativeText(
+            f"{what}\n\nYou can go on; what you see may be incomplete. The log is in {self._log_file}."
+        )
+        box.exec()
+        self._shown = False
+
+
+def _start_log() -> Path:
+    folder = Path(platformdirs.user_log_dir(APPLICATION, appauthor=False))
+    file = folder / "phasewright.log"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handler: logging.Handler = RotatingFileHandler(
+            file, maxBytes=1 << 20, backupCount=2, encoding="utf-8"
+        )
+    except OSError:
+        handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    _log.addHandler(handler)
+    return file
+
+
+def run(files: list[str]) -> int:
+    """Show a window per file (one with the start page if there is none) until all are closed."""
+    app = application()
+    crashes = _Crashes(_start_log())
+    windows = Windows(app)
+    windows.open(Path(name) for name in files)
+    code = app.exec()
+    sys.excepthook, threading.excepthook = sys.__excepthook__, threading.__excepthook__
+    del crashes, windows
+    return code

@@ -1,0 +1,227 @@
+"""What counts as computing: the classes of all regions, to be changed by the user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QAbstractTableModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QSignalBlocker,
+    QSortFilterProxyModel,
+    Qt,
+)
+from PySide6.QtGui import QFont
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.data.events import Activity, Region
+from desktop.ui.panels import PanelSpec
+from desktop.workbench.workbench import Snapshot, Workbench
+
+NAMES = {
+    Activity.COMPUTING: "Computing",
+    Activity.OVERHEAD: "Overhead",
+    Activity.IDLE: "Idle",
+    Activity.IO: "I/O",
+    Activity.UNMEASURED: "Not measured",
+}
+_COLUMNS = ("Region", "Role", "Counts as")
+_CLASS = 2
+Index = QModelIndex | QPersistentModelIndex
+
+
+class RegionTable(QAbstractTableModel):
+    """Regions and their classes; changed ones in bold."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._regions: tuple[Region, ...] = ()
+        self._overrides: dict[str, Activity] = {}
+
+    def show(self, regions: tuple[Region, ...], overrides: dict[str, Activity]) -> None:
+        if regions is not self._regions:
+            self.beginResetModel()
+            self._regions, self._overrides = regions, overrides
+            self.endResetModel()
+        elif overrides != self._overrides:
+            self._overrides = overrides
+            if regions:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(regions) - 1, _CLASS))
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(self._regions)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(_COLUMNS)
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        editable = Qt.ItemFlag.ItemIsEditable if index.column() == _CLASS else Qt.ItemFlag.NoItemFlags
+        return super().flags(index) | editable
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
+            return _COLUMNS[section]
+        return None
+
+    def default(self, row: int) -> Activity:
+        """By the importer, or by the table of the classification."""
+        from desktop.data.classify import region_activity
+
+        return region_activity(self._regions[row])
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        region = self._regions[index.row()]
+        override = self._overrides.get(region.name, self._overrides.get(f"role:{region.role}"))
+        if role == Qt.ItemDataRole.DisplayRole:
+            if index.column() == _CLASS:
+                return NAMES[self.default(index.row()) if override is None else override]
+            return (region.name, region.role)[index.column()]
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return f"{region.name} ({region.paradigm})" if region.paradigm else region.name
+        if role == Qt.ItemDataRole.EditRole:
+            return override
+        if role == Qt.ItemDataRole.FontRole and override is not None:
+            font = QFont()
+            font.setBold(True)
+            return font
+        return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        if role != Qt.ItemDataRole.EditRole:
+            return False
+        self._workbench.set_activity(self._regions[index.row()].name, value)
+        return True
+
+
+class _ClassDelegate(QStyledItemDelegate):
+    """Edits a class in a combo box that opens at once."""
+
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
+        box = QComboBox(parent)
+        box.addItem("As by default", None)
+        for activity, name in NAMES.items():
+            box.addItem(name, activity)
+        box.activated.connect(lambda _: self._close(box))
+        return box
+
+    def _close(self, box: QComboBox) -> None:
+        self.commitData.emit(box)
+        self.closeEditor.emit(box)
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        assert isinstance(editor, QComboBox)
+        value = index.data(Qt.ItemDataRole.EditRole)
+        items = [editor.itemData(i) for i in range(editor.count())]
+        editor.setCurrentIndex(items.index(value) if value in items else 0)
+        editor.showPopup()
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+        assert isinstance(editor, QComboBox)
+        model.setData(index, editor.currentData(), Qt.ItemDataRole.EditRole)
+
+
+class ClassesPanel(QWidget):
+    """Which classes count as computing, and the class of every region."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        intro = QLabel("A processor counts as computing while it is:")
+        intro.setWordWrap(True)
+        self.boxes: dict[Activity, QCheckBox] = {}
+        boxes = QVBoxLayout()
+        boxes.setSpacing(1)
+        for activity, name in NAMES.items():
+            box = QCheckBox({Activity.IO: "doing I/O"}.get(activity, name.lower()))
+            box.clicked.connect(self._changed)
+            self.boxes[activity] = box
+            boxes.addWidget(box)
+        self.table = RegionTable(workbench)
+        found = QSortFilterProxyModel(self)
+        found.setSourceModel(self.table)
+        found.setFilterKeyColumn(-1)
+        found.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        self.search = QLineEdit()
+        self.search.setPlaceholderText("Find a region or role")
+        self.search.setClearButtonEnabled(True)
+        self.search.textChanged.connect(found.setFilterFixedString)
+        self._view = view = QTableView()
+        view.setModel(found)
+        view.setAccessibleName("Regions and their classes")
+        view.setItemDelegateForColumn(_CLASS, _ClassDelegate(view))
+        view.setSortingEnabled(True)
+        view.sortByColumn(0, Qt.SortOrder.AscendingOrder)
+        view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        view.setEditTriggers(
+            QAbstractItemView.EditTrigger.DoubleClicked
+            | QAbstractItemView.EditTrigger.SelectedClicked
+            | QAbstractItemView.EditTrigger.EditKeyPressed
+        )
+        view.setShowGrid(False)
+        view.setAlternatingRowColors(True)
+        view.setWordWrap(False)
+        view.verticalHeader().hide()
+        view.verticalHeader().setDefaultSectionSize(int(1.5 * view.fontMetrics().height()))
+        header = view.horizontalHeader()
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in (1, _CLASS):
+            header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
+            header.resizeSection(column, 13 * view.fontMetrics().averageCharWidth())
+        self._reset = QPushButton("Classify as at first")
+        self._reset.clicked.connect(workbench.reset_rules)
+        row = QHBoxLayout()
+        row.addWidget(self._reset)
+        row.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(10, 8, 10, 8)
+        layout.addWidget(intro)
+        layout.addLayout(boxes)
+        layout.addWidget(self.search)
+        layout.addWidget(view, 1)
+        layout.addLayout(row)
+        self._show_rules(Snapshot())
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.document is not old.document or new.project.rules != old.project.rules:
+            self._show_rules(new)
+
+    def set_theme(self, theme: Any) -> None:
+        """The palette is enough."""
+
+    def _show_rules(self, new: Snapshot) -> None:
+        rules = new.project.rules
+        regions = new.document.regions if new.document is not None else ()
+        self.table.show(regions, dict(rules.overrides) if rules is not None else {})
+        computing = rules.computing if rules is not None else frozenset({Activity.COMPUTING})
+        for activity, box in self.boxes.items():
+            with QSignalBlocker(box):
+                box.setChecked(activity in computing)
+            box.setEnabled(new.document is not None)
+        self._reset.setEnabled(rules is not None)
+
+    def _changed(self) -> None:
+        chosen = frozenset(activity for activity, box in self.boxes.items() if box.isChecked())
+        self._workbench.set_computing(chosen)
+        self._show_rules(self._workbench.snapshot)
+
+
+PANEL = PanelSpec("classes", "Computing", "right", ClassesPanel)

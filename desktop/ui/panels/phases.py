@@ -1,0 +1,263 @@
+"""How many phases of which kind, and how good the fit is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QSlider,
+    QSpinBox,
+    QSplitter,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui.actions import MODEL_TIPS, MODELS
+from desktop.ui.panels import PanelSpec
+from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.units import digits
+from desktop.workbench.workbench import N_LIMIT, SWEEP, SWEEP_PARAMETERS, Snapshot, Workbench
+
+_EDITING = {
+    Qt.Key.Key_Backspace, Qt.Key.Key_Delete, Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home,
+    Qt.Key.Key_End, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter,
+}  # fmt: skip
+
+
+class NumberBox(QSpinBox):
+    """A spin box for n. Keys that cannot write a number are left to the window, so that ``[`` and ``]``
+    and Ctrl+Z act while it has the focus."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lineEdit().installEventFilter(self)
+
+    def event(self, event: QEvent) -> bool:
+        if self._for_window(event):
+            event.ignore()
+            return False
+        return super().event(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if self._for_window(event):
+            event.ignore()
+            return True
+        return super().eventFilter(watched, event)
+
+    @staticmethod
+    def _for_window(event: QEvent) -> bool:
+        if event.type() != QEvent.Type.ShortcutOverride or not isinstance(event, QKeyEvent):
+            return False
+        plain = event.modifiers() in (Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier)
+        copying = event.modifiers() == Qt.KeyboardModifier.ControlModifier and event.key() in (
+            Qt.Key.Key_A, Qt.Key.Key_C, Qt.Key.Key_V, Qt.Key.Key_X,
+        )  # fmt: skip
+        writes = plain and (event.text().isdigit() or event.key() in _EDITING)
+        return not (writes or copying)
+
+
+class PhasesPanel(QWidget):
+    """Model, n, the fit's errors and certificate, and the pictures that help to choose n."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._make_controls()
+        self._make_facts()
+        self.epsilon_plot = EpsilonPlot()
+        self.break_picture = BreakPicture()
+        for plot in (self.epsilon_plot, self.break_picture):
+            plot.nClicked.connect(workbench.set_n)
+        pictures = QSplitter(Qt.Orientation.Vertical)
+        pictures.setChildrenCollapsible(False)
+        for plot in (self.epsilon_plot, self.break_picture):
+            plot.setMinimumHeight(6 * self.fontMetrics().height())
+            pictures.addWidget(plot)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(10, 8, 10, 8)
+        layout.setSpacing(8)
+        layout.addLayout(self._controls)
+        layout.addLayout(self._facts)
+        layout.addWidget(pictures, 1)
+        self._show_project(Snapshot())
+
+    # ---- building
+
+    def _make_controls(self) -> None:
+        self.model = QComboBox()
+        self.model.setObjectName("model")
+        for model, text in MODELS.items():
+            self.model.addItem(text, model)
+            self.model.setItemData(self.model.count() - 1, MODEL_TIPS[model], Qt.ItemDataRole.ToolTipRole)
+        self.model.activated.connect(lambda _: self._workbench.set_model(self.model.currentData()))
+        self.n = NumberBox()
+        self.n.setObjectName("n")
+        self.n.setRange(1, N_LIMIT)
+        self.n.setAccelerated(True)
+        self.n.setToolTip("Number of phases: type, wheel, or [ and ]")
+        font = self.n.font()
+        font.setPointSizeF(1.35 * font.pointSizeF())
+        font.setBold(True)
+        self.n.setFont(font)
+        self.n.valueChanged.connect(self._workbench.set_n)
+        self.n.editingFinished.connect(self._workbench.seal)
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setObjectName("n_slider")
+        self.slider.setRange(1, SWEEP)
+        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.slider.setAccessibleName("Number of phases")
+        self.slider.valueChanged.connect(self._workbench.set_n)
+        self.slider.sliderReleased.connect(self._workbench.seal)
+        self._n_label = QLabel("&Phases")
+        self._n_label.setBuddy(self.n)
+        model_label = QLabel("&Model")
+        model_label.setBuddy(self.model)
+        self._suggested = QPushButton()
+        self._suggested.setObjectName("suggested")
+        self._suggested.clicked.connect(self._workbench.use_suggestion)
+        self._refit = QPushButton("Find breaks again")
+        self._refit.setToolTip("Breaks were set by hand; let the algorithm place all that are not locked (R)")
+        self._refit.clicked.connect(self._workbench.refit)
+        self._controls = grid = QGridLayout()
+        grid.addWidget(self._n_label, 0, 0)
+        grid.addWidget(self.n, 0, 1)
+        grid.addWidget(self.slider, 0, 2)
+        grid.addWidget(model_label, 1, 0)
+        row = QHBoxLayout()
+        row.addWidget(self.model)
+        row.addWidget(self._suggested)
+        row.addWidget(self._refit)
+        row.addStretch(1)
+        grid.addLayout(row, 1, 1, 1, 2)
+        grid.setColumnStretch(2, 1)
+
+    def _make_facts(self) -> None:
+        self._facts = grid = QGridLayout()
+        grid.setHorizontalSpacing(12)
+        grid.setVerticalSpacing(3)
+        grid.setColumnStretch(1, 1)
+        self._values: dict[str, QLabel] = {}
+        rows = (
+            ("epsilon", "Error ε", "Largest local error (L2 norm) of all phases; the fit makes it smallest"),
+            ("worst", "Largest in", "The phase with the largest local error"),
+            ("sse", "Squared error", "Total squared error, which other tools minimise, and its r.m.s."),
+            ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
+            ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
+            ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
+        )
+        for i, (name, title, tip) in enumerate(rows):
+            label = QLabel(title)
+            label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+            value = QLabel()
+            value.setObjectName(f"fact_{name}")
+            value.setWordWrap(True)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
+            for widget in (label, value):
+                widget.setToolTip(tip)
+            grid.addWidget(label, i, 0)
+            grid.addWidget(value, i, 1)
+            self._values[name] = value
+        font = self._values["epsilon"].font()
+        font.setBold(True)
+        font.setPointSizeF(1.25 * font.pointSizeF())
+        self._values["epsilon"].setFont(font)
+
+    # ---- showing
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.project.phases != old.project.phases or new.fit is not old.fit:
+            self._show_project(new)
+        if (new.fit, new.refining, new.preview) != (old.fit, old.refining, old.preview):
+            self._show_fit(new)
+        if new.sweep is not old.sweep or new.suggestion is not old.suggestion:
+            self._show_sweep(new)
+        if new.project.phases != old.project.phases or new.sweep is not old.sweep:
+            self.epsilon_plot.set_n(new.project.phases.n)
+            self.break_picture.set_n(new.project.phases.n)
+
+    def set_theme(self, theme: Any) -> None:
+        self.epsilon_plot.set_theme(theme)
+        self.break_picture.set_theme(theme)
+
+    def _show_project(self, new: Snapshot) -> None:
+        phases = new.project.phases
+        budget = phases.model == "budget"
+        blockers = [QSignalBlocker(widget) for widget in (self.model, self.n, self.slider)]
+        self.model.setCurrentIndex(self.model.findData(phases.model))
+        self.model.setToolTip(MODEL_TIPS[phases.model])
+        if self.n.value() != phases.n:
+            self.n.setValue(phases.n)
+        self.slider.setRange(1, SWEEP_PARAMETERS if budget else SWEEP)
+        self.slider.setValue(phases.n)
+        del blockers
+        self._n_label.setText("&Parameters" if budget else "&Phases")
+        self._refit.setVisible(phases.breaks is not None)
+        for widget in (self.model, self.n, self.slider, self._suggested):
+            widget.setEnabled(new.run is not None)
+
+    def _show_fit(self, new: Snapshot) -> None:
+        fit, run = new.fit, new.run
+        if fit is None or run is None or not new.rows:
+            for value in self._values.values():
+                value.setText("–")
+            return
+        worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
+        rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
+        refining = "  (refining)" if new.refining else ""
+        self._values["epsilon"].setText(f"{digits(fit.epsilon)} proc·√s{refining}")
+        self._values["worst"].setText(
+            f"phase {worst + 1} of {len(new.rows)}: r.m.s. {digits(new.rows[worst].rms, 3)} processors"
+        )
+        self._values["sse"].setText(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)} processors")
+        self._values["equal"].setText(self._equal_text(new))
+        self._values["certificate"].setText(self._certificate_text(new))
+
+    @staticmethod
+    def _equal_text(new: Snapshot) -> str:
+        fit = new.fit
+        assert fit is not None
+        by_hand = "; breaks set by hand" if new.project.phases.breaks is not None or new.preview else ""
+        note = f"; {fit.note}" if fit.note else ""
+        ratio = float(fit.equidistribution)
+        return (f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + by_hand + note
+
+    @staticmethod
+    def _certificate_text(new: Snapshot) -> str:
+        fit = new.fit
+        assert fit is not None
+        low, high = float(fit.lower), float(fit.upper)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return "–"
+        if high == low or high - low <= 1e-9 * high:
+            return f"{digits(high)} (certified to {max(high - low, 0) / high if high else 0:.0e})"
+        return f"from {digits(low)} to {digits(high)} proc·√s"
+
+    def _show_sweep(self, new: Snapshot) -> None:
+        suggestion, sweep = new.suggestion, new.sweep
+        self._suggested.setVisible(suggestion is not None)
+        if suggestion is not None:
+            self._suggested.setText(f"Use n = {suggestion.n}")
+            self._suggested.setToolTip(suggestion.reason)
+            self._values["suggestion"].setText(f"n = {suggestion.n}: {suggestion.reason}")
+        else:
+            self._values["suggestion"].setText("working it out…" if new.run is not None else "–")
+        first = int(sweep.n[0]) if sweep is not None else 1
+        model = new.project.phases.model
+        errors = sweep.epsilon if sweep is not None else ()
+        fits = sweep.fits if sweep is not None else ()
+        self.epsilon_plot.set_sweep(errors, suggestion.n if suggestion else None, model, first)
+        rows = [(fit.breaks, fit.break_low, fit.break_high) for fit in fits]
+        self.break_picture.set_sweep(rows, first)
+
+
+PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel)

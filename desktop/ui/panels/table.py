@@ -1,0 +1,253 @@
+"""The phases as a table: each one's extent, shape, utilization and error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QVBoxLayout, QWidget
+
+from desktop.ui.panels import PanelSpec
+from desktop.ui.units import Scale, digits, time_scale
+from desktop.workbench.workbench import Snapshot, Workbench
+
+Index = QModelIndex | QPersistentModelIndex
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True)
+class _Units:
+    """Prefixes that hold for whole columns: of the run, and of the typical phase."""
+
+    run: Scale
+    phase: Scale
+    work: Scale
+
+
+@dataclass(frozen=True)
+class Column:
+    """`value(row, number, fit)` in base units; divided by `factor(units)` it is in `unit(units)`."""
+
+    title: str
+    tip: str
+    unit: Callable[[_Units], str]
+    value: Callable[[Any, int, Any], float]
+    factor: Callable[[_Units], float] = lambda u: 1.0
+    significant: int = 4
+
+
+def _time(title: str, tip: str, value: Callable[[Any, int, Any], float]) -> Column:
+    return Column(title, tip, lambda u: u.run.symbol, value, lambda u: u.run.factor, 5)
+
+
+def _power(row: Any, k: int) -> float:
+    powers = row.coefficients
+    return float(powers[k]) if k < len(powers) and k <= row.degree else 0.0
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("#", "Number of the phase", lambda u: "", lambda row, i, fit: i + 1),
+    _time("Start", "Time of its first break", lambda row, i, fit: row.start_s),
+    _time("End", "Time of its last break", lambda row, i, fit: row.end_s),
+    Column("Duration", "Its length", lambda u: u.phase.symbol,
+           lambda row, i, fit: row.end_s - row.start_s, lambda u: u.phase.factor),
+    Column("Mean", "Mean number of computing processors", lambda u: "proc", lambda row, i, fit: row.mean),
+    Column("Efficiency", "Mean computing processors of all processors", lambda u: "%",
+           lambda row, i, fit: 100 * row.efficiency, significant=3),
+    Column("Work", "Computing processors times time", lambda u: f"proc·{u.work.symbol}",
+           lambda row, i, fit: row.work_s, lambda u: u.work.factor),
+    Column("Level", "Fitted processors at its start", lambda u: "proc", lambda row, i, fit: _power(row, 0)),
+    Column("Slope", "Change of the fit at its start", lambda u: f"proc/{u.phase.symbol}",
+           lambda row, i, fit: _power(row, 1), lambda u: 1 / u.phase.factor),
+    Column("Curvature", "Quadratic coefficient of the fit", lambda u: f"proc/{u.phase.symbol}²",
+           lambda row, i, fit: _power(row, 2), lambda u: 1 / u.phase.factor**2),
+    Column("Error", "Local error: the L2 norm of curve minus fit", lambda u: f"proc·√{u.phase.symbol}",
+           lambda row, i, fit: row.error, lambda u: u.phase.factor**0.5),
+    Column("R.m.s.", "Root mean square deviation of the curve from the fit", lambda u: "proc",
+           lambda row, i, fit: row.rms, significant=3),
+    _time("Earliest", "Its end could come as early as this without a larger ε",
+          lambda row, i, fit: float(fit.break_low[i + 1])),
+    _time("Latest", "Its end could come as late as this without a larger ε",
+          lambda row, i, fit: float(fit.break_high[i + 1])),
+)  # fmt: skip
+
+
+class PhaseTable(QAbstractTableModel):
+    """Rows are phases, columns as declared in `COLUMNS`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._rows: Sequence[Any] = ()
+        self._fit: Any = None
+        self._units = _Units(time_scale(1), time_scale(1), time_scale(1))
+
+    def show(self, rows: Sequence[Any], fit: Any) -> None:
+        """Take other rows; a table of the same length keeps its place and selection."""
+        same = len(rows) == len(self._rows)
+        if not same:
+            self.beginResetModel()
+        self._rows, self._fit = rows, fit
+        if rows:
+            start, end = rows[0].start_s, rows[-1].end_s
+            longest = max(row.end_s - row.start_s for row in rows)
+            work = max(abs(row.work_s) for row in rows)
+            self._units = _Units(
+                time_scale(max(abs(start), abs(end))), time_scale(longest), time_scale(work or 1.0)
+            )
+        if not same:
+            self.endResetModel()
+            return
+        if rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(COLUMNS) - 1))
+        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(self._rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(COLUMNS)
+
+    def value(self, row: int, column: int) -> float:
+        """In the unit that the header names."""
+        spec = COLUMNS[column]
+        return spec.value(self._rows[row], row, self._fit) / spec.factor(self._units)
+
+    def header(self, column: int) -> str:
+        spec = COLUMNS[column]
+        unit = spec.unit(self._units)
+        return f"{spec.title} [{unit}]" if unit else spec.title
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        if role == Qt.ItemDataRole.DisplayRole:
+            if index.column() == 0:
+                return str(index.row() + 1)
+            return digits(self.value(index.row(), index.column()), COLUMNS[index.column()].significant)
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _RIGHT
+        return None
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        if orientation != Qt.Orientation.Horizontal:
+            return None
+        if role == Qt.ItemDataRole.DisplayRole:
+            unit = COLUMNS[section].unit(self._units)
+            return f"{COLUMNS[section].title}\n{unit}"
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return COLUMNS[section].tip
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return _RIGHT
+        return None
+
+    def texts(self, rows: Sequence[int], columns: Sequence[int]) -> list[list[str]]:
+        """Headers and full values, for copying."""
+        body = [
+            [str(row + 1) if c == 0 else repr(float(self.value(row, c))) for c in columns] for row in rows
+        ]
+        return [[self.header(c) for c in columns], *body]
+
+
+def tab_separated(texts: list[list[str]]) -> str:
+    return "\n".join("\t".join(line) for line in texts) + "\n"
+
+
+def comma_separated(texts: list[list[str]]) -> str:
+    return "\n".join(",".join(line) for line in texts) + "\n"
+
+
+def markdown(texts: list[list[str]]) -> str:
+    rule = ["---:"] * len(texts[0])
+    return "\n".join("| " + " | ".join(line) + " |" for line in (texts[0], rule, *texts[1:])) + "\n"
+
+
+class TableView(QTableView):
+    """Copies what is selected, or everything if nothing is."""
+
+    def __init__(self, model: PhaseTable) -> None:
+        super().__init__()
+        self._table = model
+        self.setModel(model)
+        self.setObjectName("phase_table")
+        self.setAccessibleName("Phases")
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().hide()
+        self.verticalHeader().setDefaultSectionSize(int(1.5 * self.fontMetrics().height()))
+        header = self.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        header.setMinimumSectionSize(self.fontMetrics().horizontalAdvance("Efficiency") + 13)
+        header.setHighlightSections(False)
+        copy = QAction("Copy", self)
+        copy.setShortcut(QKeySequence(QKeySequence.StandardKey.Copy))
+        copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        copy.triggered.connect(lambda: self.copy(tab_separated))
+        self.addAction(copy)
+
+    def copy(self, form: Callable[[list[list[str]]], str], *, everything: bool = False) -> None:
+        """Put rows with headers on the clipboard."""
+        rows = sorted({index.row() for index in self.selectedIndexes()})
+        if everything or not rows:
+            rows = list(range(self._table.rowCount()))
+        if rows:
+            QGuiApplication.clipboard().setText(form(self._table.texts(rows, range(len(COLUMNS)))))
+
+    def contextMenuEvent(self, event: Any) -> None:
+        menu = QMenu(self)
+        menu.addAction("Copy", lambda: self.copy(tab_separated))
+        menu.addAction("Copy as CSV", lambda: self.copy(comma_separated))
+        menu.addAction("Copy as Markdown", lambda: self.copy(markdown))
+        menu.exec(event.globalPos())
+
+
+class TablePanel(QWidget):
+    """Rows and plot marks select each other."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self.model = PhaseTable()
+        self.view = TableView(self.model)
+        self._showing = False
+        self.view.selectionModel().currentRowChanged.connect(self._chosen)
+        self.view.clicked.connect(lambda index: workbench.select_phase(index.row()))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.view)
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        self._showing = True
+        if new.rows is not old.rows:
+            self.model.show(new.rows, new.fit)
+        self._select(new.project.view.phase)
+        self._showing = False
+
+    def set_theme(self, theme: Any) -> None:
+        """Nothing of its own: the palette is enough."""
+
+    def copy(self) -> None:
+        self.view.copy(tab_separated, everything=True)
+
+    def _select(self, phase: int | None) -> None:
+        selection = self.view.selectionModel()
+        if phase is None:
+            selection.clear()
+        elif selection.currentIndex().row() != phase or not selection.hasSelection():
+            index = self.model.index(phase, 0)
+            flags = QItemSelectionModel.SelectionFlag
+            selection.setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
+            self.view.scrollTo(index)
+
+    def _chosen(self, current: QModelIndex, _: QModelIndex) -> None:
+        if not self._showing and current.isValid():
+            self._workbench.select_phase(current.row())
+
+
+PANEL = PanelSpec("table", "Phase table", "bottom", TablePanel)

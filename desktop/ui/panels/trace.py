@@ -1,0 +1,135 @@
+"""What was opened: its facts, its clocks, and what the import found odd."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from PySide6.QtCore import QSignalBlocker
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBoxLayout, QWidget
+
+from desktop.data.events import ImportReport
+from desktop.ui.panels import PanelSpec
+from desktop.ui.units import count, digits, quantity
+from desktop.workbench.workbench import Run, Snapshot, Workbench
+
+#: severity -> what a reader calls it (one, many)
+SEVERITY_NAMES = {
+    "error": ("error", "errors"),
+    "loss": ("loss", "losses"),
+    "notice": ("notice", "notices"),
+    "info": ("remark", "remarks"),
+}
+
+
+def summary(report: ImportReport) -> str:
+    """How much of which severity: ``2 losses, 1 notice``; empty if there is nothing above a remark."""
+    kinds = [finding.severity for finding in report]
+    parts = [
+        f"{kinds.count(severity)} {names[kinds.count(severity) != 1]}"
+        for severity, names in SEVERITY_NAMES.items()
+        if severity != "info" and severity in kinds
+    ]
+    return ", ".join(parts)
+
+
+class TracePanel(QWidget):
+    """Facts and report as text that can be selected, and the switch for clocks."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self.clocks = QComboBox()
+        self.clocks.setObjectName("clocks")
+        self.clocks.addItem("with clocks repaired", True)
+        self.clocks.addItem("as recorded", False)
+        self.clocks.activated.connect(lambda _: workbench.set_repaired(self.clocks.currentData()))
+        label = QLabel("&Times")
+        label.setBuddy(self.clocks)
+        self._clocks_text = QLabel()
+        self._clocks_text.setWordWrap(True)
+        self.text = QTextBrowser()
+        self.text.setObjectName("trace_text")
+        self.text.setAccessibleName("Facts about the trace and import report")
+        self.text.setOpenLinks(False)
+        row = QHBoxLayout()
+        row.addWidget(label)
+        row.addWidget(self.clocks)
+        row.addStretch(1)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(10, 8, 10, 8)
+        layout.addLayout(row)
+        layout.addWidget(self._clocks_text)
+        layout.addWidget(self.text, 1)
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.document is old.document and new.run is old.run and new.project.rules == old.project.rules:
+            return
+        document, run = new.document, new.run
+        clock = document.info.get("clock", {}) if document is not None else {}
+        self._show_clocks(new, clock)
+        if document is None or run is None:
+            self.text.setHtml("<p>Open a trace to see its facts and what its import found.</p>")
+            return
+        self.text.setHtml(_facts(document.info, run) + _report(document.report))
+
+    def set_theme(self, theme: Any) -> None:
+        """Text follows the palette."""
+
+    def _show_clocks(self, new: Snapshot, clock: dict[str, Any]) -> None:
+        rules = new.project.rules
+        by_default = clock.get("repair", "none") != "none"
+        repaired = by_default if rules is None or rules.repaired is None else rules.repaired
+        with QSignalBlocker(self.clocks):
+            self.clocks.setCurrentIndex(self.clocks.findData(repaired))
+        checked = int(clock.get("checked") or 0)
+        self.clocks.setEnabled(new.run is not None and checked > 0)
+        if new.run is None:
+            self._clocks_text.setText("")
+        elif not checked:
+            self._clocks_text.setText("No messages between processors, so clocks cannot be compared.")
+        else:
+            before, after = int(clock["violations_before"]), int(clock["violations_after"])
+            self._clocks_text.setText(
+                f"Of {count(checked, 'message')} that were compared, {before:,} arrive before they were sent "
+                f"as recorded, {after:,} with clocks repaired."
+            )
+
+
+def _facts(info: dict[str, Any], run: Run) -> str:
+    source, use, totals = info["source"], info["utilization"], info["totals"]
+    processors = float(use["processors"])
+    rows = [
+        ("Source", source["name"]),
+        ("Size", quantity(float(source["size"]), "B", 3)),
+        ("Format", f"{info['format']}, read by {info['importer']['name']} {info['importer']['version']}"),
+        ("Duration", quantity(run.curve.duration, "s", 5)),
+        ("Processors", f"{processors:g}"),
+        ("Mean computing", f"{digits(run.curve.mean)} ({100 * run.curve.mean / processors:.1f} %)"),
+        ("Steps of the curve", f"{run.curve.segments:,}"),
+        ("Events", f"{totals.get('events', 0):,}"),
+        (
+            "Messages",
+            f"{totals.get('messages_sent', 0):,} sent, {totals.get('messages_received', 0):,} received",
+        ),
+        ("Collectives", f"{totals.get('collectives', 0):,}"),
+    ]
+    cells = "".join(
+        f"<tr><td>{escape(name)}&nbsp;&nbsp;</td><td>{escape(str(value))}</td></tr>" for name, value in rows
+    )
+    return f"<table cellspacing='2'>{cells}</table>"
+
+
+def _report(report: ImportReport) -> str:
+    findings = list(report)
+    if not findings:
+        return "<h4>Import report</h4><p>Nothing odd was found: all of the source was read.</p>"
+    items = "".join(
+        f"<p><b>{SEVERITY_NAMES[f.severity][0].capitalize()}, {f.count:,}×</b> {escape(f.text)}"
+        + (f" First at {escape(f.where)}." if f.where else "")
+        + "</p>"
+        for f in findings
+    )
+    return f"<h4>Import report</h4>{items}"
+
+
+PANEL = PanelSpec("trace", "Trace", "right", TracePanel)

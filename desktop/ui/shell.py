@@ -1,0 +1,663 @@
+"""The main window: one trace, its plots, its panels, and every command of `desktop.ui.actions`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QActionGroup,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeySequence,
+    QPalette,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QDockWidget,
+    QFileDialog,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QMessageBox,
+    QProgressBar,
+    QPushButton,
+    QStackedWidget,
+    QTabWidget,
+    QTextBrowser,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+import desktop
+from desktop import resources
+from desktop.ui import theme as themes
+from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
+from desktop.ui.icons import icon
+from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.panels import panels
+from desktop.ui.panels.trace import summary
+from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
+from desktop.ui.start_page import StartPage
+from desktop.ui.units import digits, instant, left, quantity
+from desktop.ui.workers import MainThread
+from desktop.workbench.jobs import Task
+from desktop.workbench.workbench import Snapshot, Workbench
+
+_AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
+
+
+def base_font_size() -> float:
+    """Points of the program's text at 100 %."""
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    size = app.property("base_font_size")
+    if size is None:
+        size = app.font().pointSizeF()
+        app.setProperty("base_font_size", size)
+    return float(size)
+
+
+def chosen_theme(choice: ThemeChoice) -> themes.Theme:
+    """`choice`, where "system" follows the desktop if it says anything, else light."""
+    if choice == "system":
+        scheme = QGuiApplication.styleHints().colorScheme()
+        choice = "dark" if scheme == Qt.ColorScheme.Dark else "light"
+    return themes.DARK if choice == "dark" else themes.LIGHT
+
+
+class MainWindow(QMainWindow):
+    """Shows the snapshots of its workbench, and hands it what the user does."""
+
+    newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
+    quitRequested = Signal()
+    themeChanged = Signal()
+    closed = Signal()
+
+    settings: Settings
+    workbench: Workbench
+    curve_view: CurveView
+    mode: str
+    vertical_locked: bool
+    percent: bool
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        super().__init__()
+        self.settings = settings or Settings()
+        self.mode = "select"
+        self.vertical_locked = True
+        self.percent = False
+        self._results = MainThread(self)
+        self.workbench = Workbench(self._results.deliver)
+        self._cursor = math.nan
+        self._theme = chosen_theme(self.settings.theme)
+        self.setObjectName("main_window")
+        self.setWindowTitle("Phasewright")
+        self.setDockOptions(
+            QMainWindow.DockOption.AnimatedDocks
+            | QMainWindow.DockOption.AllowTabbedDocks
+            | QMainWindow.DockOption.AllowNestedDocks
+        )
+        self._make_centre()
+        self._make_panels()
+        self._make_actions()
+        self._make_status()
+        self._first_layout = self.saveState(STATE_VERSION)
+        self._restore_layout()
+        self._connect_plots()
+        self.workbench.subscribe(self._show_snapshot)
+        self.setAcceptDrops(True)
+        for child in self.findChildren(QWidget):
+            # Otherwise plots and text fields take a drop before the window sees it.
+            child.setAcceptDrops(False)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
+        self.apply_theme()
+        self._show_snapshot(Snapshot(), self.workbench.snapshot)
+
+    # ---- building
+
+    def _make_centre(self) -> None:
+        self.problem_bar = MessageBar("problem")
+        self.problem_bar.dismissed.connect(self.workbench.dismiss_problem)
+        self.report_bar = MessageBar("notice", "Show report")
+        self.report_bar.acted.connect(lambda: self.show_panel("trace"))
+        self.start_page = StartPage(resources.samples())
+        self.start_page.openRequested.connect(self.open_path)
+        self.start_page.chooseRequested.connect(self.choose_file)
+        self.start_page.keysRequested.connect(self.show_keys)
+        self.start_page.clearRequested.connect(self._clear_recent)
+        self.curve_view = CurveView()
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.start_page)
+        self._pages.addWidget(self.curve_view)
+        self.setCentralWidget(column(self.problem_bar, self.report_bar, self._pages))
+        self._drop_hint = QLabel("Drop to open", self)
+        self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._drop_hint.setStyleSheet(
+            "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
+            "font-size: 24pt;"
+        )
+        self._drop_hint.hide()
+
+    def _make_panels(self) -> None:
+        self._docks: dict[str, QDockWidget] = {}
+        self._panels: dict[str, Any] = {}
+        last: dict[str, QDockWidget] = {}
+        for spec in panels():
+            dock = QDockWidget(spec.title, self)
+            dock.setObjectName(f"dock_{spec.id}")
+            self._panels[spec.id] = spec.make(self.workbench)
+            dock.setWidget(self._panels[spec.id])
+            self.addDockWidget(_AREAS[spec.area], dock)
+            if spec.area in last:
+                self.tabifyDockWidget(last[spec.area], dock)
+            last[spec.area] = dock
+            self._docks[spec.id] = dock
+        self._docks["phases"].raise_()
+        self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
+        self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
+
+    def panel(self, panel_id: str) -> Any:
+        """The widget of a panel."""
+        return self._panels[panel_id]
+
+    def show_panel(self, panel_id: str) -> None:
+        self._docks[panel_id].show()
+        self._docks[panel_id].raise_()
+
+    def _make_actions(self) -> None:
+        self.actions_by_id: dict[str, QAction] = {}
+        menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in MENUS}
+        self._toolbar = QToolBar("Toolbar", self)
+        self._toolbar.setObjectName("toolbar")
+        self._toolbar.setMovable(False)
+        side = int(1.5 * self.fontMetrics().height())
+        self._toolbar.setIconSize(QSize(side, side))
+        self.addToolBar(self._toolbar)
+        last_menu = COMMANDS[0].menu
+        for command in COMMANDS:
+            menu = menus.get(command.menu) or self._submenu(menus, command.menu)
+            if command.rule:
+                menu.addSeparator()
+            action = self._make_action(command)
+            menu.addAction(action)
+            if command.icon:
+                if command.rule or command.menu != last_menu:
+                    self._toolbar.addSeparator()
+                last_menu = command.menu
+                self._toolbar.addAction(action)
+            if command.id == "open_folder":
+                self._recent_menu = menu.addMenu("Open recent")
+                self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
+                samples = menu.addMenu("Bundled traces")
+                for sample in resources.samples():
+                    samples.addAction(sample.title, partial(self.open_path, sample.path)).setStatusTip(
+                        sample.text
+                    )
+        shown = menus["View"].addMenu("Panels")
+        for dock in self._docks.values():
+            shown.addAction(dock.toggleViewAction())
+        modes = QActionGroup(self)
+        for mode in ("select", "pan", "zoom"):
+            modes.addAction(self.actions_by_id[f"mode_{mode}"])
+
+    def _submenu(self, menus: dict[str, QMenu], path: str) -> QMenu:
+        parent, _, name = path.partition("/")
+        menus[path] = menus[parent].addMenu(name)
+        return menus[path]
+
+    def _make_action(self, command: Command) -> QAction:
+        action = QAction(command.text, self)
+        action.setObjectName(command.id)
+        action.setShortcuts([QKeySequence(key) for key in command.keys])
+        action.setStatusTip(command.tip)
+        keys = f" ({', '.join(command.keys)})" if command.keys else ""
+        action.setToolTip(f"{command.text.rstrip('…')}{keys}\n{command.tip}")
+        action.setCheckable(command.mark is not None)
+        # The user's click toggles the mark; what is true is asked afterwards.
+        action.triggered.connect(partial(self._act, command))
+        self.actions_by_id[command.id] = action
+        return action
+
+    def _act(self, command: Command) -> None:
+        command.run(self)
+        self._refresh_actions()
+
+    def _make_status(self) -> None:
+        bar = self.statusBar()
+        self._task = QLabel()
+        self._task.setObjectName("task")
+        self._progress = QProgressBar()
+        self._progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
+        self._progress.setTextVisible(False)
+        self._progress.setAccessibleName("Progress")
+        self.cancel = QPushButton("Cancel")
+        self.cancel.setObjectName("cancel")
+        self.cancel.clicked.connect(self.workbench.cancel_opening)
+        self._selection_text = QLabel()
+        self._cursor_text = QLabel()
+        for widget in (self._task, self._progress, self.cancel):
+            bar.addWidget(widget)
+            widget.hide()
+        for label in (self._cursor_text, self._selection_text):
+            label.setContentsMargins(10, 0, 10, 0)
+            bar.addPermanentWidget(label)
+
+    def _connect_plots(self) -> None:
+        view, bench = self.curve_view, self.workbench
+        view.selectionChanged.connect(bench.select)
+        view.phaseSelected.connect(bench.select_phase)
+        view.breakDragged.connect(bench.drag_break)
+        view.breakDropped.connect(bench.move_break)
+        view.breakAddRequested.connect(bench.add_break)
+        view.breakRemoveRequested.connect(bench.remove_break)
+        view.breakLockToggled.connect(bench.toggle_lock)
+        view.cursorMoved.connect(self._show_cursor)
+        view.rangeChanged.connect(lambda *_: self._show_selection())
+
+    # ---- showing
+
+    def _show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        """Draw the difference."""
+        if new.document is not old.document or new.run is not old.run:
+            self._show_document(old, new)
+        view, before = new.project.view, old.project.view
+        afresh = new.run is not old.run
+        if afresh or new.fit is not old.fit:
+            self.curve_view.set_fit(new.fit)
+        if afresh or new.project.phases.locked != old.project.phases.locked:
+            self.curve_view.set_locked(new.project.phases.locked)
+        if afresh or view.shown != before.shown:
+            self.curve_view.set_shown(view.shown)
+        if afresh or view.selection != before.selection:
+            self.curve_view.set_selection(view.selection)
+        if afresh or view.phase != before.phase or new.fit is not old.fit:
+            self.curve_view.set_phase(view.phase)
+        for panel in self._panels.values():
+            panel.show_snapshot(old, new)
+        if new.opening is not old.opening:
+            self._show_task(new.opening)
+        if new.problem is not old.problem:
+            self._show_problem(new)
+        self._show_selection()
+        self._show_cursor(self._cursor)
+        self._refresh_actions()
+
+    def _show_document(self, old: Snapshot, new: Snapshot) -> None:
+        run, document = new.run, new.document
+        self.curve_view.set_curve(None if run is None else run.curve, None if run is None else run.stack)
+        if document is old.document:
+            return
+        self._pages.setCurrentWidget(self.start_page if document is None else self.curve_view)
+        for dock in self._docks.values():
+            dock.setVisible(document is not None and not self._hidden(dock))
+        if document is None:
+            self.setWindowTitle("Phasewright")
+            self.setWindowFilePath("")
+            self.report_bar.hide()
+            self.start_page.show_recent(self.settings.recent)
+            return
+        self.setWindowFilePath(str(document.source))
+        self.setWindowTitle(f"{document.source.name} – Phasewright")
+        self.settings.add_recent(document.source)
+        self.curve_view.show_all()
+        self.curve_view.setFocus()
+        found = summary(document.report)
+        if found:
+            first = next(iter(document.report))
+            self.report_bar.show_message(f"Import report: {found}. {first.text}")
+        else:
+            self.report_bar.hide()
+
+    def _show_task(self, task: Task | None) -> None:
+        for widget in (self._task, self._progress, self.cancel):
+            widget.setVisible(task is not None)
+        if task is None:
+            return
+        remaining = "" if task.left is None else left(task.left)
+        self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
+        fraction = task.fraction
+        self._progress.setRange(0, 0 if fraction is None else 1000)
+        if fraction is not None:
+            self._progress.setValue(round(1000 * fraction))
+
+    def _show_problem(self, new: Snapshot) -> None:
+        if new.problem is None:
+            self.problem_bar.hide()
+        else:
+            self.problem_bar.show_message(new.problem.sentence, new.problem.details)
+
+    def _show_cursor(self, time_s: float) -> None:
+        self._cursor = time_s
+        run, fit = self.workbench.snapshot.run, self.workbench.snapshot.fit
+        if run is None:
+            self._cursor_text.setText("")
+            return
+        if math.isnan(time_s):
+            curve = run.curve
+            self._cursor_text.setText(
+                f"{quantity(curve.duration, 's')}, on average {digits(curve.mean)} of {curve.capacity:g} "
+                f"processors computing ({100 * curve.mean / (curve.capacity or 1):.0f} %)"
+            )
+            return
+        a, b = self.curve_view.visible_range()
+        level = float(run.curve.at([time_s])[0])
+        text = f"{instant(time_s, b - a)}   {digits(level)} of {run.curve.capacity:g} processors"
+        if fit is not None and fit.breaks[0] <= time_s <= fit.breaks[-1]:
+            value = float(fit.value([time_s])[0])
+            phase = max(1, min(fit.n, int((fit.breaks <= time_s).sum())))
+            text += f"   phase {phase}: fit {digits(value, 3)}, off by {digits(level - value, 3)}"
+        self._cursor_text.setText(text)
+
+    def _show_selection(self) -> None:
+        selection = self._selected_range()
+        if selection is None:
+            self._selection_text.setText("")
+            return
+        a, b = selection
+        self._selection_text.setText(
+            f"selected {instant(a, b - a)} to {instant(b, b - a)} ({quantity(b - a, 's')})"
+        )
+
+    def _refresh_actions(self) -> None:
+        snapshot = self.workbench.snapshot
+        for command in COMMANDS:
+            action = self.actions_by_id[command.id]
+            action.setEnabled(command.enabled(snapshot))
+            if command.mark is not None:
+                action.setChecked(command.mark(self))
+        for name, label in (("undo", snapshot.undo), ("redo", snapshot.redo)):
+            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+
+    # ---- files
+
+    def open_path(self, path: Path) -> None:
+        """Open here if nothing is open, else in another window."""
+        if self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
+            self.workbench.open(path)
+        else:
+            self.newWindowRequested.emit([path])
+
+    def choose_file(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Open a trace", self.settings.folder)
+        if name:
+            self.open_path(Path(name))
+
+    def choose_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Open a trace that is a folder", self.settings.folder)
+        if name:
+            self.open_path(Path(name))
+
+    def close_document(self) -> None:
+        if self.workbench.snapshot.document is None:
+            self.close()
+        else:
+            self.workbench.close_document()
+
+    def _clear_recent(self) -> None:
+        self.settings.clear_recent()
+        self.start_page.show_recent(())
+
+    def _fill_recent_menu(self) -> None:
+        self._recent_menu.clear()
+        for path in self.settings.recent:
+            action = self._recent_menu.addAction(str(path), partial(self.open_path, path))
+            action.setEnabled(path.exists())
+        self._recent_menu.addSeparator()
+        self._recent_menu.addAction("Clear", self._clear_recent)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+            self._drop_hint.setGeometry(self.centralWidget().geometry())
+            self._drop_hint.show()
+            self._drop_hint.raise_()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._drop_hint.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._drop_hint.hide()
+        event.acceptProposedAction()
+        for url in event.mimeData().urls():
+            if url.isLocalFile():
+                self.open_path(Path(url.toLocalFile()))
+
+    # ---- commands
+
+    def new_window(self) -> None:
+        self.newWindowRequested.emit([])
+
+    def quit(self) -> None:
+        self.quitRequested.emit()
+
+    def set_mode(self, mode: str) -> None:
+        """What a left drag does: select, pan or zoom."""
+        self.mode = mode
+        self.curve_view.set_mode(mode)
+
+    def set_vertical_locked(self, locked: bool) -> None:
+        self.vertical_locked = locked
+        self.curve_view.set_vertical_locked(locked)
+
+    def set_percent(self, shown: bool) -> None:
+        self.percent = shown
+        self.curve_view.set_percent(shown)
+
+    def _selected_range(self) -> tuple[float, float] | None:
+        """The selection, or the selected phase."""
+        snapshot = self.workbench.snapshot
+        view = snapshot.project.view
+        if view.selection is not None:
+            return view.selection
+        if view.phase is not None and view.phase < len(snapshot.rows):
+            row = snapshot.rows[view.phase]
+            return row.start_s, row.end_s
+        return None
+
+    def zoom_to_selection(self) -> None:
+        selection = self._selected_range()
+        if selection is not None:
+            self.curve_view.zoom_to(*selection)
+
+    def escape(self) -> None:
+        """End the innermost thing: a held break, then the selection."""
+        if self.curve_view.cancel_drag():
+            self.workbench.cancel_drag()
+        else:
+            self.workbench.select(None)
+            self.workbench.select_phase(None)
+
+    def add_break(self) -> None:
+        if not math.isnan(self._cursor):
+            self.workbench.add_break(self._cursor)
+
+    def on_selected_break(self, act: Callable[[int], None]) -> None:
+        """Act on the break at which the selected phase ends."""
+        phase = self.workbench.snapshot.project.view.phase
+        if phase is not None:
+            act(phase + 1)
+
+    def copy_picture(self) -> None:
+        """The plots at twice their size on the clipboard, on white whatever the theme."""
+        self.curve_view.copy_picture()
+        self.statusBar().showMessage("The picture is on the clipboard", 4000)
+
+    def copy_table(self) -> None:
+        self.panel("table").copy()
+        self.statusBar().showMessage("The phase table is on the clipboard", 4000)
+
+    def choose_theme(self, choice: ThemeChoice) -> None:
+        self.settings.theme = choice
+        self.themeChanged.emit()
+        self.apply_theme()
+
+    def choose_text_size(self, percent: int) -> None:
+        self.settings.text_size = percent
+        self.themeChanged.emit()
+        self.apply_theme()
+
+    def use_theme(self, theme: themes.Theme) -> None:
+        """Show `theme` whatever the settings say."""
+        self._theme = theme
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        themes.apply(app, theme)
+        font = app.font()
+        size = base_font_size() * self.settings.text_size / 100
+        if abs(font.pointSizeF() - size) > 0.01:
+            font.setPointSizeF(size)
+            app.setFont(font)
+        self.curve_view.set_theme(theme)
+        for panel in self._panels.values():
+            panel.set_theme(theme)
+        self._colour_icons()
+
+    def apply_theme(self) -> None:
+        """Show what the settings and the system say."""
+        self.use_theme(chosen_theme(self.settings.theme))
+
+    def _scheme_changed(self) -> None:
+        if self.settings.theme == "system":
+            self.apply_theme()
+
+    def _colour_icons(self) -> None:
+        palette = self.palette()
+        ink = palette.color(QPalette.ColorRole.WindowText)
+        faint = palette.color(QPalette.ColorGroup.Disabled, QPalette.ColorRole.WindowText)
+        for command in COMMANDS:
+            if command.icon:
+                self.actions_by_id[command.id].setIcon(icon(command.icon, ink, faint))
+
+    def show_keys(self) -> None:
+        """All keys and gestures, from the table that makes them."""
+        dialog = QDialog(self)
+        dialog.setObjectName("keys")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle("Keys and mouse")
+        text = QTextBrowser()
+        text.setHtml(keys_html())
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(dialog.reject)
+        layout = QVBoxLayout(dialog)
+        layout.addWidget(text)
+        layout.addWidget(buttons)
+        unit = self.fontMetrics().height()
+        dialog.resize(38 * unit, 34 * unit)
+        dialog.open()
+
+    def show_about(self) -> None:
+        import numpy
+        import PySide6
+
+        box = QMessageBox(self)
+        box.setObjectName("about")
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setWindowTitle("About Phasewright")
+        box.setText(f"<b>Phasewright {desktop.__version__}</b>")
+        box.setInformativeText(
+            "Explains why a parallel program is slow: traces become phases.\n"
+            "After P. H. Worley, Modeling Histogram Data with Piecewise Polynomials, ORNL/TM-11637, 1990.\n"
+            f"BSD 3-Clause licence. Qt for Python {PySide6.__version__}, NumPy {numpy.__version__}."
+        )
+        box.open()
+
+    # ---- layout
+
+    def reset_layout(self) -> None:
+        """All panels back to their first places."""
+        self.settings.forget_window()
+        self.restoreState(self._first_layout, STATE_VERSION)
+        for dock in self._docks.values():
+            dock.setFloating(False)
+            dock.setVisible(self.workbench.snapshot.document is not None)
+        self._docks["phases"].raise_()
+        self._size_docks()
+
+    def _hidden(self, dock: QDockWidget) -> bool:
+        """The user has closed this panel."""
+        return dock.objectName() in self._closed_docks
+
+    def _restore_layout(self) -> None:
+        self._closed_docks: set[str] = set()
+        self.resize(self._first_size())
+        geometry, state = self.settings.geometry, self.settings.state
+        if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
+            self.resize(self._first_size())
+            self.move(0, 0)
+        if state is None or not self.restoreState(state, STATE_VERSION):
+            self._size_docks()
+        self._closed_docks = {dock.objectName() for dock in self._docks.values() if dock.isHidden()}
+        for dock in self._docks.values():
+            dock.hide()
+
+    def _first_size(self) -> QSize:
+        room = self.screen().availableSize()
+        return QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
+
+    def _size_docks(self) -> None:
+        wide = min(62 * self.fontMetrics().averageCharWidth(), int(0.26 * self.width()))
+        high = int(0.2 * self.height())
+        self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
+        self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
+
+    def _on_screen(self) -> bool:
+        return any(
+            screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
+            for screen in QGuiApplication.screens()
+        )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._drop_hint.setGeometry(self.centralWidget().geometry())
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if self.workbench.snapshot.document is not None:
+            # Without a document all panels are hidden, which says nothing about the user's layout.
+            self.settings.save_window(self.saveGeometry(), self.saveState(STATE_VERSION))
+        self._results.close()
+        self.workbench.close()
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def warm_up(self) -> None:
+        """Load what the first trace will need, once the window is on screen."""
+        QTimer.singleShot(0, self.workbench.warm_up)
+
+
+def keys_html() -> str:
+    """The key list: commands with keys by menu, and gestures."""
+    from html import escape
+
+    parts = []
+    for menu in MENUS:
+        rows = [
+            (", ".join(c.keys), f"{c.text.rstrip('…')}: {c.tip.lower() if c.tip[:2].istitle() else c.tip}")
+            for c in COMMANDS
+            if c.menu.split("/")[0] == menu and c.keys
+        ]
+        parts.append(_keys_table(menu, rows))
+    parts.append(_keys_table("Mouse", list(MOUSE)))
+    return "".join(parts).replace("\n", " ") if parts else escape("")
+
+
+def _keys_table(title: str, rows: list[tuple[str, str]]) -> str:
+    from html import escape
+
+    cells = "".join(
+        f"<tr><td width='32%'><b>{escape(keys)}</b></td><td>{escape(text)}</td></tr>" for keys, text in rows
+    )
+    return f"<h3>{escape(title)}</h3><table width='100%' cellpadding='2'>{cells}</table>"

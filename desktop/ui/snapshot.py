@@ -1,0 +1,84 @@
+"""A picture of the real window, without a display."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QByteArray, QEventLoop, QSettings
+from PySide6.QtGui import QImageWriter
+
+from desktop.errors import DesktopError
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+
+
+def snapshot(
+    source: Any,
+    output: str | Path,
+    n: int | None = None,
+    model: str = "mixed",
+    size: tuple[int, int] = (1600, 1000),
+    theme: str = "light",
+) -> PhaseFit:
+    """Open `source` (a path or an open store) in the window and save its picture as PNG.
+
+    Parameters
+    ----------
+    n : phases (parameters for the model "budget"); None takes the suggested number.
+    size : of the picture in pixels, (width, height).
+
+    Returns
+    -------
+    The fit that the picture shows.
+
+    Raises
+    ------
+    DesktopError : the source cannot be opened, or the picture cannot be written.
+    """
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from desktop.ui.app import application
+    from desktop.ui.settings import Settings
+    from desktop.ui.shell import MainWindow
+    from desktop.ui.theme import DARK, LIGHT
+
+    application()
+    with TemporaryDirectory() as folder:
+        # The user's own layout, theme and list of files are neither used nor touched.
+        settings = QSettings(str(Path(folder) / "settings.ini"), QSettings.Format.IniFormat)
+        window = MainWindow(Settings(settings))
+        try:
+            window.use_theme(DARK if theme == "dark" else LIGHT)
+            window.resize(*size)
+            window.show()
+            window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
+            _settle(window)
+            if model != window.workbench.snapshot.project.phases.model:
+                window.workbench.set_model(model)
+                _settle(window)
+                if n is None:
+                    window.workbench.use_suggestion()
+            if n is not None:
+                window.workbench.set_n(n)
+            _settle(window)
+            problem, fit = window.workbench.snapshot.problem, window.workbench.snapshot.fit
+            if problem is not None or fit is None:
+                raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
+            if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
+                raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
+            return fit
+        finally:
+            window.close()
+            window.deleteLater()
+
+
+def _settle(window: Any) -> None:
+    """Let all jobs end and all that they changed be painted."""
+    loop = QEventLoop()
+    while window.workbench.busy:
+        loop.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    for _ in range(5):
+        loop.processEvents()

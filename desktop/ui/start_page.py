@@ -1,0 +1,135 @@
+"""What is there before a trace is: ways to get one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QCommandLinkButton,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.resources import Sample
+
+
+class StartPage(QScrollArea):
+    """Open, recent files, bundled traces, and where the keys are listed."""
+
+    openRequested = Signal(object)  # Path
+    chooseRequested = Signal()
+    keysRequested = Signal()
+    clearRequested = Signal()
+
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        super().__init__()
+        self.setObjectName("start_page")
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self._recent = QVBoxLayout()
+        self._recent.setSpacing(2)
+
+        left = QVBoxLayout()
+        left.addWidget(_heading("Bundled traces of real runs"))
+        for sample in samples:
+            left.addWidget(self._link(sample.title, sample.text, sample.path))
+        left.addStretch(1)
+        right = QVBoxLayout()
+        right.addWidget(_heading("Recent"))
+        right.addLayout(self._recent)
+        right.addStretch(1)
+        columns = QHBoxLayout()
+        columns.setSpacing(40)
+        if samples:
+            columns.addLayout(left, 3)
+        columns.addLayout(right, 2)
+
+        page = QWidget()
+        grid = QGridLayout(page)
+        grid.setContentsMargins(48, 36, 48, 24)
+        grid.setVerticalSpacing(20)
+        grid.addLayout(self._head(), 0, 0)
+        grid.addLayout(columns, 1, 0)
+        grid.setRowStretch(1, 1)
+        self.setWidget(page)
+
+    def show_recent(self, paths: Sequence[Path]) -> None:
+        """List files opened before; missing ones cannot be chosen."""
+        while (item := self._recent.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.hide()
+                widget.deleteLater()
+        for path in paths:
+            there = path.exists()
+            folder = str(path.parent) if there else f"{path.parent} (missing)"
+            link = self._link(path.name, folder, path)
+            link.setEnabled(there)
+            self._recent.addWidget(link)
+        if paths:
+            clear = QPushButton("Clear this list")
+            clear.clicked.connect(self.clearRequested)
+            self._recent.addWidget(clear, 0, Qt.AlignmentFlag.AlignLeft)
+        else:
+            self._recent.addWidget(_quiet("Traces that you open are listed here."))
+
+    def _head(self) -> QVBoxLayout:
+        title = QLabel("Phasewright")
+        font = title.font()
+        font.setPointSizeF(2.2 * font.pointSizeF())
+        font.setBold(True)
+        title.setFont(font)
+        choose = QPushButton("Open a trace…")
+        choose.setObjectName("open_button")
+        choose.setDefault(True)
+        choose.setMinimumHeight(int(2.4 * choose.fontMetrics().height()))
+        choose.setMinimumWidth(18 * choose.fontMetrics().averageCharWidth())
+        choose.clicked.connect(self.chooseRequested)
+        keys = QPushButton("List of keys (F1)")
+        keys.setMinimumHeight(choose.minimumHeight())
+        keys.clicked.connect(self.keysRequested)
+        row = QHBoxLayout()
+        row.setSpacing(12)
+        row.addWidget(choose)
+        row.addWidget(keys)
+        row.addWidget(_quiet("or drop a file or folder anywhere on this window"))
+        row.addStretch(1)
+        head = QVBoxLayout()
+        head.setSpacing(12)
+        head.addWidget(title)
+        head.addWidget(
+            _quiet(
+                "See how busy the processors of a parallel run were, and in which phases. "
+                "Reads OTF2 archives, PICL traces, and two-column curves of time and busy processors."
+            )
+        )
+        head.addLayout(row)
+        return head
+
+    def _link(self, title: str, text: str, path: Path) -> QCommandLinkButton:
+        link = QCommandLinkButton(title.replace("&", "&&"), text)
+        link.setToolTip(str(path))
+        link.clicked.connect(lambda: self.openRequested.emit(path))
+        return link
+
+
+def _heading(text: str) -> QLabel:
+    label = QLabel(text)
+    font = label.font()
+    font.setPointSizeF(1.2 * font.pointSizeF())
+    font.setBold(True)
+    label.setFont(font)
+    return label
+
+
+def _quiet(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setWordWrap(True)
+    return label

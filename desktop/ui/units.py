@@ -1,0 +1,69 @@
+"""Numbers as people read them: SI prefixes and the digits they deserve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+_PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A unit with its prefix: a value divided by `factor` is shown with `symbol`."""
+
+    factor: float
+    symbol: str
+
+
+def scale(span: float, unit: str) -> Scale:
+    """The prefix under which `span` lies between 1 and 1000."""
+    exponent = 0
+    if span and math.isfinite(span):
+        exponent = max(-12, min(12, 3 * math.floor(math.log10(abs(span)) / 3 + 1e-12)))
+    return Scale(10.0**exponent, _PREFIXES[exponent] + unit)
+
+
+def time_scale(span_s: float) -> Scale:
+    """Like `scale` for times: seconds have no larger prefix."""
+    return scale(min(span_s, 1.0), "s")
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """`value` rounded to so many significant digits, without an exponent where it can be read."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 7:
+        return f"{value:.{max(0, significant - 1 - size)}f}".replace("-", "−")
+    return f"{value:.{significant - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
+
+
+def quantity(value: float, unit: str, significant: int = 4) -> str:
+    """``12.34 ms``."""
+    chosen = time_scale(value) if unit == "s" else scale(value, unit)
+    return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
+
+
+def instant(value_s: float, span_s: float, start_s: float = 0.0) -> str:
+    """A point in time with the resolution that a view of `span_s` seconds allows."""
+    whole = time_scale(max(abs(value_s - start_s), span_s))
+    step = max(span_s / 2000, 1e-15) / whole.factor
+    places = max(0, min(12, math.ceil(-math.log10(step))))
+    return f"{value_s / whole.factor:.{places}f} {whole.symbol}".replace("-", "−")
+
+
+def count(number: int, noun: str) -> str:
+    """``1 phase``, ``12 345 phases``."""
+    return f"{number:,}".replace(",", " ") + f" {noun}{'' if number == 1 else 's'}"
+
+
+def left(seconds: float) -> str:
+    """Time that remains, roughly."""
+    if seconds < 1:
+        return "less than 1 s left"
+    if seconds < 90:
+        return f"about {seconds:.0f} s left"
+    return f"about {seconds / 60:.0f} min left"

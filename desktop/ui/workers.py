@@ -1,0 +1,31 @@
+"""Brings results of `desktop.workbench.jobs` into the window's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, Qt, Signal, Slot
+
+
+class MainThread(QObject):
+    """`deliver` may be called in any thread; the call is made by the event loop of this object's thread."""
+
+    _arrived = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._open = True
+        self._arrived.connect(self._call, Qt.ConnectionType.QueuedConnection)
+
+    def deliver(self, call: Callable[[], None]) -> None:
+        if self._open:
+            self._arrived.emit(call)
+
+    def close(self) -> None:
+        """Nobody wants to hear anything any more."""
+        self._open = False
+
+    @Slot(object)
+    def _call(self, call: Callable[[], None]) -> None:
+        if self._open:
+            call()

@@ -1,0 +1,68 @@
+"""Undo by keeping the old trees: nothing has to be inverted, so nothing can fail to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from desktop.workbench.model import Project
+
+
+@dataclass(frozen=True)
+class Step:
+    """The tree after an edit, and the edit's name ("move break 3")."""
+
+    label: str
+    key: str | None
+    project: Project
+
+
+class History:
+    """A line of steps with a place in it.
+
+    Consecutive edits with the same merge key fold into one step, so that a turn of a wheel is undone
+    at once; `seal` ends such a run.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self._steps = [Step("", None, project)]
+        self._at = 0
+        self._sealed = True
+
+    @property
+    def project(self) -> Project:
+        return self._steps[self._at].project
+
+    @property
+    def undo_label(self) -> str | None:
+        """Name of the step that `undo` takes back; None if there is none."""
+        return self._steps[self._at].label if self._at else None
+
+    @property
+    def redo_label(self) -> str | None:
+        return self._steps[self._at + 1].label if self._at + 1 < len(self._steps) else None
+
+    def edit(self, label: str, project: Project, key: str | None = None) -> None:
+        """Go to `project`; steps that were undone are forgotten."""
+        del self._steps[self._at + 1 :]
+        last = self._steps[self._at]
+        if key is not None and key == last.key and not self._sealed:
+            self._steps[self._at] = Step(label, key, project)
+        else:
+            self._steps.append(Step(label, key, project))
+            self._at += 1
+        self._sealed = False
+
+    def seal(self) -> None:
+        """Let the next edit be a step of its own."""
+        self._sealed = True
+
+    def undo(self) -> Project:
+        """One step back; at the beginning the tree stays as it is."""
+        self._at = max(0, self._at - 1)
+        self._sealed = True
+        return self.project
+
+    def redo(self) -> Project:
+        self._at = min(len(self._steps) - 1, self._at + 1)
+        self._sealed = True
+        return self.project

@@ -1,0 +1,190 @@
+"""Work beside the window: plain functions on plain threads, results handed to whoever owns the window.
+
+A job captures all it needs when it is made and shares nothing while it runs. Its result, or its exception,
+is given to `deliver`, which calls back in the owner's thread (the window: by a queued signal; tests and
+the command line: at once).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from desktop.progress import Cancelled, Progress
+
+Deliver = Callable[[Callable[[], None]], None]
+#: Progress reaches the window at most this often; readers call `step` thousands of times a second.
+INTERVAL = 0.05
+
+
+def at_once(call: Callable[[], None]) -> None:
+    """Deliver in the calling thread."""
+    call()
+
+
+class Executor(Protocol):
+    def submit(self, function: Callable[[], None], /) -> Future[None]: ...
+    def shutdown(self, wait: bool = True) -> None: ...
+
+
+class Inline:
+    """An executor that runs everything where it is submitted."""
+
+    def submit(self, function: Callable[[], None], /) -> Future[None]:
+        function()
+        return Future()
+
+    def shutdown(self, wait: bool = True) -> None:
+        """Nothing runs any more."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """How far a job is, as the window shows it. `total` 0: unknown. `elapsed` and `left` in seconds."""
+
+    title: str
+    text: str = ""
+    done: float = 0.0
+    total: float = 0.0
+    elapsed: float = 0.0
+
+    @property
+    def fraction(self) -> float | None:
+        return min(1.0, self.done / self.total) if self.total > 0 else None
+
+    @property
+    def left(self) -> float | None:
+        """Seconds that remain if the pace holds; None while that is a guess (below 5 % or half a second)."""
+        part = self.fraction
+        if part is None or part < 0.05 or self.elapsed < 0.5:
+            return None
+        return self.elapsed * (1 - part) / part
+
+
+class Job(Progress):
+    """One piece of work and its progress. `stop` is what kernels watch: it becomes 1 on `cancel`."""
+
+    def __init__(
+        self, lane: Lane, title: str, generation: int, report: Callable[[Task], None] | None
+    ) -> None:
+        super().__init__()
+        self.title = title
+        self.generation = generation
+        self.stop = np.zeros(1, np.uint8)
+        self._lane = lane
+        self._report = report
+        self._begun = time.monotonic()
+        self._shown = -INTERVAL
+
+    def cancel(self) -> None:
+        super().cancel()
+        self.stop[0] = 1
+
+    def show(self, done: float, total: float, text: str) -> None:
+        elapsed = time.monotonic() - self._begun
+        if self._report is None or elapsed - self._shown < INTERVAL:
+            return
+        self._shown = elapsed
+        self._lane.tell(self, self._report, Task(self.title, text, done, total, elapsed))
+
+
+class Lane:
+    """Jobs one after the other in one thread.
+
+    `latest`: a new job replaces all before it (fits); otherwise they queue (imports). Results of replaced
+    or cancelled jobs are recognised by their generation and dropped.
+    """
+
+    def __init__(
+        self, name: str, *, latest: bool, deliver: Deliver = at_once, executor: Executor | None = None
+    ) -> None:
+        self._latest = latest
+        self._deliver = deliver
+        self._executor = executor or ThreadPoolExecutor(1, thread_name_prefix=f"phasewright-{name}")
+        self._generation = 0
+        self._oldest = 0  # generations below are not wanted any more
+        self._jobs: list[tuple[Job, Future[None] | None]] = []
+
+    @property
+    def busy(self) -> bool:
+        """A wanted result has not been delivered yet."""
+        return any(job.generation >= self._oldest for job, _ in self._jobs)
+
+    def submit(
+        self,
+        title: str,
+        work: Callable[[Job], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[BaseException], None],
+        report: Callable[[Task], None] | None = None,
+    ) -> Job:
+        """Run ``work(job)``; `done` gets its result or `failed` its exception, `report` its progress."""
+        if self._latest:
+            self.cancel()
+        self._generation += 1
+        job = Job(self, title, self._generation, report)
+        place = len(self._jobs)
+        self._jobs.append((job, None))
+        future = self._executor.submit(lambda: self._run(job, work, done, failed))
+        if place < len(self._jobs) and self._jobs[place][0] is job:
+            self._jobs[place] = (job, future)
+        return job
+
+    def cancel(self) -> None:
+        """Nothing submitted so far is wanted any more."""
+        self._oldest = self._generation + 1
+        for job, future in self._jobs:
+            job.cancel()
+            if future is not None:
+                future.cancel()
+        self._jobs = [(job, f) for job, f in self._jobs if f is None or not f.cancelled()]
+
+    def close(self) -> None:
+        """Cancel, and wait for the thread to end."""
+        self.cancel()
+        self._executor.shutdown(wait=True)
+
+    def tell(self, job: Job, listener: Callable[[Any], None], value: Any) -> None:
+        """Call ``listener(value)`` in the owner's thread, if the job is still wanted then."""
+
+        def call() -> None:
+            if job.generation >= self._oldest:
+                listener(value)
+
+        self._deliver(call)
+
+    def _run(
+        self,
+        job: Job,
+        work: Callable[[Job], Any],
+        done: Callable[[Any], None],
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        listener: Callable[[Any], None]
+        value: Any
+        try:
+            if job.cancelled:
+                raise Cancelled
+            listener, value = done, work(job)
+        except Cancelled as stopped:
+            listener, value = _drop, stopped
+        except Exception as error:
+            # Whatever goes wrong in a job is an answer for the user; the lane stays usable.
+            listener, value = failed, error
+
+        def finish() -> None:
+            wanted = job.generation >= self._oldest
+            self._jobs = [(other, f) for other, f in self._jobs if other is not job]
+            if wanted:
+                listener(value)
+
+        self._deliver(finish)
+
+
+def _drop(_: Any) -> None:
+    """A cancelled job has nothing to say."""

@@ -1,0 +1,642 @@
+"""The one door of the window: edits go in, snapshots come out.
+
+`Workbench.snapshot` says what is to be shown. Every change makes a new one and calls the subscribers with
+the old and the new; what did not change is the same object, so that they redraw the difference only.
+All methods are called in the owner's thread (see `desktop.workbench.jobs`).
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import insort
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.progress import Progress
+from desktop.workbench.history import History
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.model import CLASSES, DEFAULT_MODEL, PhaseSettings, Project, View
+
+if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
+    from desktop.core.curve import StepCurve
+    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phases import PhaseFit, Sweep
+    from desktop.core.selection import Suggestion
+    from desktop.data.events import Activity, ImportReport, Region
+    from desktop.data.utilization import Rules, Utilization
+
+#: The error curve is computed for every n up to this one, beside the window.
+SWEEP = 20
+#: The same for the model whose n counts parameters: a phase has two to four of them.
+SWEEP_PARAMETERS = 60
+#: Phases that can be asked for.
+N_LIMIT = 999
+#: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
+INLINE = 0.008
+#: Breaks come no closer by hand than this share of the run.
+CLOSEST = 1e-6
+
+
+@dataclass(frozen=True)
+class Document:
+    """A trace that is open: facts that no setting changes. `info` as `phasewright info --json` prints it."""
+
+    source: Path
+    store: Path
+    info: dict[str, Any]
+    report: ImportReport
+    regions: tuple[Region, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Its utilization under one set of rules. `stack`: curves of those of `CLASSES` that occur; `curve` is the first."""
+
+    rules: Rules
+    utilization: Utilization
+    curve: StepCurve
+    stack: dict[str, StepCurve]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that went wrong, as one sentence; `details` may hold a traceback."""
+
+    sentence: str
+    details: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held."""
+
+    project: Project = field(default_factory=Project)
+    document: Document | None = None
+    run: Run | None = None
+    sweep: Sweep | None = None
+    suggestion: Suggestion | None = None
+    fit: PhaseFit | None = None
+    rows: tuple[PhaseRow, ...] = ()
+    preview: bool = False
+    refining: bool = False
+    undo: str | None = None
+    redo: str | None = None
+    opening: Task | None = None
+    problem: Problem | None = None
+
+
+Listener = Callable[[Snapshot, Snapshot], None]
+
+
+@dataclass
+class _Fits:
+    """What has been fitted to one curve."""
+
+    sweeps: dict[tuple[str, tuple[float, ...]], tuple[Sweep, Suggestion]] = field(default_factory=dict)
+    single: dict[PhaseSettings, PhaseFit] = field(default_factory=dict)
+    # seconds per phase, from the last fit of the model
+    pace: dict[str, float] = field(default_factory=dict)
+
+
+class Workbench:
+    """One trace, its fit, and the work that leads there.
+
+    Parameters
+    ----------
+    deliver : calls a function in the owner's thread.
+    executors : of the lanes "store" (files), "fit" and "sweep"; threads of their own if not given.
+    """
+
+    def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
+        given = executors or {}
+        self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
+        self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
+        self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
+        self._listeners: list[Listener] = []
+        self._history = History(Project())
+        self._fits = _Fits()
+        self._store: Any = None
+        self.snapshot = Snapshot()
+
+    # ---- who listens
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call ``listener(old, new)`` after every change."""
+        self._listeners.append(listener)
+
+    @property
+    def busy(self) -> bool:
+        """Something asked for has not been answered yet."""
+        return any(lane.busy for lane in (self._files, self._fitting, self._sweeping))
+
+    def close(self) -> None:
+        """End all work and let go of the file; the workbench cannot be used after."""
+        self._listeners.clear()
+        for lane in (self._fitting, self._sweeping):
+            lane.close()
+        self._files.cancel()
+        self._release()
+        self._files.close()
+
+    # ---- opening
+
+    def warm_up(self) -> None:
+        """Load and compile, beside the window, what the first trace will need."""
+        self._sweeping.submit("Getting ready", lambda job: _warm_up(), lambda _: None, self._failed)
+
+    def open(self, source: Path, format_id: str | None = None) -> None:
+        """Import `source`, or use what was imported before, and fit it.
+
+        What is open stays until the new trace is there, and if it cannot be had.
+        """
+
+        def done(opened: tuple[Any, Document, Run, _Fits]) -> None:
+            store, document, run, fits = opened
+            self._release()
+            self._store, self._fits = store, fits
+            settings = _first_settings(fits)
+            self._history = History(Project(settings))
+            self._show(
+                project=self._history.project,
+                document=document,
+                run=run,
+                fit=None,
+                rows=(),
+                sweep=None,
+                suggestion=None,
+                opening=None,
+                problem=None,
+            )
+            self._resolve()
+
+        def failed(error: BaseException) -> None:
+            self._show(opening=None, problem=_problem(error))
+
+        self._keep_rules()
+        self._show(opening=Task(f"Opening {source.name}"), problem=None)
+        self._files.submit(
+            f"Opening {source.name}",
+            lambda job: _open(source, format_id, job),
+            done,
+            failed,
+            lambda task: self._show(opening=task),
+        )
+
+    def cancel_opening(self) -> None:
+        """Give up `open` or a change of rules; what was open before is as it was."""
+        self._files.cancel()
+        self._keep_rules()
+        self._show(opening=None)
+
+    def close_document(self) -> None:
+        """Back to nothing open."""
+        self._files.cancel()
+        self._fitting.cancel()
+        self._sweeping.cancel()
+        self._release()
+        self._fits = _Fits()
+        self._history = History(Project())
+        self._show(**{**vars(Snapshot()), "problem": None})
+
+    def dismiss_problem(self) -> None:
+        self._show(problem=None)
+
+    # ---- edits
+
+    def set_n(self, n: int) -> None:
+        """So many phases (parameters for "budget"); the algorithm finds the breaks."""
+        phases = self._phases
+        n = max(self.least_n, min(N_LIMIT, n))
+        if n != phases.n or phases.breaks is not None:
+            noun = "parameters" if phases.model == "budget" else "phases"
+            self._edit_phases(f"set {n} {noun}", "n", replace(phases.free(), n=n))
+
+    @property
+    def least_n(self) -> int:
+        """The smallest n that the model and the locked breaks allow."""
+        return _least_n(self._phases.model, self._phases.locked)
+
+    def step_n(self, by: int) -> None:
+        """More or fewer; from breaks set by hand, their number counts."""
+        self.set_n(self._phases.n + by)
+
+    def set_model(self, model: str) -> None:
+        """Another model; n is translated where its meaning changes (phases to parameters and back)."""
+        phases, fit = self._phases, self.snapshot.fit
+        if model == phases.model:
+            return
+        n = phases.n
+        if fit is not None and "budget" in (model, phases.model):
+            n = int((fit.degree + 2).sum()) if model == "budget" else fit.n
+            n = max(n, _least_n(model, phases.locked))
+        self._edit_phases(f"choose {model} phases", "model", replace(phases.free(), model=model, n=n))
+
+    def use_suggestion(self) -> None:
+        if self.snapshot.suggestion is not None:
+            self.set_n(self.snapshot.suggestion.n)
+
+    def refit(self) -> None:
+        """Let the algorithm find the breaks again, around the locked ones."""
+        if self._phases.breaks is not None:
+            self._edit_phases("let all breaks go", None, self._phases.free())
+
+    def drag_break(self, index: int, time_s: float) -> None:
+        """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
+        breaks = self._moved(index, time_s)
+        if breaks is not None:
+            self._show_fit(self._by_hand(breaks), preview=True)
+
+    def cancel_drag(self) -> None:
+        if self.snapshot.preview:
+            self._show(preview=False)
+            self._resolve()
+
+    def move_break(self, index: int, time_s: float) -> None:
+        """Set break `index` (1..n-1) by hand; it keeps its lock."""
+        breaks, fit = self._moved(index, time_s), self.snapshot.fit
+        if breaks is None or fit is None:
+            return
+        before = self._settled_breaks()
+        locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
+        self._hand_edit(f"move break {index}", breaks, locked)
+
+    def add_break(self, time_s: float) -> None:
+        breaks = list(self._settled_breaks())
+        if not breaks or not breaks[0] < time_s < breaks[-1]:
+            return
+        gap = CLOSEST * (breaks[-1] - breaks[0])
+        if min(abs(time_s - b) for b in breaks) < gap:
+            return
+        insort(breaks, time_s)
+        self._hand_edit(f"add break {breaks.index(time_s)}", tuple(breaks), self._phases.locked)
+
+    def remove_break(self, index: int) -> None:
+        breaks = self._settled_breaks()
+        if 0 < index < len(breaks) - 1:
+            locked = tuple(t for t in self._phases.locked if t != breaks[index])
+            self._hand_edit(f"remove break {index}", breaks[:index] + breaks[index + 1 :], locked)
+
+    def toggle_lock(self, index: int) -> None:
+        """Keep break `index` where it is in all further fits, or let it go."""
+        breaks = self._settled_breaks()
+        if not 0 < index < len(breaks) - 1:
+            return
+        time_s, phases = breaks[index], self._phases
+        if time_s in phases.locked:
+            locked, verb = tuple(t for t in phases.locked if t != time_s), "unlock"
+        else:
+            locked, verb = tuple(sorted((*phases.locked, time_s))), "lock"
+        # The breaks stay as they are seen; the lock acts on the next fit.
+        self._edit_phases(f"{verb} break {index}", None, replace(phases, locked=locked, breaks=breaks))
+
+    def set_activity(self, region: str, activity: Activity | None) -> None:
+        """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
+        overrides = dict(self._rules().overrides)
+        overrides.pop(region, None)
+        if activity is not None:
+            overrides[region] = activity
+        self._edit_rules(f"classify {region}", overrides=overrides)
+
+    def set_computing(self, computing: frozenset[Activity]) -> None:
+        """Which activities count as computing."""
+        if computing:
+            self._edit_rules("change what counts as computing", computing=computing)
+
+    def set_repaired(self, repaired: bool) -> None:
+        """Times with clocks repaired, or as recorded."""
+        self._edit_rules("repair clocks" if repaired else "take times as recorded", repaired=repaired)
+
+    def reset_rules(self) -> None:
+        if self._history.project.rules is not None:
+            self._edit("classify as at first", None, replace(self._history.project, rules=None))
+
+    def undo(self) -> None:
+        self._go(self._history.undo())
+
+    def redo(self) -> None:
+        self._go(self._history.redo())
+
+    def seal(self) -> None:
+        """The gesture is over: the next edit is a step of its own."""
+        self._history.seal()
+
+    # ---- looking
+
+    def select(self, selection: tuple[float, float] | None) -> None:
+        """Select a range of time (seconds)."""
+        self._look(selection=selection)
+
+    def select_phase(self, phase: int | None) -> None:
+        """Select a phase, counted from 0."""
+        rows = self.snapshot.rows
+        if phase is not None and not 0 <= phase < len(rows):
+            phase = None
+        self._look(phase=phase)
+
+    def step_phase(self, by: int) -> None:
+        """The next or previous phase; from none, the first or last one."""
+        count, phase = len(self.snapshot.rows), self._view.phase
+        if count:
+            start = (0 if by > 0 else count - 1) if phase is None else max(0, min(count - 1, phase + by))
+            self.select_phase(start)
+
+    def toggle_class(self, name: str) -> None:
+        """Draw a class of the stack or leave it out."""
+        self._look(shown=self._view.shown ^ {name})
+
+    # ---- inside
+
+    @property
+    def _phases(self) -> PhaseSettings:
+        return self._history.project.phases
+
+    @property
+    def _view(self) -> View:
+        return self.snapshot.project.view
+
+    def _rules(self) -> Rules:
+        from desktop.data.utilization import Rules
+
+        return self._history.project.rules or Rules()
+
+    def _show(self, **changes: Any) -> None:
+        old = self.snapshot
+        self.snapshot = replace(old, **changes, undo=self._history.undo_label, redo=self._history.redo_label)
+        for listener in tuple(self._listeners):
+            listener(old, self.snapshot)
+
+    def _look(self, **changes: Any) -> None:
+        project = self.snapshot.project
+        view = replace(project.view, **changes)
+        if view != project.view:
+            self._show(project=replace(project, view=view))
+
+    def _edit(self, label: str, key: str | None, project: Project) -> None:
+        if self.snapshot.run is not None:
+            self._history.edit(label, project, key)
+            self._go(project)
+
+    def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
+        self._edit(label, key, replace(self._history.project, phases=phases))
+
+    def _edit_rules(self, label: str, **changes: Any) -> None:
+        rules = replace(self._rules(), **changes)
+        if rules != self._rules():
+            self._edit(label, None, replace(self._history.project, rules=rules))
+
+    def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
+        n = len(breaks) - 1
+        if self._phases.model == "budget":
+            n = self._phases.n
+        self._edit_phases(label, None, replace(self._phases, breaks=breaks, n=n, locked=locked))
+
+    def _go(self, project: Project) -> None:
+        """Show a project of the history; the view is not part of it."""
+        before = self.snapshot.project
+        view = before.view
+        if project.phases != before.phases:
+            view = replace(view, phase=None)
+        self.snapshot = replace(self.snapshot, project=replace(project, view=view), preview=False)
+        if project.rules != before.rules:
+            self._rebuild()
+        self._resolve()
+
+    def _rebuild(self) -> None:
+        """The rules have changed: the curve has to be built anew, beside the window."""
+        store, rules = self._store, self._rules()
+
+        def done(built: tuple[Run, _Fits]) -> None:
+            run, self._fits = built
+            # The old fit says nothing about the new curve.
+            self._show(run=run, opening=None, fit=None, rows=())
+            self._resolve()
+
+        def failed(error: BaseException) -> None:
+            self._keep_rules()
+            self._show(opening=None, problem=_problem(error))
+
+        title = "Building the curve"
+        model = self._phases.model
+        self._files.submit(
+            title,
+            lambda job: _build(store, rules, model, job),
+            done,
+            failed,
+            lambda task: self._show(opening=task),
+        )
+
+    def _keep_rules(self) -> None:
+        """Leave a change of rules, made or undone, whose curve was not finished."""
+        run = self.snapshot.run
+        if run is None or self._rules() == run.rules:
+            return
+        for go in (self._history.undo, self._history.redo, self._history.redo):
+            go()
+            if self._rules() == run.rules:
+                break
+        self._show(project=replace(self._history.project, view=self._view))
+
+    def _resolve(self) -> None:
+        """Make the snapshot answer its project: from what is known, at once if quick, else by a job."""
+        run, phases = self.snapshot.run, self.snapshot.project.phases
+        if run is None:
+            return
+        sweep, suggestion = self._fits.sweeps.get((phases.model, phases.locked), (None, None))
+        if sweep is None:
+            self._request_sweep(run, phases)
+        self._show(sweep=sweep, suggestion=suggestion)
+        fit = self._known(phases) or self._quick(run, phases)
+        if fit is not None:
+            self._fitting.cancel()
+            self._show_fit(fit, refining=False)
+        else:
+            self._request_fit(run, phases)
+
+    def _known(self, phases: PhaseSettings) -> PhaseFit | None:
+        found = self._fits.single.get(phases)
+        swept = self._fits.sweeps.get((phases.model, phases.locked))
+        if found is None and phases.breaks is None and swept is not None and phases.n <= swept[0].n[-1]:
+            found = swept[0].fit(phases.n)
+        return found
+
+    def _quick(self, run: Run, phases: PhaseSettings) -> PhaseFit | None:
+        """The fit, if by experience it takes less than a frame."""
+        if phases.breaks is not None:
+            fit = self._by_hand(phases.breaks)
+        elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
+            fit = self._timed_fit(run, phases, self._fits)
+        else:
+            return None
+        self._fits.single[phases] = fit
+        return fit
+
+    def _request_fit(self, run: Run, phases: PhaseSettings) -> None:
+        fits = self._fits
+
+        def done(fit: PhaseFit) -> None:
+            fits.single[phases] = fit
+            if self.snapshot.run is run and self.snapshot.project.phases == phases:
+                self._show_fit(fit, refining=False)
+
+        self._show(refining=True)
+        self._fitting.submit(
+            "Fitting", lambda job: self._timed_fit(run, phases, fits), done, self._fit_failed
+        )
+
+    def _request_sweep(self, run: Run, phases: PhaseSettings) -> None:
+        fits, key = self._fits, (phases.model, phases.locked)
+
+        def done(found: tuple[Sweep, Suggestion]) -> None:
+            fits.sweeps[key] = found
+            now = self.snapshot.project.phases
+            if self.snapshot.run is run and (now.model, now.locked) == key:
+                self._show(sweep=found[0], suggestion=found[1])
+
+        self._sweeping.submit(
+            "Fitting every n", lambda job: _sweep(run.curve, *key, job), done, self._fit_failed
+        )
+
+    @staticmethod
+    def _timed_fit(run: Run, phases: PhaseSettings, fits: _Fits) -> PhaseFit:
+        from desktop.core.phases import fit
+
+        begun = time.perf_counter()
+        found = fit(run.curve, phases.n, phases.model, locked=phases.locked)
+        fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
+        return found
+
+    def _by_hand(self, breaks: tuple[float, ...]) -> PhaseFit:
+        from desktop.core.phases import fit_breaks
+
+        assert self.snapshot.run is not None
+        return fit_breaks(self.snapshot.run.curve, breaks, self._phases.model)
+
+    def _show_fit(self, fit: PhaseFit, **changes: Any) -> None:
+        from desktop.core.phase_stats import phase_table
+
+        assert self.snapshot.run is not None
+        if fit is not self.snapshot.fit:
+            changes.update(fit=fit, rows=tuple(phase_table(self.snapshot.run.curve, fit)))
+        self._show(**changes)
+
+    def _settled_breaks(self) -> tuple[float, ...]:
+        """The breaks before a drag that may be going on."""
+        phases, fit = self._phases, self.snapshot.fit
+        if phases.breaks is not None:
+            return phases.breaks
+        settled = self._known(phases) or fit
+        return () if settled is None else tuple(float(b) for b in settled.breaks)
+
+    def _moved(self, index: int, time_s: float) -> tuple[float, ...] | None:
+        breaks = self._settled_breaks()
+        if not 0 < index < len(breaks) - 1:
+            return None
+        gap = min(CLOSEST * (breaks[-1] - breaks[0]), (breaks[index + 1] - breaks[index - 1]) / 4)
+        kept = max(breaks[index - 1] + gap, min(breaks[index + 1] - gap, time_s))
+        return (*breaks[:index], kept, *breaks[index + 1 :])
+
+    def _failed(self, error: BaseException) -> None:
+        self._show(problem=_problem(error))
+
+    def _fit_failed(self, error: BaseException) -> None:
+        self._show(refining=False, problem=_problem(error))
+
+    def _release(self) -> None:
+        """Close the store in the thread that reads it."""
+        if self._store is not None:
+            store, self._store = self._store, None
+            store.close()
+
+
+# ---- the work itself: functions of what they are given
+
+
+def _warm_up() -> None:
+    from desktop.core import phases
+    from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
+
+    phases.warm_up()
+
+
+def _open(source: Path, format_id: str | None, job: Job) -> tuple[Any, Document, Run, _Fits]:
+    from desktop.data.info import info
+    from desktop.data.opening import open_trace
+
+    store = open_trace(source, job, format_id=format_id)
+    try:
+        document = Document(source, Path(store.path), info(store), store.report, tuple(store.regions))
+        run, fits = _build(store, None, DEFAULT_MODEL, job)
+    except BaseException:
+        store.close()
+        raise
+    return store, document, run, fits
+
+
+def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, _Fits]:
+    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve."""
+    from desktop.core.envelope import envelope
+    from desktop.data.events import Activity
+    from desktop.data.utilization import Rules, build
+
+    rules = rules or Rules()
+    utilization = build(store, rules, job)
+    curve = utilization.curve()
+    stack = {"computing": curve}
+    for name in CLASSES[1:]:
+        # What counts as computing is not drawn a second time.
+        drawn_as = frozenset({Activity[name.upper()]}) - rules.computing
+        level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
+        if level.level.any():
+            stack[name] = level
+    for drawn in stack.values():
+        envelope(drawn)
+    fits = _Fits()
+    fits.sweeps[model, ()] = _sweep(curve, model, (), job, fits)
+    return Run(rules, utilization, curve, stack), fits
+
+
+def _sweep(
+    curve: StepCurve, model: str, locked: tuple[float, ...], job: Job, fits: _Fits | None = None
+) -> tuple[Sweep, Suggestion]:
+    from desktop.core.phases import sweep
+    from desktop.core.selection import suggest
+
+    largest = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, _least_n(model, locked))
+    begun = time.perf_counter()
+    found = sweep(curve, model, largest, locked=locked, stop=job.stop)
+    if fits is not None:
+        fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    job.step(0, 0)
+    return found, suggest(found)
+
+
+def _least_n(model: str, locked: tuple[float, ...]) -> int:
+    return (len(locked) + 1) * (2 if model == "budget" else 1)
+
+
+def _first_settings(fits: _Fits) -> PhaseSettings:
+    (model, locked), (_, suggestion) = next(iter(fits.sweeps.items()))
+    return PhaseSettings(model, max(1, suggestion.n), locked)
+
+
+def _problem(error: BaseException) -> Problem:
+    """An exception as the user reads it: its own sentence if it has one."""
+    import traceback
+
+    from desktop.errors import DesktopError
+
+    details = "".join(traceback.format_exception(error))
+    if isinstance(error, DesktopError):
+        return Problem(str(error), details)
+    if isinstance(error, OSError) and error.strerror:
+        return Problem(f"{error.filename or 'the file'}: {error.strerror.lower()}", details)
+    return Problem(
+        f"Something went wrong inside the program ({type(error).__name__}: {error}); "
+        "what you had is still here, please report the details",
+        details,
+    )
+
+
+__all__ = ["Document", "Problem", "Progress", "Run", "Snapshot", "Workbench"]
