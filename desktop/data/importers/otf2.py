@@ -51,13 +51,23 @@ SPARE = (2, 0, 0, 255)
 HEADER = 32
 COUNT = 0  # + table: rows filled
 SIZE, CAPACITY = 4, 5  # of the whole buffer in words; records read at a time
-FIRST, LAST, BEFORE = 6, 7, 8  # times: of the first record, of the latest, and the different one before it
-SPAN = 9  # no time may be later than FIRST by more
-FAULT, BACK_TO = 10, 11  # why reading was stopped; the time that lies before LAST
-BEGIN, FLUSHED = 12, 13  # begin of the open collective; end of a buffer flush not yet written; -1: none
-ORPHANS, SKIPPED, UNSTORED = 14, 15, 16  # collective ends without begin, messages to nobody, others
+FIRST, LAST = 6, 7  # times of the first and of the latest record
+SPAN = 8  # no time may be later than FIRST by more
+FAULT = 9
+BEGIN, FLUSHED = 10, 11  # begin of the open collective; end of a buffer flush not yet written; -1: none
+ORPHANS, SKIPPED, UNSTORED = 12, 13, 14  # collective ends without begin, messages to nobody, others
 
-INTACT, BACKWARDS, OUT_OF_RANGE = 0, 1, 2  # FAULT
+#: What is wrong with an event file, FAULT and `walk`.
+INTACT, BACKWARDS, OUT_OF_RANGE, CUT, UNKNOWN, MALFORMED, HEADLESS = range(7)
+FAULTS = (
+    "",
+    "a time lies before the one ahead of it",
+    "a time is far outside of the run",
+    "the file is cut",
+    "a record is of unknown type",
+    "a number or record has an impossible length",
+    "a chunk has no header",
+)
 
 # Numbers of regions beyond 32 bits are ours; calling contexts (sampling) follow from CONTEXTS on.
 NOT_MEASURED, FLUSHING, CONTEXTS = 1 << 32, (1 << 32) + 1, 1 << 33
@@ -79,11 +89,8 @@ def arrive(words: NDArray[np.int64], time: int) -> bool:
         return False
     if now < words[LAST]:
         words[FAULT] = BACKWARDS
-        words[BACK_TO] = now
         return False
-    if now > words[LAST]:
-        words[BEFORE] = words[LAST]
-        words[LAST] = now
+    words[LAST] = now
     return True
 
 
@@ -339,7 +346,7 @@ class Buffer:
         """Forget everything: another location begins, whose times reach over at most `span` ticks."""
         self.words[:SIZE] = 0
         self.words[FIRST:HEADER] = 0
-        self.words[[FIRST, LAST, BEFORE, BEGIN, FLUSHED]] = -1
+        self.words[[FIRST, LAST, BEGIN, FLUSHED]] = -1
         self.words[SPAN] = span
 
     def take(self) -> list[NDArray[np.int64]]:
@@ -368,6 +375,123 @@ def look_up(keys: NDArray[np.int64], sorted_keys: NDArray[np.int64], values: NDA
             value = values[low] if low < sorted_keys.size and sorted_keys[low] == key else -1
         found[k] = value
     return found
+
+
+# ------------------------------------------------------------------ where an event file stops being sound
+# Behind the end of a cut file the library goes on in memory that holds another location's records, and it
+# skips what it does not know. Therefore the framing is followed here first, and no more is read than that.
+
+AT, SEEN, SETTLED, NOW, BEFORE, START = range(6)  # words of a walk: next byte; records so far, and those
+# ahead of the latest change of time; the time, the different one before it, and the first one
+#: Event records that are one compressed number without a length: most bytes of that number.
+BARE = {12: 4, 13: 4, 16: 8, 17: 8, 20: 8, 21: 8, 24: 4, 28: 8, 29: 8, 30: 8}
+BARE_BYTES = np.array([BARE.get(kind, 0) for kind in range(256)], np.int64)
+FIRST_RECORD, LAST_RECORD = 10, 92
+CHUNK_HEADER = 18
+FILL, END_OF_BUFFER, END_OF_FILE, CHUNK, TIME, ATTRIBUTES = 0, 1, 2, 3, 5, 6
+
+
+@kernel
+def big_number(data: NDArray[np.uint8], at: int, big_endian: bool) -> Any:
+    """Eight bytes as a signed number."""
+    value = np.int64(0)
+    for i in range(8):
+        value = (value << 8) | np.int64(data[at + (i if big_endian else 7 - i)])
+    return value
+
+
+@kernel
+def walk(
+    data: NDArray[np.uint8],
+    bare_bytes: NDArray[np.int64],
+    chunk: int,
+    big_endian: bool,
+    span: int,
+    most: int,
+    state: NDArray[np.int64],
+) -> tuple[bool, int]:
+    """Follow the framing over `most` records more: whether the end is reached, and what is wrong there."""
+    at = state[AT]
+    until = state[SEEN] + most
+    while state[SEEN] < until:
+        state[AT] = at
+        if at >= data.size:
+            return True, CUT
+        if at % chunk == 0:
+            if data.size - at < CHUNK_HEADER or data[at] != CHUNK:
+                return True, HEADLESS
+            at += CHUNK_HEADER
+            continue
+        border = min((at // chunk + 1) * chunk, data.size)
+        too_long = MALFORMED if border < data.size else CUT
+        kind = data[at]
+        if kind == END_OF_FILE:
+            return True, INTACT
+        if kind in (FILL, END_OF_BUFFER):
+            at = (at // chunk + 1) * chunk
+            continue
+        if kind == TIME:
+            if border - at < 9:
+                return True, too_long
+            now = big_number(data, at + 1, big_endian)
+            if state[START] < 0:
+                state[START] = now
+            if now < 0 or now - state[START] > span:
+                return True, OUT_OF_RANGE
+            if now < state[NOW]:
+                if now >= state[BEFORE]:  # then it was the time before that lay too late
+                    state[SEEN] = state[SETTLED]
+                return True, BACKWARDS
+            if now > state[NOW]:
+                state[SETTLED] = state[SEEN]
+                state[BEFORE], state[NOW] = state[NOW], now
+            at += 9
+            continue
+        if kind != ATTRIBUTES and not FIRST_RECORD <= kind <= LAST_RECORD:
+            return True, UNKNOWN
+        if border - at < 2:
+            return True, too_long
+        length: Any = np.int64(data[at + 1])
+        at += 2
+        if bare_bytes[kind] > 0:
+            if length == 255:
+                length = 0
+            elif length > bare_bytes[kind]:
+                return True, MALFORMED
+        elif length == 255:
+            if border - at < 8:
+                return True, too_long
+            length = big_number(data, at, big_endian)
+            at += 8
+        if length < 0 or length > border - at:
+            return True, too_long
+        at += length
+        if kind != ATTRIBUTES:
+            state[SEEN] += 1
+    state[AT] = at
+    return False, INTACT
+
+
+class Walker:
+    """Follows an event file ahead of the library. `sound`: so many records are surely as written."""
+
+    def __init__(self, file: Path, chunk: int, big_endian: bool, span: int) -> None:
+        self._data = np.memmap(file, np.uint8, "r")
+        self._of_file = (chunk, big_endian, span)
+        self._state = np.array([0, 0, 0, -1, -1, -1], np.int64)
+        self.ended, self.fault = False, INTACT
+
+    def advance(self, records: int) -> None:
+        self.ended, self.fault = walk(self._data, BARE_BYTES, *self._of_file, records, self._state)
+
+    @property
+    def at(self) -> int:
+        return int(self._state[AT])
+
+    @property
+    def sound(self) -> int:
+        # Should the latest time turn out to be wrong, then its records are not wanted.
+        return int(self._state[SEEN if self.ended else SETTLED])
 
 
 # ------------------------------------------------------------------ the C library
@@ -638,12 +762,13 @@ class Archive:
                 "in the anchor file",
                 "write it with the POSIX substrate and without compression",
             )
-        if max(chunk, definition_chunk) > 1 << 24:
+        if not 1 << 8 <= min(chunk, definition_chunk) <= max(chunk, definition_chunk) <= 1 << 24:
             raise self.refuse(
                 "the anchor file of the OTF2 archive is damaged",
-                f"its chunk size is {max(chunk, definition_chunk)} bytes",
+                f"its chunks have {chunk} and {definition_chunk} bytes",
                 "copy it again",
             )
+        self.chunk, self.big_endian = chunk, order == ">"
         return {"otf2_version": ".".join(map(str, version))}
 
     def open(self, stack: ExitStack) -> int:
@@ -871,15 +996,15 @@ class Archive:
             )
         buffer = Buffer(RECORDS)
         sizes = [file_size(self.folder / f"{place.location.id}.evt") for place in self.places]
-        done, bytes_a_record = 0, 8.0
+        total, done = sum(sizes), 0
         for place, size in zip(self.places, sizes, strict=True):
             location = place.location
 
-            def step(records: int, size: int = size, name: str = location.name) -> None:
-                within = min(size, records * bytes_a_record)  # noqa: B023  # used before it changes
-                self.progress.step(done + within, sum(sizes), f"reading {name}")  # noqa: B023  # likewise
+            def step(at: int, before: int = done, name: str = location.name) -> None:
+                self.progress.step(before + at, total, f"reading {name}")
 
             step(0)
+            done += size
             if self.whole and location.id not in self.whole:
                 location.damage = "no local definitions"
                 self.sink.report.add(
@@ -905,9 +1030,6 @@ class Archive:
                 self.read_location(reader, events, place, buffer, step)
             finally:
                 lib.Reader_CloseEvtReader(reader, events)
-            done += size
-            if location.records:
-                bytes_a_record = size / location.records
         lib.Reader_CloseEvtFiles(reader)
 
     def read_location(
@@ -915,55 +1037,34 @@ class Archive:
     ) -> None:
         lib, location, words, read = self.library, place.location, buffer.words, u64()
         buffer.start(self.span)
-        # One block is held back: behind a cut the library may deliver stale bytes, which show by regions
-        # that are not defined; times that go back stop the reading at once.
-        held: list[list[NDArray[np.int64]]] = []
-        wrong = ""
-        while True:
-            code = lib.Reader_ReadLocalEvents(reader, events, RECORDS, ctypes.byref(read))
-            location.records += read.value
-            held.append(buffer.take())
-            if words[FAULT] == BACKWARDS:
-                wrong = "a time lies before the one ahead of it"
-            elif words[FAULT] == OUT_OF_RANGE:
-                wrong = "a time is far outside of the run"
-            elif code not in (0, INTERRUPTED):
-                wrong = lib.why(code)
-            if wrong or (code == 0 and read.value < RECORDS):
+        file = self.folder / f"{location.id}.evt"
+        walker = Walker(file, self.chunk, self.big_endian, self.span)
+        wrong, wanted = "", 0
+        while not wrong:
+            walker.advance(RECORDS)
+            wanted = walker.sound - location.records
+            while wanted and not wrong:
+                code = lib.Reader_ReadLocalEvents(reader, events, min(wanted, RECORDS), ctypes.byref(read))
+                location.records += read.value
+                wanted -= read.value
+                self.deliver(place, buffer.take())
+                if words[FAULT]:
+                    wrong = FAULTS[words[FAULT]]
+                elif code not in (0, INTERRUPTED) or not read.value:
+                    wrong = lib.why(code)
+            step(walker.at)
+            if walker.ended:
                 break
-            step(location.records)
-            if len(held) > 1:
-                self.deliver(place, held.pop(0))
-        end = int(words[LAST])
-        if wrong:
-            end = self.cut(place, held, words)
-        elif words[FLUSHED] >= 0:
+        wrong = wrong or FAULTS[walker.fault]
+        if words[FLUSHED] >= 0:
             stop = int(words[FLUSHED])
-            end = max(end, stop) if stop - words[FIRST] <= self.span else end
-            held.append([np.array([[end], [1 << 56 | FLUSHING]]), *(t[:, :0] for t in held[-1][1:])])
-        for block in held:
-            self.deliver(place, block)
-        location.first, location.last = (int(words[FIRST]), end) if 0 <= words[FIRST] <= end else (None, None)
-        self.judge(place, words, wrong)
-
-    def cut(self, place: Place, held: list[list[NDArray[np.int64]]], words: NDArray[np.int64]) -> int:
-        """Drop from the held rows of a damaged location what is not to be trusted; its last time then."""
-        before = int(words[LAST]) + 1
-        if words[FAULT] == BACKWARDS and words[BACK_TO] >= words[BEFORE]:
-            before = int(words[LAST])  # the time that was too late came first
-        for block in held:
-            times, packed = block[EVENTS]
-            unknown = times[self.regions(packed & 0xFFFFFFFFFFFFFF) == -1]
-            before = min([before, *unknown[:1].tolist()])
-        if before > words[LAST]:
-            return int(words[LAST])
-        end = int(words[FIRST]) if words[FIRST] < before else -1
-        for block in held:
-            for table, columns in enumerate(block):
-                times = columns[1] if table == COLLECTIVES else columns[0]
-                block[table] = columns[:, times < before]
-                end = max([end, *times[times < before][-1:].tolist()])
-        return end
+            if stop - words[FIRST] <= self.span:
+                words[LAST] = max(words[LAST], stop)
+            rows = np.array([[words[LAST]], [1 << 56 | FLUSHING]])
+            self.sink.append("events", place.index, **self.event_rows(place, rows))
+        if words[FIRST] >= 0:
+            location.first, location.last = int(words[FIRST]), int(words[LAST])
+        self.judge(place, words, f"byte {walker.at}: {wrong}" if wrong else "")
 
     def judge(self, place: Place, words: NDArray[np.int64], wrong: str) -> None:
         """Say what the reading of a location has shown."""
@@ -976,7 +1077,7 @@ class Archive:
                 "damaged events",
                 "loss",
                 "an event file is cut or damaged; what came before the damage was kept",
-                where=f"{where}, after {records} records: {wrong}",
+                where=f"{where}, {wrong}",
             )
         elif location.first is None and location.kind == "cpu":
             location.damage = "no data"

@@ -1,0 +1,431 @@
+"""Do the clocks of the processes contradict each other, and can constant shifts repair them?
+
+Two facts hold in any run, whatever the clocks say. Nobody leaves an operation in which all wait for all
+before the last one has entered it; no message is received before it is sent. Each gives, for the unknown
+shifts d of two processes, a bound ``d_r - d_s <= B[r, s]``. Such a system of difference constraints has a
+solution if and only if its graph has no negative cycle, and shortest paths give the interval of every shift
+(Cormen et al., Introduction to Algorithms, "Difference constraints and shortest paths").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.events import EventSource, MessageKind
+from desktop.progress import Progress
+
+#: Operations in which every member waits for all others, by the name importers give them.
+SYNCHRONISING = frozenset(
+    (
+        *("Barrier", "Allreduce", "Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw"),
+        *("Reduce_scatter", "Reduce_scatter_block"),
+    )
+)
+NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
+DENSE = 1024  # up to so many processes the bounds are a matrix
+ROWS = 1 << 22  # rows that are matched at a time
+INFINITE = 1 << 62
+
+Ints = NDArray[np.int64]
+
+
+class Matches(NamedTuple):
+    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent; all (n,)."""
+
+    sender: Ints
+    receiver: Ints
+    sent: Ints
+    received: Ints
+    bytes: Ints
+
+
+@dataclass(frozen=True)
+class ClockResult:
+    """What the clock check found.
+
+    `collectives`, `messages`: how many instances were compared. `violations_before`, `violations_after`:
+    of these (collectives, messages) contradict the clocks as recorded and with `shift`. `repair`:
+    ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks drift). `shift`, `half_width`: (p,)
+    ticks for each location, relative to the first one; the shift is certain to +- `half_width` (infinite
+    where nothing ties a location to the first). `low`, `high`: (p,) ticks, the shifts that are possible;
+    a shift is their midpoint, and 0 if none is needed.
+    """
+
+    checked: bool
+    collectives: int
+    messages: int
+    violations_before: tuple[int, int]
+    violations_after: tuple[int, int]
+    repair: Literal["none", "shift", "impossible"]
+    shift: Ints
+    half_width: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def check_clocks(source: EventSource, progress: Progress | None = None) -> ClockResult:
+    """Compare the clocks of all processes, and find the constant shifts that reconcile them.
+
+    Threads of one process share its clock and its shift. Memory: the rows of one location, `ROWS` rows,
+    and the bounds.
+    """
+    progress = progress or Progress()
+    locations = len(source.locations)
+    process = process_of(source)
+    graph = _Bounds(int(process.max()) + 1 if locations else 0)
+    nothing = np.zeros(locations, np.int64)
+
+    def count(shift: Ints, bounds: _Bounds | None) -> tuple[int, int, int, int]:
+        instances = wrong = messages = late = 0
+        for c in _collectives(source):
+            progress.step(0, 0, "comparing clocks")
+            instances += c.start.size - 1
+            wrong += late_begins(c.start, c.begin + shift[c.location], c.end + shift[c.location])
+            if bounds is not None:
+                bounds.add_collectives(c.start, process[c.location], c.begin, c.end)
+        for m in match_messages(source):
+            progress.step(0, 0, "comparing clocks")
+            messages += m.sent.size
+            late += int((m.received + shift[m.receiver] < m.sent + shift[m.sender]).sum())
+            if bounds is not None:
+                bounds.add_messages(process[m.sender], process[m.receiver], m.received - m.sent)
+        return instances, messages, wrong, late
+
+    instances, messages, wrong, late = count(nothing, graph)
+    solution = graph.solve()
+    shift = nothing
+    repair: Literal["none", "shift", "impossible"] = "none"
+    low, high = np.full(locations, -np.inf), np.full(locations, np.inf)
+    if solution is not None:
+        low, high = solution[1][process], solution[2][process]
+    after = (wrong, late)
+    if (wrong or late) and solution is None:
+        repair = "impossible"
+    elif (wrong or late) and solution is not None:
+        repair = "shift"
+        shift = solution[0][process]
+        after = count(shift, None)[2:]
+    return ClockResult(
+        checked=instances + messages > 0,
+        collectives=instances,
+        messages=messages,
+        violations_before=(wrong, late),
+        violations_after=after,
+        repair=repair,
+        shift=shift,
+        half_width=(high - low) / 2,
+        low=low,
+        high=high,
+    )
+
+
+def process_of(source: EventSource) -> Ints:
+    """(p,) number of the process of each location; the first location's process is 0. Locations
+    without a rank are processes of their own."""
+    ranks: dict[tuple[str, int], int] = {}
+    return np.array(
+        [
+            ranks.setdefault(("rank", at.rank) if at.rank >= 0 else ("location", i), len(ranks))
+            for i, at in enumerate(source.locations)
+        ],
+        np.int64,
+    )
+
+
+# ------------------------------------------------------------------ matching
+
+
+def match_messages(source: EventSource, rows: int = ROWS) -> Iterator[Matches]:
+    """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
+
+    Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Ends without
+    a partner are left out. What is matched at a time are about `rows` rows; a channel is never divided.
+    """
+    total = sum(source.rows("messages", i) for i in range(len(source.locations)))
+    parts = max(1, -(-total // rows))
+    for part in range(parts):
+        sends: list[Ints] = []
+        receives: list[Ints] = []
+        for i in range(len(source.locations)):
+            if source.rows("messages", i):
+                sent, received = _ends(source, i)
+                for ends, found in ((sends, sent), (receives, received)):
+                    sender, receiver, comm, tag = found[:4]
+                    channel = ((sender * 31 + receiver) * 31 + comm) * 31 + tag
+                    ends.append(found[:, channel % parts == part])
+        if sends:
+            yield _match(*(np.concatenate(ends, axis=1) for ends in (sends, receives)))
+
+
+def _ends(source: EventSource, here: int) -> tuple[Ints, Ints]:
+    """Sends and receives of a location, in matching order: sender, receiver, communicator, tag, time,
+    bytes in rows."""
+    columns = ("time", "kind", "peer", "communicator", "tag", "bytes", "request")
+    blocks = list(source.blocks("messages", here, *columns))
+    time, kind, peer, comm, tag, size, request = (
+        np.concatenate(parts).astype(np.int64) for parts in zip(*blocks, strict=True)
+    )
+    order = np.arange(time.size)
+    waits = np.flatnonzero((kind == MessageKind.IRECV) | (kind == MessageKind.IRECV_POST))
+    if waits.size:  # a receive takes the place of the latest posting of its request
+        waits = waits[np.lexsort((waits, request[waits]))]
+        former, latter = waits[:-1], waits[1:]
+        posted = (kind[former] == MessageKind.IRECV_POST) & (kind[latter] == MessageKind.IRECV)
+        posted &= request[former] == request[latter]
+        order[latter[posted]] = former[posted]
+    ends = []
+    for kinds, outward in (
+        ((MessageKind.SEND, MessageKind.ISEND), True),
+        ((MessageKind.RECV, MessageKind.IRECV), False),
+    ):
+        which = np.flatnonzero(np.isin(kind, kinds) & (peer >= 0))
+        which = which[np.argsort(order[which], kind="stable")]
+        own, other = np.full(which.size, here), peer[which]
+        pair = (own, other) if outward else (other, own)
+        ends.append(np.stack([*pair, comm[which], tag[which], time[which], size[which]]))
+    return ends[0], ends[1]
+
+
+def _match(sends: Ints, receives: Ints) -> Matches:
+    # Tags may be any numbers: their ranks make a channel's name fit into two words.
+    tags = np.unique(np.concatenate([sends[3], receives[3]]))
+    named = []
+    for ends in (sends, receives):
+        pair = (ends[0] << 32) | ends[1]
+        channel = ends[2] * (tags.size + 1) + np.searchsorted(tags, ends[3])
+        order = np.lexsort((channel, pair))  # stable: within a channel the order of the location is kept
+        named.append((pair[order], channel[order], order))
+    s, r = pair_up(named[0][0], named[0][1], named[1][0], named[1][1])
+    s, r = named[0][2][s], named[1][2][r]
+    return Matches(sends[0][s], sends[1][s], sends[4][s], receives[4][r], sends[5][s])
+
+
+@kernel
+def pair_up(pair_s: Ints, channel_s: Ints, pair_r: Ints, channel_r: Ints) -> tuple[Any, Any]:
+    """Walk two sorted lists side by side; positions of those that stand opposite each other."""
+    most = min(pair_s.size, pair_r.size)
+    s_found, r_found = np.empty(most, np.int64), np.empty(most, np.int64)
+    s = r = n = 0
+    while s < pair_s.size and r < pair_r.size:
+        if pair_s[s] < pair_r[r] or (pair_s[s] == pair_r[r] and channel_s[s] < channel_r[r]):
+            s += 1
+        elif pair_s[s] > pair_r[r] or channel_s[s] > channel_r[r]:
+            r += 1
+        else:
+            s_found[n], r_found[n] = s, r
+            s, r, n = s + 1, r + 1, n + 1
+    return s_found[:n], r_found[:n]
+
+
+class _Instances(NamedTuple):
+    """Collective operations: the i-th has the rows start[i] to start[i + 1]."""
+
+    start: Ints
+    location: Ints
+    begin: Ints
+    end: Ints
+
+
+def _collectives(source: EventSource, rows: int = ROWS) -> Iterator[_Instances]:
+    """Synchronising operations: the k-th on a communicator, wherever all members name the same one."""
+    waits = np.array([text in SYNCHRONISING for text in source.texts], bool)
+    total = sum(source.rows("collectives", i) for i in range(len(source.locations)))
+    parts = max(1, -(-total // rows))
+    for part in range(parts):
+        found = []
+        for i in range(len(source.locations)):
+            if not source.rows("collectives", i):
+                continue
+            blocks = source.blocks("collectives", i, "begin", "end", "operation", "communicator")
+            begin, end, operation, comm = (
+                np.concatenate(columns).astype(np.int64) for columns in zip(*blocks, strict=True)
+            )
+            which = np.flatnonzero(waits[operation] & (comm != NO_COMMUNICATOR))
+            which = which[np.argsort(comm[which], kind="stable")]
+            begin, end, operation, comm = begin[which], end[which], operation[which], comm[which]
+            k = np.arange(which.size) - np.searchsorted(comm, comm)
+            mine = (comm + k) % parts == part
+            here = np.full(which.size, i)
+            found.append(np.stack([comm, k, operation, here, begin, end])[:, mine])
+        if not found:
+            return
+        comm, k, operation, here, begin, end = np.concatenate(found, axis=1)
+        order = np.lexsort((k, comm))
+        comm, k, operation = comm[order], k[order], operation[order]
+        new = (
+            np.flatnonzero(np.r_[True, (np.diff(comm) != 0) | (np.diff(k) != 0)])
+            if comm.size
+            else np.empty(0, np.int64)
+        )
+        members = np.diff(np.r_[new, comm.size])
+        if not members.size:
+            continue
+        agreed = np.minimum.reduceat(operation, new) == np.maximum.reduceat(operation, new)
+        kept = agreed & (members > 1)
+        order = order[np.repeat(kept, members)]
+        start = np.r_[0, np.cumsum(members[kept])]
+        yield _Instances(start, here[order], begin[order], end[order])
+
+
+@kernel
+def late_begins(start: Ints, begin: Ints, end: Ints) -> int:
+    """In how many instances the latest begin lies after the earliest end."""
+    wrong = 0
+    for i in range(start.size - 1):
+        latest, earliest = begin[start[i]], end[start[i]]
+        for row in range(start[i] + 1, start[i + 1]):
+            latest = max(latest, begin[row])
+            earliest = min(earliest, end[row])
+        wrong += latest > earliest
+    return wrong
+
+
+# ------------------------------------------------------------------ bounds and their solution
+
+
+class _Bounds:
+    """The constraints d_r - d_s <= B[r, s] between `n` processes."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.nodes = n  # beyond n: one for each collective, if there are too many processes for a matrix
+        self.matrix = np.full((n, n), INFINITE, np.int64) if n <= DENSE else None
+        self.edges: list[Ints] = [np.empty((3, 0), np.int64)]
+
+    def add_messages(self, sender: Ints, receiver: Ints, travel: Ints) -> None:
+        if self.matrix is not None:
+            lower(self.matrix, sender, receiver, travel)
+            return
+        order = np.lexsort((receiver, sender))
+        sender, receiver, travel = sender[order], receiver[order], travel[order]
+        new = np.flatnonzero(np.r_[sender.size > 0, (np.diff(sender) != 0) | (np.diff(receiver) != 0)])
+        if new.size:
+            self.edges.append(np.stack([sender[new], receiver[new], np.minimum.reduceat(travel, new)]))
+
+    def add_collectives(self, start: Ints, process: Ints, begin: Ints, end: Ints) -> None:
+        if self.matrix is not None:
+            lower_by_collectives(self.matrix, start, process, begin, end)
+            return
+        # begin_r + d_r <= x <= end_s + d_s: with x, the instant of the operation, as a node of its own
+        # an instance of p members needs 2p edges instead of p * p.
+        x = self.nodes + np.repeat(np.arange(start.size - 1), np.diff(start))
+        self.nodes += start.size - 1
+        self.edges += [np.stack([process, x, -begin]), np.stack([x, process, end])]
+
+    def solve(self) -> tuple[Ints, NDArray[np.float64], NDArray[np.float64]] | None:
+        """Shift, lowest and highest shift of each process relative to the first; None: there is none.
+
+        A process that is tied to the first one from both sides gets the midpoint of its interval; all
+        midpoints together satisfy all bounds, being the mean of two solutions. Others get the shift
+        nearest to none that the bounds leave.
+        """
+        if not self.n:
+            return np.empty(0, np.int64), np.empty(0), np.empty(0)
+        relax: Callable[[Ints, bool], Ints | None]
+        if self.matrix is not None:
+            closed = self.matrix
+            np.fill_diagonal(closed, 0)
+            close(closed)
+            if (np.diag(closed) < 0).any():
+                return None
+
+            def relax(labels: Ints, reverse: bool) -> Ints | None:
+                return nearest(np.ascontiguousarray(closed.T) if reverse else closed, labels)
+
+        else:
+            r, s, weight = (np.ascontiguousarray(column) for column in np.concatenate(self.edges, axis=1))
+
+            def relax(labels: Ints, reverse: bool) -> Ints | None:
+                found = labels.copy()
+                return found if bellman_ford(*((s, r) if reverse else (r, s)), weight, found) else None
+
+        here = np.arange(self.nodes)
+        first = np.where(here == 0, 0, INFINITE)
+        above, below = relax(first, False), relax(first, True)  # d_r <= above, d_r >= -below
+        if above is None or below is None or above[0] < 0 or below[0] < 0:
+            return None
+        high, low = above < INFINITE, below < INFINITE
+        shift = np.zeros(self.nodes, np.int64)
+        tied = high & low
+        shift[tied] = (above[tied] - below[tied]) // 2  # rounded alike, differences keep their bounds
+        only_high = high & ~low
+        labels = relax(np.where(tied, shift, np.where(only_high, 0, INFINITE)), False)
+        if labels is None:
+            return None
+        shift[only_high] = labels[only_high]
+        labels = relax(np.where(high, -shift, 0), True)
+        if labels is None:
+            return None
+        shift[~high] = -labels[~high]
+        n = self.n
+        return (
+            shift[:n],
+            np.where(low, -below.astype(np.float64), -np.inf)[:n],
+            np.where(high, above.astype(np.float64), np.inf)[:n],
+        )
+
+
+@kernel
+def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
+    for i in range(r.size):
+        if r[i] != s[i] and weight[i] < bounds[r[i], s[i]]:
+            bounds[r[i], s[i]] = weight[i]
+
+
+@kernel
+def lower_by_collectives(bounds: Ints, start: Ints, process: Ints, begin: Ints, end: Ints) -> None:
+    for i in range(start.size - 1):
+        for a in range(start[i], start[i + 1]):
+            r, own_begin = process[a], begin[a]
+            for b in range(start[i], start[i + 1]):
+                s = process[b]
+                if r != s and end[b] - own_begin < bounds[r, s]:
+                    bounds[r, s] = end[b] - own_begin
+
+
+@kernel
+def close(bounds: Ints) -> None:
+    """Floyd-Warshall: the tightest bounds that follow from all together."""
+    n = bounds.shape[0]
+    for k in range(n):
+        for r in range(n):
+            first = bounds[r, k]
+            if first < INFINITE:
+                for s in range(n):
+                    if bounds[k, s] < INFINITE and first + bounds[k, s] < bounds[r, s]:
+                        bounds[r, s] = first + bounds[k, s]
+
+
+@kernel
+def nearest(closed: Ints, labels: Ints) -> Ints:
+    """min over s of closed[r, s] + labels[s]."""
+    n = labels.size
+    found = np.full(n, INFINITE, np.int64)
+    for r in range(n):
+        for s in range(n):
+            if closed[r, s] < INFINITE and labels[s] < INFINITE:
+                found[r] = min(found[r], closed[r, s] + labels[s])
+    return found
+
+
+@kernel
+def bellman_ford(r: Ints, s: Ints, weight: Ints, labels: Ints) -> bool:
+    """Lower labels[r] to labels[s] + weight until nothing changes; False on a negative cycle."""
+    first = labels[0]
+    for _ in range(labels.size):
+        changed = False
+        for e in range(r.size):
+            if labels[s[e]] < INFINITE and labels[s[e]] + weight[e] < labels[r[e]]:
+                labels[r[e]] = labels[s[e]] + weight[e]
+                changed = True
+        if not changed:
+            return True
+        if labels[0] < first and first == 0:
+            return False  # the first process would have to be earlier than itself
+    return False
