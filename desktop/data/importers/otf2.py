@@ -714,9 +714,6 @@ class Space:
         self.keys, self.values = both.keys, both.values
 
 
-DROPPED = -2  # a region that is not stored
-
-
 @dataclass
 class Place:
     """A location, and what reading it needs."""
@@ -725,7 +722,6 @@ class Place:
     group: int
     declared: int
     index: int = -1
-    worker: bool = False  # a team's thread: idle unless it is in a parallel region
 
 
 class Archive:
@@ -868,21 +864,13 @@ class Archive:
             key = (place.group, place.location.kind)
             place.location.thread = threads.get(key, 0)
             threads[key] = place.location.thread + 1
-        teams = any(
-            fields[5] == PARADIGMS.index("openmp") or named(fields[1], "").startswith("OpenMP ")
-            for fields in self.definitions.by["Region"].values()
-        )
         for place in self.places:
-            location = place.location
-            place.worker = teams and location.kind == "cpu" and location.thread > 0
-            location.base = Activity.IDLE if place.worker else Activity.COMPUTING
-            place.index = self.sink.location(location)
+            place.index = self.sink.location(place.location)
         self.dense = {place.location.id: place.index for place in self.places}
 
     def define_regions(self) -> None:
         sink, named = self.sink, self.definitions.name
         region: dict[int, int] = {}
-        whole = set()  # regions that EZTrace opens for a thread's whole life
         for identity, (_, string, _, _, role, paradigm, *_) in self.definitions.by["Region"].items():
             name = named(string, f"region {identity}")
             region[identity] = sink.region(
@@ -892,16 +880,12 @@ class Archive:
                     PARADIGMS[paradigm] if paradigm < len(PARADIGMS) else "unknown",
                 )
             )
-            if name == "Working" and paradigm == PARADIGMS.index("user"):
-                whole.add(identity)
         for context, (_, identity, *_) in self.definitions.by["CallingContext"].items():
             if identity in region:
                 region[CONTEXTS + context] = region[identity]
         for key, name in ((NOT_MEASURED, "MEASUREMENT OFF"), (FLUSHING, "TRACE BUFFER FLUSH")):
             region[key] = sink.region(Region(name, "artificial", "measurement_system", Activity.UNMEASURED))
         self.regions = Space.of(region)
-        # A team's thread has nothing to do in `Working` but outside of parallel regions.
-        self.worker_regions = Space.of(region | dict.fromkeys(whole, DROPPED))
         self.operations: dict[int, int] = {}
         self.metric_names: dict[int, int] = {}
 
@@ -1119,8 +1103,7 @@ class Archive:
     def event_rows(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, packed = columns
         keys = packed & 0xFFFFFFFFFFFFFF
-        space = self.worker_regions if place.worker else self.regions
-        region = space(keys)
+        region = self.regions(keys)
         unknown = np.unique(keys[region == -1]).tolist()
         if unknown:
             names = {
@@ -1136,12 +1119,8 @@ class Archive:
             )
             new = {key: self.sink.region(Region(name, "unknown", "unknown")) for key, name in names.items()}
             self.regions.add(new)
-            self.worker_regions.add(new)
-            region = space(keys)
-        rows = {"time": time, "kind": (packed >> 56).astype("u1"), "region": region.astype("u4")}
-        if place.worker:
-            rows = {name: column[region >= 0] for name, column in rows.items()}
-        return rows
+            region = self.regions(keys)
+        return {"time": time, "kind": (packed >> 56).astype("u1"), "region": region.astype("u4")}
 
     def message_rows(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, packed, comm, tag, size, request = columns
