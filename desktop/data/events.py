@@ -156,7 +156,8 @@ class ImportReport:
 class Sink(Protocol):
     """Where an importer puts what it reads. Implemented by `desktop.data.store.StoreWriter`."""
 
-    report: ImportReport
+    @property
+    def report(self) -> ImportReport: ...
 
     def describe(
         self,

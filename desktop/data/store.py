@@ -114,13 +114,14 @@ class Tally:
 
 @dataclass
 class ClockSummary:
-    """Outcome of the clock check, see `desktop.data.clock`; the shifts stand in the locations."""
+    """Outcome of the clock check (`desktop.data.clock`) with the default rules: how many instances were
+    compared and how many contradict the clocks; the shifts stand in the locations."""
 
     checked: int = 0
     violations_before: int = 0
     violations_after: int = 0
     repair: str = "none"
-    details: dict[str, int | float | str | bool | None] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -782,6 +783,9 @@ def _plain(dataset: h5py.Dataset) -> None:
 def _encode(description: Description) -> bytes:
     plain = asdict(description)
     plain["report"] = [asdict(finding) for finding in description.report]
+    for location in plain["locations"]:
+        if not math.isfinite(location["half_width"]):
+            location["half_width"] = None  # JSON has no infinity
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogateescape")
 
 
@@ -796,6 +800,9 @@ def _decode(text: bytes) -> Description:
         report.findings[finding.name] = finding
     source = _record(Source, plain["source"])
     source.files = [(str(name), int(size), int(time)) for name, size, time in source.files]
+    for item in plain["locations"]:
+        if item["half_width"] is None:
+            item["half_width"] = math.inf
     locations = [_record(Location, item) for item in plain["locations"]]
     for location in locations:
         location.base = Activity(location.base)

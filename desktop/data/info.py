@@ -1,0 +1,129 @@
+"""What a trace holds, as ``phasewright info --json`` prints it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from desktop.data.classify import mpi_call
+from desktop.data.events import Activity
+from desktop.data.store import TraceStore
+from desktop.data.utilization import build
+
+
+def info(store: TraceStore) -> dict[str, Any]:
+    """Names and numbers of a trace, full precision, None for what is not known.
+
+    ``totals.messages_sent`` counts send and isend, ``messages_received`` completed receives, each message
+    once; ``collectives`` counts the part of every location in every operation. Times of locations
+    (``first_s``, ``last_s``) are seconds since the trace's start, clock shifts applied where that is the
+    default.
+    """
+    use = build(store)
+    curve = use.curve()
+    calls = [_calls(store, index) for index in range(len(store.locations))]
+    mpi: Counter[str] = sum((_mpi(found) for found in calls), Counter())
+    tallies = store.tallies
+    clock = store.clock
+    return _plain(
+        {
+            "format": store.importer.id,
+            "source": {
+                "name": store.source.name,
+                "size": store.source.size,
+                "sha256": store.source.sha256,
+            },
+            "importer": {"name": store.importer.id, "version": store.importer.version},
+            "ticks_per_second": store.ticks_per_second,
+            "duration_s": curve.duration,
+            "totals": {
+                "events": sum(location.records for location in store.locations),
+                "enter": sum(tally.enter for tally in tallies),
+                "leave": sum(tally.leave for tally in tallies),
+                "messages_sent": sum(tally.sent for tally in tallies),
+                "messages_received": sum(tally.received for tally in tallies),
+                "collectives": sum(tally.collectives for tally in tallies),
+                "mpi_calls": mpi.total(),
+            },
+            "mpi_calls": dict(sorted(mpi.items())),
+            "locations": [
+                {
+                    "id": location.id,
+                    "name": location.name,
+                    "rank": location.rank,
+                    "thread": location.thread,
+                    "kind": location.kind,
+                    "events": location.records,
+                    "enter": tally.enter,
+                    "leave": tally.leave,
+                    "mpi_calls": _mpi(found).total(),
+                    "computing_s": seconds[Activity.COMPUTING],
+                    "overhead_s": seconds[Activity.OVERHEAD],
+                    "idle_s": seconds[Activity.IDLE],
+                    "io_s": seconds[Activity.IO],
+                    "unmeasured_s": seconds[Activity.UNMEASURED],
+                    "first_s": _seconds(location.first, location.shift, store, use.start),
+                    "last_s": _seconds(location.last, location.shift, store, use.start),
+                    "damage": location.damage or None,
+                }
+                for location, tally, found, seconds in zip(
+                    store.locations, tallies, calls, use.seconds.tolist(), strict=True
+                )
+            ],
+            "utilization": {
+                "processors": use.processors,
+                "processors_defined": use.defined,
+                "segments": curve.segments,
+                "mean": curve.mean,
+                "max": float(curve.level.max()),
+                "integral_s": curve.integral,
+            },
+            "clock": {
+                "checked": clock.checked,
+                "violations_before": clock.violations_before,
+                "violations_after": clock.violations_after,
+                "repair": clock.repair,
+            },
+            "report": [
+                {
+                    "name": finding.name,
+                    "severity": finding.severity,
+                    "count": finding.count,
+                    "where": finding.where,
+                    "text": finding.text,
+                }
+                for finding in store.report
+            ],
+        }
+    )
+
+
+def _calls(store: TraceStore, location: int) -> Counter[str]:
+    """How often a location entered each region, by name."""
+    found: Counter[str] = Counter()
+    for regions, counts in store.blocks("calls", location, "region", "count"):
+        for region, count in zip(regions.tolist(), counts.tolist(), strict=True):
+            found[store.regions[region].name] += count
+    return found
+
+
+def _mpi(calls: Counter[str]) -> Counter[str]:
+    return Counter({name: count for name, count in calls.items() if mpi_call(name)})
+
+
+def _seconds(tick: int | None, shift: int, store: TraceStore, start: int) -> float | None:
+    if tick is None:
+        return None
+    return (tick + (shift if store.repair else 0) - start) / store.ticks_per_second
+
+
+def _plain(value: Any) -> Any:
+    """Not-a-number is null in JSON."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,280 @@
+"""Any source becomes a store once and is found again: detect, import, check the clocks, keep the curve."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+
+from platformdirs import user_cache_path
+
+from desktop.data import importers
+from desktop.data.clock import ClockResult, check_clocks
+from desktop.data.events import Importer
+from desktop.data.importers import curve
+from desktop.data.store import (
+    SCHEMA,
+    SUFFIX,
+    ClockSummary,
+    Source,
+    StoreWriter,
+    TraceStore,
+    is_store,
+    open_store,
+)
+from desktop.data.utilization import keep
+from desktop.errors import StoreError, TraceFormatError
+from desktop.progress import Progress
+
+_HASHED_AT_ONCE = 1 << 20
+
+#: Path, size in bytes and modification time in ns of every file of a source.
+Stamp = list[tuple[str, int, int]]
+
+
+def open_trace(
+    path: Path,
+    progress: Progress | None = None,
+    *,
+    format_id: str | None = None,
+    force: bool = False,
+    output: Path | None = None,
+    time_unit: str = "s",
+) -> TraceStore:
+    """The store of a trace. A source that is no store is imported first, unless that was done before.
+
+    Parameters
+    ----------
+    path : a store, or a source of any format.
+    format_id : one of `desktop.data.importers.FORMATS`; None: found from the content.
+    force : import again even if the store of an earlier import is up to date.
+    output : where the store goes; None: into the user's cache.
+    time_unit : of the times in a curve file, one of `desktop.data.importers.curve.UNITS`.
+
+    Raises
+    ------
+    TraceFormatError : nothing usable can be read from the source.
+    StoreError : the store cannot be read or written.
+    Cancelled : by `progress`; nothing is left behind.
+    """
+    path = Path(path).absolute()
+    if format_id is None and is_store(path):
+        return open_store(path)
+    importer = _importer(path, format_id, time_unit)
+    stamp = _stamp(path, importer)
+    target = _cached(path, importer, stamp) if output is None else Path(output).absolute()
+    if target.exists():
+        known = _known(target, importer, stamp, replaceable=force or output is None)
+        if known is not None and not force:
+            return known
+        if known is not None:
+            known.close()
+    if output is None:
+        _make_cache(target)
+    _import(path, target, importer, stamp, progress or Progress())
+    if output is None:
+        _drop_superseded(target)
+    return open_store(target)
+
+
+def import_trace(
+    path: Path,
+    output: Path,
+    progress: Progress | None = None,
+    *,
+    format_id: str | None = None,
+    time_unit: str = "s",
+) -> None:
+    """Import a source into the file `output`, replacing it; errors as for `open_trace`."""
+    open_trace(path, progress, format_id=format_id, force=True, output=output, time_unit=time_unit).close()
+
+
+def _importer(path: Path, format_id: str | None, time_unit: str) -> Importer:
+    if not path.exists():
+        raise TraceFormatError("does not exist", file=path)
+    found = importers.detect(path) if format_id is None else importers.importer(format_id)
+    if time_unit == "s":
+        return found
+    if found.id != curve.IMPORTER.id:
+        raise TraceFormatError(
+            f"is of the kind {found.title}, which says its own unit of time",
+            file=path,
+            hint="leave the unit of time out",
+        )
+    return curve.importer_in(time_unit)
+
+
+def _stamp(path: Path, importer: Importer) -> Stamp:
+    try:
+        stamp = []
+        for file in importer.files(path):
+            found = file.stat()
+            stamp.append((str(file.resolve()), found.st_size, found.st_mtime_ns))
+        return stamp
+    except OSError as error:
+        raise TraceFormatError(f"cannot be read ({error.strerror})", file=error.filename or path) from None
+
+
+# --- the store of an earlier import ---
+
+
+def _cached(path: Path, importer: Importer, stamp: Stamp) -> Path:
+    """Where the cache keeps the store: a name for the place of the source, and one for its state."""
+    place = _digest([name for name, _, _ in stamp])
+    state = _digest([SCHEMA, importer.id, importer.version, stamp])
+    folder = user_cache_path("phasewright", appauthor=False) / "imports"
+    return folder / f"{path.stem[:60]}-{place}-{state}{SUFFIX}"
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def _known(target: Path, importer: Importer, stamp: Stamp, *, replaceable: bool) -> TraceStore | None:
+    """The store at `target` if it holds this very source; None if it may be replaced."""
+    try:
+        store = open_store(target)
+    except StoreError as error:
+        if replaceable:
+            return None
+        raise StoreError(
+            "exists and is no imported trace", file=target, hint="choose another name, or force to replace it"
+        ) from error
+    same = (store.importer.id, store.importer.version) == (importer.id, importer.version)
+    if same and store.source.files == stamp:
+        return store
+    store.close()
+    return None
+
+
+def _make_cache(target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"the cache cannot be made ({error.strerror})",
+            file=target.parent,
+            hint="say with -o where the imported file may go",
+        ) from None
+
+
+def _drop_superseded(target: Path) -> None:
+    """Former states of the same source in the cache; an open one stays where open files cannot go."""
+    place = target.name.rsplit("-", 1)[0].rsplit("-", 1)[1]
+    for other in target.parent.glob(f"*-{place}-*{SUFFIX}"):
+        if other != target:
+            with suppress(OSError):
+                other.unlink()
+
+
+# --- import ---
+
+
+def _import(path: Path, target: Path, importer: Importer, stamp: Stamp, progress: Progress) -> None:
+    source = Source(str(path), path.name, sum(size for _, size, _ in stamp), files=stamp)
+    with StoreWriter(target, source, importer) as writer, _Hash(stamp) as digest:
+        try:
+            importer.read(path, writer, _Share(progress, 0.0, 0.8))
+        except OSError as error:
+            raise TraceFormatError(
+                f"cannot be read ({error.strerror or error})", file=error.filename or path
+            ) from error
+        writer.complete()
+        _apply(check_clocks(writer, _Share(progress, 0.8, 0.85)), writer)
+        keep(writer, _Share(progress, 0.85, 1.0))
+        source.sha256 = digest.result(progress)
+        if _stamp(path, importer) != stamp:
+            writer.report.add(
+                "source changed", "notice", "The source was changed while it was imported; import it again."
+            )
+
+
+def _apply(result: ClockResult, writer: StoreWriter) -> None:
+    """Keep the shifts, and say what was found. They count by default only if the importer recommends it."""
+    for location, shift, half_width in zip(writer.locations, result.shift, result.half_width, strict=True):
+        location.shift, location.half_width = int(shift), float(half_width)
+    applied = result.repair == "shift" and writer.repair
+    after = result.violations_after if applied else result.violations_before
+    writer.description.clock = ClockSummary(
+        checked=result.collectives + result.messages,
+        violations_before=sum(result.violations_before),
+        violations_after=sum(after),
+        repair="none" if result.repair == "shift" and not applied else result.repair,
+        details={
+            "collectives": result.collectives,
+            "messages": result.messages,
+            "collectives_before": result.violations_before[0],
+            "messages_before": result.violations_before[1],
+            "collectives_after": after[0],
+            "messages_after": after[1],
+            "possible": result.repair,
+        },
+    )
+    if any(result.violations_before):
+        collectives, messages = result.violations_before
+        writer.report.add(
+            "clocks contradict",
+            "notice",
+            f"{collectives} of {result.collectives} collectives and {messages} of {result.messages} messages "
+            f"contradict the clocks; {_remedy(result, applied)}.",
+            count=collectives + messages,
+        )
+
+
+def _remedy(result: ClockResult, applied: bool) -> str:
+    if result.repair == "impossible":
+        return "no constant shifts can repair that, the clocks drift, so times are as recorded"
+    if applied:
+        return f"every process is shifted by a constant, which leaves {sum(result.violations_after)}"
+    return "constant shifts could repair that, but the trace has clock offsets of its own, which stand"
+
+
+class _Share(Progress):
+    """A part of a longer piece of work, from `begin` to `end` (0 to 1) of it."""
+
+    def __init__(self, whole: Progress, begin: float, end: float) -> None:
+        super().__init__()
+        self._whole, self._begin, self._end = whole, begin, end
+
+    def step(self, done: float, total: float, text: str = "") -> None:
+        part = min(done / total, 1.0) if total else 0.0
+        self._whole.step(self._begin + (self._end - self._begin) * part, 1.0, text)
+
+
+class _Hash:
+    """SHA-256 of all files, one after the other, computed beside the import."""
+
+    def __init__(self, stamp: Stamp) -> None:
+        self._files = [Path(name) for name, _, _ in stamp]
+        self._digest = hashlib.sha256()
+        self._stop = Event()
+        self._error: OSError | None = None
+        self._thread = Thread(target=self._run, name="source hash", daemon=True)
+
+    def __enter__(self) -> _Hash:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for path in self._files:
+                with path.open("rb") as file:
+                    while block := file.read(_HASHED_AT_ONCE):
+                        if self._stop.is_set():
+                            return
+                        self._digest.update(block)
+        except OSError as error:
+            self._error = error
+
+    def result(self, progress: Progress) -> str:
+        """Hexadecimal; empty if the files could be read by the importer but not here."""
+        while self._thread.is_alive():
+            progress.step(1.0, 1.0, "source hash")
+            self._thread.join(0.05)
+        return "" if self._error else self._digest.hexdigest()
