@@ -27,7 +27,7 @@ _BETTER = 1e-12
 
 
 @kernel
-def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):  # type: ignore[no-untyped-def]
+def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
     """Algorithm K with degrees given: each phase as long as its tolerance allows, the last one to the end.
 
     ``s`` is 1 from the left, -1 from the right. Breaks go to ``pj, po[0..n]`` and squared errors to
@@ -65,18 +65,17 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):  # type: ignore[n
 
 
 @kernel
-def narrow(tree, sj, so, degree, n, share, low, high, tries, stop, pj, po, error, count):  # type: ignore[no-untyped-def]
+def narrow(tree, sj, so, degree, n, share, low, high, tries, stop, pj, po, error, count):
     """Algorithm M for one degree: a bracket (low, high] of e*(n), `high` feasible, at most `_NARROW` wide.
 
     Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
-    evaluation moves both ends. Between them regula falsi on log(tau/e) over log e, and bisection wherever
-    that did not halve the bracket. ``tries`` are tolerances to begin with (0: none).
+    evaluation moves both ends. Between them plain bisection of log e: the last error jumps with e so often
+    that interpolation (regula falsi, Illinois) needed more evaluations, measured. ``tries`` are tolerances
+    to begin with.
     """
     if n == sj.size - 1:  # every phase lies between two stops
         return high, high
-    xa, ya, xb, yb = 0.0, 0.0, 0.0, 0.0
     shrink = 1.0 / n
-    slow = False
     attempt = 0
     while high > low * (1 + _NARROW) and stop[0] == 0:
         if attempt < tries.size and low < tries[attempt] < high:
@@ -88,41 +87,27 @@ def narrow(tree, sj, so, degree, n, share, low, high, tries, stop, pj, po, error
                 break
         else:
             e = low * np.sqrt(high / low)
-            if xa > 0 and xb > 0 and not slow:
-                e2 = xa * np.exp(ya / (ya - yb) * np.log(xb / xa))
-                if low < e2 < high:
-                    e = e2
         attempt += 1
-        before = np.log(high / low) if low > 0 else np.inf
         m, covered, tau, worst, least, merges = walk(tree, sj, so, degree, n, share, e, 1, pj, po, error)
         count[0] += 1
         count[1] += merges
-        if covered and tau <= e:
+        if covered:
             high = min(high, max(worst, low))
-            xb = 0.0
-            if m == n:
-                low = max(low, min(least, high))
-                if tau > 0:
-                    xb, yb = e, np.log(tau / e)
-        else:
+        if not covered or tau > e:
             low = max(low, e)
-            xa = 0.0
-            if covered:
-                high = min(high, max(worst, low))
-                xa, ya = e, np.log(tau / e)
-        slow = low > 0 and np.log(high / low) > 0.5 * before
+        elif m == n:
+            low = max(low, min(least, high))
     return low, high
 
 
 @kernel
-def heuristic(tree, sj, so, n, e, degree, pj, po, error, count):  # type: ignore[no-untyped-def]
+def heuristic(tree, sj, so, n, e, degree, pj, po, error, count):
     """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
 
     What the paper says of the end of the curve holds at every stop. Where it is silent (the quadratic
     reaches the end but is turned down, the linear does not reach it), linear and constant are compared by
     their lengths, as elsewhere.
     """
-    edges = tree.edges
     j, o = sj[0], so[0]
     pj[0], po[0] = j, o
     q = 1
@@ -182,7 +167,7 @@ def heuristic(tree, sj, so, n, e, degree, pj, po, error, count):  # type: ignore
 
 
 @kernel
-def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):  # type: ignore[no-untyped-def]
+def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
     """The first good tolerance of the heuristic above `least`, then bisected; phases used and e.
 
     Good tolerances are no interval, so this is a scan: geometric, 401 tolerances to four times the least
@@ -210,7 +195,7 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):  # type: i
 
 
 @kernel
-def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):  # type: ignore[no-untyped-def]
+def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):
     """Cover the curve with phases of degree d costing d+2 parameters, n in all, each with E_d <= e.
 
     A reach never falls when it starts further right, so the furthest position payable with b parameters is
@@ -250,7 +235,7 @@ def afford(tree, sj, so, n, e, degree, rj, ro, rq, bought, count):  # type: igno
 
 
 @kernel
-def spend(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, bought, count):  # type: ignore[no-untyped-def]
+def spend(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, bought, count):
     """The least tolerance that n parameters afford, as a bracket (low, high] bisected to `_NARROW`."""
     shrink = 1.0 / n
     attempt = 0
@@ -273,7 +258,7 @@ def spend(tree, sj, so, n, low, high, tries, stop, degree, rj, ro, rq, bought, c
 
 
 @kernel
-def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po):  # type: ignore[no-untyped-def]
+def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po):
     """Which of the equally good partitions: ranges [b, f] of the breaks, and the mixture of least error.
 
     `f` are the breaks from the left (given), `b` those from the right at the same tolerance and degrees.
@@ -311,7 +296,7 @@ def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po
 
 
 @kernel
-def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, bracket):  # type: ignore[no-untyped-def]
+def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, bracket):
     """Fit n = first..last phases (for `BUDGET` parameters), each bounding the next; the one way in.
 
     Row r of the results belongs to n = first + r: ``degree[r, :m]``, positions ``j, o[r, 0..2, 0..m]`` of the
@@ -375,7 +360,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
 
 
 @kernel
-def describe(tree, j, o, width, c, error):  # type: ignore[no-untyped-def]
+def describe(tree, j, o, width, c, error):
     """Width, Legendre coefficients and E_0, E_1, E_2 of every interval from (j, o)[i, 0] to (j, o)[i, 1]."""
     for i in range(j.shape[0]):
         _, _, e, w, c0, c1, c2, _ = reach(tree, 2, 1, j[i, 0], o[i, 0], j[i, 1], o[i, 1], np.inf)

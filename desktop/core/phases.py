@@ -65,9 +65,9 @@ class PhaseFit:
     error : (n,) local L2 errors, processors * sqrt(s), unweighted.
     epsilon : the largest local error; weighted by sqrt(2), sqrt(4/3), 1 for ``mixed``.
     sse : total squared error, processors² * s.
-    lower, upper : epsilon* lies between them; `upper` is `epsilon`. For ``mixed``, whose good tolerances are no
-        interval, `lower` is the quadratic epsilon*, which no good tolerance is below.
-        For breaks given by hand they are the least and largest local error, and epsilon*(n) lies between.
+    lower, upper : epsilon* lies between them; `upper` is `epsilon`. For ``mixed``, whose good tolerances
+        are no interval, `lower` is the quadratic epsilon*, which no good tolerance is below. For breaks
+        given by hand they are the least and the largest local error, and epsilon*(n) lies between.
     equidistribution : least over largest local error (weighted for ``mixed``); 1 is perfect.
     tight : (n,) which phases reach epsilon.
     evaluations, updates : runs of Algorithm K, and merges of moments done in all of them.
@@ -208,7 +208,9 @@ def fit_breaks(curve: StepCurve, breaks_s: ArrayLike, model: str) -> PhaseFit:
         degree = np.full(j.size - 1, MODELS.index(model))
     m = j.size - 1
     requested = int((degree + 2).sum()) if model == "budget" else m
-    raw = _Raw(requested, m, j, o, j, o, j, o, degree.astype(np.int64), 1, m, -1.0, "breaks given by hand")
+    raw = _Raw(
+        requested, m, j, o, j, o, j, o, degree.astype(np.int64), 1, m, -1.0, 0.0, "breaks given by hand"
+    )
     return _finish(curve, tree, model, [raw])[0]
 
 
@@ -234,8 +236,9 @@ class _Raw:
     degree: Ints
     evaluations: int
     updates: int
-    # Lower end of the bracket of e in ticks; negative: only the partition's own least error is known.
+    # Bracket of e in ticks; low negative: only the partition's own errors are known.
     low: float
+    high: float
     note: str
 
 
@@ -268,9 +271,15 @@ def _fits(
         raws = _solve(tree, j, o, model, first, min(last, enough - 1), tries, stop)
     m = exact_j.size - 1
     for n in range(max(first, enough), last + 1):
-        note = "" if price * m == n else f"{m} phases reproduce the curve exactly"
+        note = (
+            ""
+            if price * m == n
+            else f"{m} phase{'s' if m > 1 else ''} reproduce{'s' if m == 1 else ''} the curve exactly"
+        )
         zeros = np.zeros(m, np.int64)
-        raws.append(_Raw(n, m, exact_j, exact_o, exact_j, exact_o, exact_j, exact_o, zeros, 0, 0, 0.0, note))
+        raws.append(
+            _Raw(n, m, exact_j, exact_o, exact_j, exact_o, exact_j, exact_o, zeros, 0, 0, 0.0, 0.0, note)
+        )
     return _finish(curve, tree, model, raws)
 
 
@@ -307,7 +316,7 @@ def _solve(
         raws.append(
             _Raw(
                 n, m, j[r, 0, cut], o[r, 0, cut], j[r, 1, cut], o[r, 1, cut], j[r, 2, cut], o[r, 2, cut],
-                degree[r, :m], evaluations, updates, float(bracket[r, 0]), note,
+                degree[r, :m], evaluations, updates, float(bracket[r, 0]), float(bracket[r, 1]), note,
             )
         )  # fmt: skip
     return raws
@@ -337,8 +346,10 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
         cut = slice(at, at + raw.m)
         at += raw.m
         worst, least = float(weighted[cut].max()), float(weighted[cut].min())
-        epsilon = float(np.sqrt(worst * curve.unit))
-        lower = least if raw.low < 0 else min(raw.low, worst)
+        # Between locked breaks a good tolerance of the heuristic may exceed all errors and yet be least.
+        top = max(worst, raw.high) if model == "mixed" else worst
+        epsilon = float(np.sqrt(top * curve.unit))
+        lower = least if raw.low < 0 else min(raw.low, top)
         breaks = _seconds(curve, raw.j, raw.o)
         fits.append(
             PhaseFit(
@@ -360,7 +371,7 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
                 lower=float(np.sqrt(lower * curve.unit)),
                 upper=epsilon,
                 equidistribution=float(np.sqrt(least / worst)) if worst > 0 else 1.0,
-                tight=weighted[cut] >= worst * (1 - 2 * _TIGHT),
+                tight=weighted[cut] >= top * (1 - 2 * _TIGHT),
                 evaluations=raw.evaluations,
                 updates=raw.updates,
                 note=raw.note,

@@ -98,7 +98,7 @@ def _build(curve: StepCurve) -> MomentTree:
 
 
 @kernel
-def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):  # type: ignore[no-untyped-def]
+def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
     """Coefficients and E_k of two neighbours (width, c0, c1, c2, E_k) joined, `a` to the left of `b`.
 
     With u and v for what is left of each one's own fit after the common fit, E grows by the squared norms
@@ -132,7 +132,7 @@ def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):  # type: ignore[no-untyped-d
 
 
 @kernel
-def build_nodes(edges, level, reference, nodes, first):  # type: ignore[no-untyped-def]
+def build_nodes(edges, level, reference, nodes, first):
     """Fill `nodes` from the leaves to the root; returns the number of runs of equal height."""
     runs = 1
     previous = level[0] - reference
@@ -164,13 +164,13 @@ def build_nodes(edges, level, reference, nodes, first):  # type: ignore[no-untyp
 
 
 @kernel
-def gap(edges, aj, ao, bj, bo):  # type: ignore[no-untyped-def]
+def gap(edges, aj, ao, bj, bo):
     """Ticks from position a to position b."""
     return (edges[bj] - edges[aj]) + (bo - ao)
 
 
 @kernel
-def reach(tree, k, s, j, o, cj, co, e):  # type: ignore[no-untyped-def]
+def reach(tree, k, s, j, o, cj, co, e):
     """Go from position (j, o) as far as E_k <= e allows, at most to the cap (cj, co).
 
     ``s`` is 1 to go right and -1 to go left: the same walk on the mirrored curve, whose nodes have c1
@@ -257,7 +257,7 @@ def reach(tree, k, s, j, o, cj, co, e):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cut(k, w, c0, c1, c2, error, height, width, e):  # type: ignore[no-untyped-def]
+def cut(k, w, c0, c1, c2, error, height, width, e):
     """How much, t, of a step that does not fit whole still fits: E_k(taken and t) = e, 0 <= t < width.
 
     Returns t, coefficients and E_k with it, and the merges done. E_k grows with t by (p(end) - height)².

@@ -1,0 +1,66 @@
+"""What each phase says about the run: level, efficiency, work, extremes, deviation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import envelope
+from desktop.core.phases import PhaseFit
+
+
+@dataclass(frozen=True)
+class PhaseRow:
+    """One phase: times in seconds, heights in processors.
+
+    ``coefficients`` are ascending powers of (t - start_s), degree + 1 of them; ``error`` is the local L2
+    error in processors * sqrt(s) and ``rms`` = error / sqrt(duration) the same as a deviation in processors;
+    ``mean``, ``min``, ``max`` and ``work_s`` (processor-seconds) are the curve's own, not the fit's;
+    ``efficiency`` is mean / capacity, 0 when the capacity is 0.
+    """
+
+    start_s: float
+    end_s: float
+    degree: int
+    coefficients: tuple[float, ...]
+    error: float
+    mean: float
+    min: float
+    max: float
+    efficiency: float
+    work_s: float
+    rms: float
+
+
+def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
+    """One row per phase of a fit of this curve, in order of time."""
+    # Which steps a phase touches is known exactly; their centres say so to the envelope without rounding.
+    begin = fit.index[:-1] - (fit.offset[:-1] < 0)
+    end = fit.index[1:] - (fit.offset[1:] <= 0)
+    touched = np.stack([begin, end], axis=1).ravel()
+    centres = (curve.edges[touched] + curve.edges[touched + 1]) / 2 * curve.unit
+    columns = envelope(curve).columns(centres)
+    low, high = columns.minimum[::2], columns.maximum[::2]
+    # The constant Legendre coefficient of a best polynomial is the mean, whatever its degree.
+    mean = fit.coefficients[:, 0]
+    efficiency = mean / curve.capacity if curve.capacity else np.zeros(fit.n)
+    rms = fit.error / np.sqrt(fit.duration)
+    work = mean * fit.duration
+    return [
+        PhaseRow(
+            start_s=float(fit.breaks[i]),
+            end_s=float(fit.breaks[i + 1]),
+            degree=int(fit.degree[i]),
+            coefficients=tuple(fit.powers[i, : fit.degree[i] + 1].tolist()),
+            error=float(fit.error[i]),
+            mean=float(mean[i]),
+            min=float(low[i]),
+            max=float(high[i]),
+            efficiency=float(efficiency[i]),
+            work_s=float(work[i]),
+            rms=float(rms[i]),
+        )
+        for i in range(fit.n)
+    ]

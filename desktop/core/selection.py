@@ -1,0 +1,152 @@
+"""Which number of phases: a suggestion with its reason, and the breaks that last from n to n+1.
+
+The 1990 report leaves the choice to the eye and names what to look at (section 1): how much the fit changes
+when a phase is added, and which features are preserved. Both are measured here.
+
+*How much the fit changes.* Where only noise is left, further phases share it out evenly: n epsilon(n)² stays,
+epsilon falls like n^-1/2. So what a step from one n to the next gains beyond noise is
+``log(epsilon(n-1) / epsilon(n)) - log(n / (n-1)) / 2``. The structure is complete at the n after which no
+step gains as much any more: its *margin* is its own gain less the largest gain at any later n. This is the
+largest-jump rule of slope heuristics (L. Birgé, P. Massart, *Minimal penalties for Gaussian model selection*,
+2007) carried over to Worley's epsilon, with log epsilon for the contrast so that units do not matter.
+
+*What is preserved.* Of the numbers whose margin comes near the largest, the one whose breaks survive best
+into the next n is taken, then the smallest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.phases import PhaseFit, Sweep
+
+# Two breaks within this part of the curve's length are the same feature, unless the caller says otherwise.
+_TOLERANCE = 0.01
+# A margin at least this part of the largest competes on the lasting of its breaks.
+_NEAR = 0.9
+# A margin (a difference of logarithms) below this is no reason.
+_CLEAR = 0.1
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A number of phases (parameters for ``budget``) and one plain sentence on why."""
+
+    n: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """One break followed through the fits: at ``time_s[i]`` in the fit for ``n[i]``, n increasing by 1."""
+
+    n: NDArray[np.int64]
+    time_s: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return self.n.size
+
+
+def persistence(sweep: Sweep, tolerance: float | None = None) -> tuple[Chain, ...]:
+    """Every inner break of every fit, chained to the break of the next n that continues it.
+
+    Two breaks continue each other when their ranges [break_low, break_high] come within `tolerance`
+    seconds (1 % of the curve's length if not given) and each is the other's nearest. Chains are ordered
+    longest first, then by time: the first are the phases' lasting boundaries.
+    """
+    open_chains: list[list[tuple[int, float]]] = []
+    done: list[list[tuple[int, float]]] = []
+    previous: PhaseFit | None = None
+    for fit in sweep.fits:
+        n = fit.requested
+        came_from = _continued(previous, fit, tolerance)
+        following = [
+            (open_chains[i] if i >= 0 else []) + [(n, float(t))]
+            for i, t in zip(came_from.tolist(), fit.breaks[1:-1], strict=True)
+        ]
+        kept = set(came_from.tolist())
+        done += [chain for i, chain in enumerate(open_chains) if i not in kept]
+        open_chains, previous = following, fit
+    chains = [
+        Chain(np.array([n for n, _ in chain], np.int64), np.array([t for _, t in chain]))
+        for chain in done + open_chains
+    ]
+    return tuple(sorted(chains, key=lambda chain: (-len(chain), chain.time_s[0])))
+
+
+def suggest(sweep: Sweep) -> Suggestion:
+    """The number of phases that the sweep speaks for; the rule is told at the top of this module."""
+    unit = "parameter" if sweep.model == "budget" else "phase"
+    exact = np.flatnonzero(sweep.epsilon == 0)
+    if exact.size:
+        n = int(sweep.n[exact[0]])
+        return Suggestion(n, f"{_count(n, unit)} reproduce{'s' if n == 1 else ''} the curve exactly")
+    # Only numbers that are better than every smaller one: more phases for the same error explain nothing.
+    best_before = np.concatenate(([np.inf], np.minimum.accumulate(sweep.epsilon)[:-1]))
+    rows = np.flatnonzero(sweep.epsilon < best_before * (1 - 1e-9))
+    n = sweep.n[rows].astype(float)
+    k = int(n[0])
+    if rows.size == 1:
+        return Suggestion(k, f"no larger number of {unit}s up to {int(sweep.n[-1])} lowers the error")
+    gain = np.log(sweep.epsilon[rows[:-1]] / sweep.epsilon[rows[1:]]) - np.log(n[1:] / n[:-1]) / 2
+    later = np.concatenate((np.maximum.accumulate(gain[::-1])[::-1][1:], [0.0]))
+    margin = gain - later.clip(min=0)
+    if margin.max() < _CLEAR:
+        return Suggestion(k, f"no number of {unit}s stands out: the error falls evenly as for mere noise")
+    near = np.flatnonzero(margin >= _NEAR * margin.max()) + 1
+    lasting = [_lasting(sweep, int(rows[i])) for i in near]
+    i = int(near[int(np.argmax(lasting))])
+    return Suggestion(int(n[i]), _reason(sweep, int(rows[i]), int(rows[i - 1]), unit))
+
+
+def _reason(sweep: Sweep, row: int, before: int, unit: str) -> str:
+    """The drop to the suggested number, the drop after it, and what stays."""
+    n, smaller = int(sweep.n[row]), int(sweep.n[before])
+    drop = 100 * (1 - sweep.epsilon[row] / sweep.epsilon[before])
+    reason = f"from {smaller} to {_count(n, unit)} the error falls by {drop:.0f} %"
+    if row + 1 < sweep.n.size:
+        # Over the same number of further phases, so that the two drops can be compared.
+        after = min(row + n - smaller, sweep.n.size - 1)
+        further = 100 * max(0.0, 1 - sweep.epsilon[row : after + 1].min() / sweep.epsilon[row])
+        reason += f", with {int(sweep.n[after])} only by another {further:.0f} %"
+        inner = sweep.fits[row].n - 1
+        stay = round(_lasting(sweep, row) * inner)
+        if inner:
+            reason += (
+                f"; {stay} of its {inner} break{'s' if inner > 1 else ''} stay{'s' if stay == 1 else ''}"
+            )
+    return reason
+
+
+def _lasting(sweep: Sweep, row: int) -> float:
+    """Which part of a fit's inner breaks continues in the next fit; 1 when there is nothing to lose."""
+    fit = sweep.fits[row]
+    if fit.n == 1 or row + 1 == len(sweep.fits):
+        return 1.0
+    return float(np.count_nonzero(_continued(fit, sweep.fits[row + 1], None) >= 0)) / (fit.n - 1)
+
+
+def _continued(old: PhaseFit | None, new: PhaseFit, tolerance: float | None) -> NDArray[np.int64]:
+    """For each inner break of `new` the inner break of `old` that it continues, or -1."""
+    found = np.full(new.n - 1, -1, np.int64)
+    if old is None or old.n == 1 or new.n == 1:
+        return found
+    if tolerance is None:
+        tolerance = _TOLERANCE * float(new.breaks[-1] - new.breaks[0])
+    low, high, at = (x[1:-1, None] for x in (new.break_low, new.break_high, new.breaks))
+    apart = np.maximum(low - old.break_high[1:-1], old.break_low[1:-1] - high).clip(min=0)
+    # Where ranges overlap, the breaks themselves decide which is nearest; scaled, so as not to outweigh.
+    distance = np.abs(at - old.breaks[1:-1])
+    score = apart + 1e-6 * distance
+    nearest = score.argmin(axis=1)
+    mutual = score.argmin(axis=0)[nearest] == np.arange(new.n - 1)
+    near = apart[np.arange(new.n - 1), nearest] <= tolerance
+    found[mutual & near] = nearest[mutual & near]
+    return found
+
+
+def _count(n: int, unit: str) -> str:
+    return f"{n} {unit}{'s' if n != 1 else ''}"
