@@ -304,6 +304,9 @@ class MainWindow(QMainWindow):
         self._pages.setCurrentWidget(self.start_page if document is None else self.curve_view)
         for dock in self._docks.values():
             dock.setVisible(document is not None and not self._hidden(dock))
+        if document is not None and not self._docks_sized:
+            self._docks_sized = True
+            self._size_docks()
         if document is None:
             self.setWindowTitle("Phasewright")
             self.setWindowFilePath("")
@@ -598,8 +601,8 @@ class MainWindow(QMainWindow):
         if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
             self.resize(self._first_size())
             self.move(0, 0)
-        if state is None or not self.restoreState(state, STATE_VERSION):
-            self._size_docks()
+        # Their sizes are proportions of the window, which is not on screen yet.
+        self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
         self._closed_docks = {dock.objectName() for dock in self._docks.values() if dock.isHidden()}
         for dock in self._docks.values():
             dock.hide()
@@ -609,7 +612,7 @@ class MainWindow(QMainWindow):
         return QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
 
     def _size_docks(self) -> None:
-        wide = min(62 * self.fontMetrics().averageCharWidth(), int(0.26 * self.width()))
+        wide = min(62 * self.fontMetrics().averageCharWidth(), int(0.25 * self.width()))
         high = int(0.2 * self.height())
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)

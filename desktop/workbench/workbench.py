@@ -41,18 +41,22 @@ CLOSEST = 1e-6
 
 @dataclass(frozen=True)
 class Document:
-    """A trace that is open: facts that no setting changes. `info` as `phasewright info --json` prints it."""
+    """A trace that is open: facts that no setting changes.
+
+    `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise.
+    """
 
     source: Path
     store: Path
     info: dict[str, Any]
     report: ImportReport
     regions: tuple[Region, ...]
+    repaired: bool
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Its utilization under one set of rules. `stack`: curves of those of `CLASSES` that occur; `curve` is the first."""
+    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first."""
 
     rules: Rules
     utilization: Utilization
@@ -566,7 +570,8 @@ def _open(source: Path, format_id: str | None, job: Job) -> tuple[Any, Document,
 
     store = open_trace(source, job, format_id=format_id)
     try:
-        document = Document(source, Path(store.path), info(store), store.report, tuple(store.regions))
+        facts, regions = info(store), tuple(store.regions)
+        document = Document(source, Path(store.path), facts, store.report, regions, store.repair)
         run, fits = _build(store, None, DEFAULT_MODEL, job)
     except BaseException:
         store.close()

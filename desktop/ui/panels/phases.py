@@ -10,7 +10,6 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QPushButton,
     QSizePolicy,
@@ -130,15 +129,13 @@ class PhasesPanel(QWidget):
         self._controls = grid = QGridLayout()
         grid.addWidget(self._n_label, 0, 0)
         grid.addWidget(self.n, 0, 1)
-        grid.addWidget(self.slider, 0, 2)
-        grid.addWidget(model_label, 1, 0)
-        row = QHBoxLayout()
-        row.addWidget(self.model)
-        row.addWidget(self._suggested)
-        row.addWidget(self._refit)
-        row.addStretch(1)
-        grid.addLayout(row, 1, 1, 1, 2)
-        grid.setColumnStretch(2, 1)
+        grid.addWidget(self._suggested, 0, 2)
+        grid.addWidget(self.slider, 1, 0, 1, 3)
+        grid.addWidget(model_label, 2, 0)
+        grid.addWidget(self.model, 2, 1)
+        grid.addWidget(self._refit, 2, 2)
+        for column in (1, 2):
+            grid.setColumnStretch(column, 1)
 
     def _make_facts(self) -> None:
         self._facts = grid = QGridLayout()
@@ -148,8 +145,16 @@ class PhasesPanel(QWidget):
         self._values: dict[str, QLabel] = {}
         rows = (
             ("epsilon", "Error ε", "Largest local error (L2 norm) of all phases; the fit makes it smallest"),
-            ("worst", "Largest in", "The phase with the largest local error"),
-            ("sse", "Squared error", "Total squared error, which other tools minimise, and its r.m.s."),
+            (
+                "worst",
+                "Largest in",
+                "The phase with the largest local error, and its r.m.s. deviation in processors",
+            ),
+            (
+                "sse",
+                "Squared error",
+                "Total squared error, which other tools minimise, and its r.m.s. in processors",
+            ),
             ("equal", "Equidistribution", "Smallest over largest local error; 1 is a best partition"),
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
@@ -216,9 +221,9 @@ class PhasesPanel(QWidget):
         refining = "  (refining)" if new.refining else ""
         self._values["epsilon"].setText(f"{digits(fit.epsilon)} proc·√s{refining}")
         self._values["worst"].setText(
-            f"phase {worst + 1} of {len(new.rows)}: r.m.s. {digits(new.rows[worst].rms, 3)} processors"
+            f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)}"
         )
-        self._values["sse"].setText(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)} processors")
+        self._values["sse"].setText(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)}")
         self._values["equal"].setText(self._equal_text(new))
         self._values["certificate"].setText(self._certificate_text(new))
 

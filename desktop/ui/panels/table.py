@@ -37,15 +37,22 @@ class Column:
     value: Callable[[Any, int, Any], float]
     factor: Callable[[_Units], float] = lambda u: 1.0
     significant: int = 4
+    shown: bool = True  # otherwise it is only copied
 
 
-def _time(title: str, tip: str, value: Callable[[Any, int, Any], float]) -> Column:
-    return Column(title, tip, lambda u: u.run.symbol, value, lambda u: u.run.factor, 5)
+def _time(title: str, tip: str, value: Callable[[Any, int, Any], float], *, shown: bool = True) -> Column:
+    return Column(title, tip, lambda u: u.run.symbol, value, lambda u: u.run.factor, 5, shown)
 
 
 def _power(row: Any, k: int) -> float:
     powers = row.coefficients
     return float(powers[k]) if k < len(powers) and k <= row.degree else 0.0
+
+
+def _range(row: Any, i: int, fit: Any) -> float:
+    """Length of the range of the phase's end; what rounding alone makes of a fixed break is none."""
+    length = float(fit.break_high[i + 1] - fit.break_low[i + 1])
+    return length if length > 1e-9 * (row.end_s - row.start_s) else 0.0
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -68,10 +75,13 @@ COLUMNS: tuple[Column, ...] = (
            lambda row, i, fit: row.error, lambda u: u.phase.factor**0.5),
     Column("R.m.s.", "Root mean square deviation of the curve from the fit", lambda u: "proc",
            lambda row, i, fit: row.rms, significant=3),
-    _time("Earliest", "Its end could come as early as this without a larger ε",
-          lambda row, i, fit: float(fit.break_low[i + 1])),
-    _time("Latest", "Its end could come as late as this without a larger ε",
-          lambda row, i, fit: float(fit.break_high[i + 1])),
+    Column("Range", "Its end may lie anywhere in a range of this length without a larger ε",
+           lambda u: u.phase.symbol, lambda row, i, fit: _range(row, i, fit),
+           lambda u: u.phase.factor, significant=3),
+    _time("Earliest end", "Its end could come as early as this without a larger ε",
+          lambda row, i, fit: float(fit.break_low[i + 1]), shown=False),
+    _time("Latest end", "Its end could come as late as this without a larger ε",
+          lambda row, i, fit: float(fit.break_high[i + 1]), shown=False),
 )  # fmt: skip
 
 
@@ -185,6 +195,8 @@ class TableView(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         header.setMinimumSectionSize(self.fontMetrics().horizontalAdvance("Efficiency") + 13)
         header.setHighlightSections(False)
+        for number, column in enumerate(COLUMNS):
+            self.setColumnHidden(number, not column.shown)
         copy = QAction("Copy", self)
         copy.setShortcut(QKeySequence(QKeySequence.StandardKey.Copy))
         copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)

@@ -77,7 +77,7 @@ class TracePanel(QWidget):
 
     def _show_clocks(self, new: Snapshot, clock: dict[str, Any]) -> None:
         rules = new.project.rules
-        by_default = clock.get("repair", "none") != "none"
+        by_default = new.document is not None and new.document.repaired
         repaired = by_default if rules is None or rules.repaired is None else rules.repaired
         with QSignalBlocker(self.clocks):
             self.clocks.setCurrentIndex(self.clocks.findData(repaired))
@@ -92,6 +92,7 @@ class TracePanel(QWidget):
             self._clocks_text.setText(
                 f"Of {count(checked, 'message')} that were compared, {before:,} arrive before they were sent "
                 f"as recorded, {after:,} with clocks repaired."
+                + (" The clocks drift, which no shift repairs." if clock["repair"] == "impossible" else "")
             )
 
 
