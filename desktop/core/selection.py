@@ -11,7 +11,7 @@ largest-jump rule of slope heuristics (L. Birgé, P. Massart, *Minimal penalties
 2007) carried over to Worley's epsilon, with log epsilon for the contrast so that units do not matter.
 
 *What is preserved.* Of the numbers whose margin comes near the largest, the one whose breaks survive best
-into the next n is taken, then the smallest.
+into the next n is taken, then the largest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from desktop.core.phases import PhaseFit, Sweep
 # Two breaks within this part of the curve's length are the same feature, unless the caller says otherwise.
 _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
-_NEAR = 0.9
+_NEAR = 0.7
 # A margin (a difference of logarithms) below this is no reason.
 _CLEAR = 0.1
 
@@ -82,8 +82,8 @@ def suggest(sweep: Sweep) -> Suggestion:
     unit = "parameter" if sweep.model == "budget" else "phase"
     exact = np.flatnonzero(sweep.epsilon == 0)
     if exact.size:
-        n = int(sweep.n[exact[0]])
-        return Suggestion(n, f"{_count(n, unit)} reproduce{'s' if n == 1 else ''} the curve exactly")
+        k = int(sweep.n[exact[0]])
+        return Suggestion(k, f"{_count(k, unit)} reproduce{'s' if k == 1 else ''} the curve exactly")
     # Only numbers that are better than every smaller one: more phases for the same error explain nothing.
     best_before = np.concatenate(([np.inf], np.minimum.accumulate(sweep.epsilon)[:-1]))
     rows = np.flatnonzero(sweep.epsilon < best_before * (1 - 1e-9))
@@ -98,7 +98,7 @@ def suggest(sweep: Sweep) -> Suggestion:
         return Suggestion(k, f"no number of {unit}s stands out: the error falls evenly as for mere noise")
     near = np.flatnonzero(margin >= _NEAR * margin.max()) + 1
     lasting = [_lasting(sweep, int(rows[i])) for i in near]
-    i = int(near[int(np.argmax(lasting))])
+    i = int(near[-1 - int(np.argmax(lasting[::-1]))])
     return Suggestion(int(n[i]), _reason(sweep, int(rows[i]), int(rows[i - 1]), unit))
 
 
