@@ -114,12 +114,14 @@ class Location:
 @dataclass
 class Region:
     """A piece of code or a state. `activity` None: by `desktop.data.classify`. `role` and `paradigm` are
-    lower-case names ("function", "barrier", "coll_all2all", ...; "mpi", "user", ...)."""
+    lower-case names ("function", "barrier", "coll_all2all", ...; "mpi", "user", ...). `synthetic`: the
+    importer made its enters and leaves from other records, so they are not counted as such."""
 
     name: str
     role: str = ""
     paradigm: str = ""
     activity: Activity | None = None
+    synthetic: bool = False
 
 
 @dataclass

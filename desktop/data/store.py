@@ -342,14 +342,14 @@ class StoreWriter(_Described):
     def _count(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
         tally = self.description.tallies[location]
         if table == "events":
-            entered = block["region"][block["kind"] == EventKind.ENTER]
-            if self._enters.size < len(self.regions):
-                self._enters = np.concatenate(
-                    [self._enters, np.zeros(len(self.regions) - self._enters.size, np.int64)]
-                )
-            self._enters += np.bincount(entered, minlength=self._enters.size)
-            tally.enter += entered.size
-            tally.leave += block["kind"].size - entered.size
+            entered = block["kind"] == EventKind.ENTER
+            counts = [
+                np.bincount(block["region"][k], minlength=len(self.regions)) for k in (entered, ~entered)
+            ]
+            self._enters = np.pad(self._enters, (0, len(self.regions) - self._enters.size)) + counts[0]
+            made_up = [i for i, region in enumerate(self.regions) if region.synthetic]
+            tally.enter += int(counts[0].sum() - counts[0][made_up].sum())
+            tally.leave += int(counts[1].sum() - counts[1][made_up].sum())
         elif table == "messages":
             kinds = np.bincount(block["kind"], minlength=len(MessageKind))
             tally.sent += int(kinds[MessageKind.SEND] + kinds[MessageKind.ISEND])

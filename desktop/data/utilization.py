@@ -10,7 +10,7 @@ Locations are replayed side by side in blocks and merged by time, so memory does
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -219,7 +219,7 @@ class Replay:
     """A pass over the events; `blocks` yields the counts as they come, the rest is there afterwards."""
 
     def __init__(self, source: EventSource, rules: Rules) -> None:
-        self.rules = rules
+        self._source = source
         repaired = source.repair if rules.repaired is None else rules.repaired
         there = [
             i
@@ -242,7 +242,8 @@ class Replay:
 
     @property
     def unclosed(self) -> int:
-        return sum(int(track.state[_OPEN]) for track in self._tracks)
+        made_up = [i for i, region in enumerate(self._source.regions) if region.synthetic]
+        return sum(track.open_regions(made_up) for track in self._tracks)
 
     def blocks(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         """Times (n,), in ticks since `start`, from which the counts (len(Activity), n) hold.
@@ -384,6 +385,16 @@ class _Track:
     def known_until(self) -> int:
         """Every change before this time is among those waiting or taken."""
         return int(self.state[_PENDING])
+
+    def open_regions(self, but: Sequence[int]) -> int:
+        """How many regions are open after the events so far, those in `but` apart."""
+        count = int(self.state[_OPEN])
+        for region in but:
+            node = self._last[region]
+            while node >= 0:
+                count -= 1
+                node = self._nodes[0, node]
+        return count
 
     def advance(self) -> None:
         """Replay the next block of events, or find that there is none."""

@@ -884,7 +884,9 @@ class Archive:
             if identity in region:
                 region[CONTEXTS + context] = region[identity]
         for key, name in ((NOT_MEASURED, "MEASUREMENT OFF"), (FLUSHING, "TRACE BUFFER FLUSH")):
-            region[key] = sink.region(Region(name, "artificial", "measurement_system", Activity.UNMEASURED))
+            region[key] = sink.region(
+                Region(name, "artificial", "measurement_system", Activity.UNMEASURED, synthetic=True)
+            )
         self.regions = Space.of(region)
         self.operations: dict[int, int] = {}
         self.metric_names: dict[int, int] = {}
