@@ -14,7 +14,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from desktop.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
+    from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
 
@@ -294,10 +295,9 @@ def _print_info(facts: dict[str, Any]) -> None:
             f"{'location':>12} {'kind':<12}{'events':>10}{'computing':>12}{'overhead':>12}{'idle':>12}  name"
         )
     for place in facts["locations"]:
-        print(
-            f"{place['id']:>12} {place['kind']:<12}{place['events']:>10}{_si(place['computing_s']):>11}s"
-            f"{_si(place['overhead_s']):>11}s{_si(place['idle_s']):>11}s  {place['name']}"
-        )
+        times = "".join(f"{_si(place[name]):>11}s" for name in ("computing_s", "overhead_s", "idle_s"))
+        head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
+        print(f"{head}{times}  {place['name']}")
     for finding in facts["report"]:
         print(f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}".rstrip())
 
@@ -377,7 +377,8 @@ def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
     from desktop.core.phases import fit
 
     model = fit(curve, options.n, options.model)
-    rows = [{name: getattr(row, name) for name in PHASE_COLUMNS} for row in phase_table(curve, model)]
+    phases = phase_table(curve, model)
+    rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
     if options.json:
         _print_json(
             {
@@ -399,13 +400,11 @@ def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
             row.update(zip(("c0", "c1", "c2"), powers + [0.0] * (3 - len(powers)), strict=True))
         _print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
-        _print_phase_table(curve, model)
+        _print_phase_table(model, phases)
 
 
-def _print_phase_table(curve: StepCurve, model: PhaseFit) -> None:
+def _print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
     """The phases as a person reads them."""
-    from desktop.core.phase_stats import phase_table
-
     print(
         f"{model.model}, n = {model.n}: epsilon {model.epsilon:.6g} processors*sqrt(s), total squared error "
         f"{model.sse:.6g} processors^2*s, smallest/largest local error {model.equidistribution:.4g}"
@@ -414,7 +413,7 @@ def _print_phase_table(curve: StepCurve, model: PhaseFit) -> None:
         print(model.note)
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work", "error")
     print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>12}{:>11}".format(*heads))
-    for index, row in enumerate(phase_table(curve, model), 1):
+    for index, row in enumerate(phases, 1):
         times = "".join(f"{_si(value):>10}s" for value in (row.start_s, row.end_s, row.end_s - row.start_s))
         degree = ("constant", "linear", "quadratic")[row.degree]
         print(
@@ -425,6 +424,7 @@ def _print_phase_table(curve: StepCurve, model: PhaseFit) -> None:
 
 def _snapshot(options: argparse.Namespace) -> int:
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    from desktop.core.phase_stats import phase_table
     from desktop.ui.snapshot import snapshot
 
     with _open(options.file) as store:
@@ -434,7 +434,7 @@ def _snapshot(options: argparse.Namespace) -> int:
         print(
             f"The window, {options.size[0]}x{options.size[1]}, is in {options.output}; the phases it shows:"
         )
-        _print_phase_table(curve, model)
+        _print_phase_table(model, phase_table(curve, model))
         return _outcome(store)
 
 
