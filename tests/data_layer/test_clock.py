@@ -1,0 +1,221 @@
+"""The clock check against the accounts of real archives, a linear programme's view, and itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from desktop.data import clock
+from desktop.data.clock import check_clocks, match_messages
+from desktop.data.events import TABLES, Location, MessageKind
+from desktop.data.importers import otf2
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress
+from tests.data_layer.archives import NAMES, facts, unpack
+from tests.data_layer.memory import Memory
+
+
+def rows(memory: Memory, table: str, location: int, *records: tuple[int, ...]) -> None:
+    columns = np.array(records, np.int64).reshape(len(records), len(TABLES[table])).T
+    memory.append(table, location, **dict(zip(TABLES[table], columns, strict=True)))
+
+
+def ranks(n: int) -> Memory:
+    memory = Memory()
+    memory.describe(ticks_per_second=1e9)
+    for rank in range(n):
+        memory.location(Location(rank, rank=rank))
+    memory.text("Barrier")
+    return memory
+
+
+# ---------------------------------------------------------------- real archives
+
+
+@pytest.mark.parametrize("dense", [1024, 1], ids=["matrix", "edges"])
+@pytest.mark.parametrize("name", [name for name in NAMES if "clock_check" in facts()[name]])
+def test_archives(name: str, dense: int, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    try:
+        otf2.library()
+    except TraceFormatError:
+        pytest.skip("the otf2 wheel exists for Linux x86-64 and Python 3.11 only")
+    monkeypatch.setattr(clock, "DENSE", dense)
+    memory, want = Memory(), facts()[name]["clock_check"]
+    otf2.IMPORTER.read(unpack(name, tmp_path), memory, Progress())
+    found = check_clocks(memory)
+    assert found.collectives == want["synchronising_world_collectives"]
+    assert found.messages == want["messages_matched"]
+    before = (want["collective_violations_as_recorded"], want["message_violations_as_recorded"])
+    assert found.violations_before == before
+    assert found.violations_after == (0, 0)
+    assert found.repair == ("shift" if any(before) else "none")
+    feasible = want["feasible_shift_ticks_relative_to_first_location"]
+    midpoint = np.zeros(len(memory.locations), int)
+    for i, at in enumerate(memory.locations):
+        low, high = feasible[str(at.id)]
+        assert found.low[i] == (-np.inf if low is None else low)
+        assert found.high[i] == (np.inf if high is None else high)
+        if low is not None:
+            midpoint[i] = (low + high) // 2
+    assert np.array_equal(found.shift, midpoint if any(before) else 0 * midpoint)
+    ends = [(at.first + d, at.last + d) for at, d in zip(memory.locations, midpoint, strict=True)]
+    lasts = max(last for _, last in ends) - min(first for first, _ in ends)
+    # The account rounds half ticks in its own way.
+    assert abs(lasts - want["duration_ticks_after_midpoint_shift"]) <= 1
+
+
+# ---------------------------------------------------------------- matching
+
+
+@st.composite
+def traffic(draw: st.DrawFn) -> list[tuple[int, int, int, int, int]]:
+    """Messages: sender, receiver, communicator, tag, how the receiver takes it."""
+    one = st.tuples(*(st.integers(0, 2) for _ in range(4)), st.integers(0, 1))
+    return draw(st.lists(one, max_size=40))
+
+
+@settings(deadline=None, max_examples=60)
+@given(traffic(), st.randoms(use_true_random=False), st.integers(0, 3))
+def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-untyped-def]
+    """Against queues; receives are posted in order, but non-blocking ones end in any order."""
+    memory = ranks(3)
+    sends: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    receives: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    queues = defaultdict(deque)
+    expected = []
+    for number, (sender, receiver, comm, tag, blocking) in enumerate(messages):
+        kind = MessageKind.SEND if blocking else MessageKind.ISEND
+        sends[sender].append((10 * number, kind, receiver, comm, tag, number, 0))
+        queues[sender, receiver, comm, tag].append((10 * number, number))
+    taken = list(range(len(messages)))
+    chance.shuffle(taken)
+    open_requests: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    at = 1000
+    for number in taken[lost:]:
+        sender, receiver, comm, tag, blocking = messages[number]
+        at += 10
+        sent, which = queues[sender, receiver, comm, tag].popleft()
+        if blocking:
+            receives[receiver].append((at, MessageKind.RECV, sender, comm, tag, 0, 0))
+            expected.append((sender, receiver, sent, at, which))
+        else:
+            receives[receiver].append((at, MessageKind.IRECV_POST, -1, 0, -1, 0, number + 1))
+            open_requests[receiver].append((sender, comm, tag, number + 1, sent, which))
+    for receiver, opened in open_requests.items():
+        chance.shuffle(opened)
+        for sender, comm, tag, request, sent, which in opened:
+            at += 10
+            receives[receiver].append((at, MessageKind.IRECV, sender, comm, tag, 0, request))
+            expected.append((sender, receiver, sent, at, which))
+    for i in range(3):
+        rows(memory, "messages", i, *sorted(sends[i] + receives[i]))
+    for limit in (1 << 20, 5):
+        parts = list(match_messages(memory, rows=limit))
+        assert limit > 5 or len(messages) < 4 or len(parts) > 1
+        found = [tuple(int(x) for x in row) for part in parts for row in zip(*part, strict=True)]
+        assert sorted(found) == sorted(expected)
+
+
+def test_a_request_number_used_again() -> None:
+    memory = ranks(2)
+    rows(memory, "messages", 0, (1, MessageKind.SEND, 1, 0, 7, 0, 0), (2, MessageKind.SEND, 1, 0, 7, 0, 0))
+    post, done = MessageKind.IRECV_POST, MessageKind.IRECV
+    rows(
+        memory,
+        "messages",
+        1,
+        *((10, post, -1, 0, -1, 0, 5), (11, done, 0, 0, 7, 0, 5), (12, post, -1, 0, -1, 0, 5)),
+        (13, done, 0, 0, 7, 0, 5),
+    )
+    (found,) = match_messages(memory)
+    assert found.sent.tolist() == [1, 2]
+    assert found.received.tolist() == [11, 13]
+
+
+# ---------------------------------------------------------------- shifts
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(2, 6),
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 90)), max_size=25),
+    st.lists(st.lists(st.integers(0, 40), min_size=6, max_size=6), max_size=4),
+    st.lists(st.integers(-(10**6), 10**6), min_size=6, max_size=6),
+    st.sampled_from([1024, 1]),
+)
+def test_any_constant_error_is_repaired(n, messages, barriers, wrong, dense) -> None:  # type: ignore[no-untyped-def]
+    """Of a run without contradictions, clocks set wrong by any constants: shifts exist, and the true
+    ones lie in the intervals."""
+    memory = ranks(n)
+    mine: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for number, (sender, receiver, travel) in enumerate(messages):
+        sender, receiver, at = sender % n, receiver % n, 10**7 + 100 * number
+        mine[sender].append((at + wrong[sender], MessageKind.SEND, receiver, 0, number, 1, 0))
+        mine[receiver].append((at + travel + wrong[receiver], MessageKind.RECV, sender, 0, number, 1, 0))
+    for rank in range(n):
+        rows(memory, "messages", rank, *sorted(mine[rank]))
+        instances = []
+        for number, early in enumerate(barriers):
+            at = 10**8 + 1000 * number
+            instances.append(
+                (at - early[rank] + wrong[rank], at + early[-1 - rank] + wrong[rank], 0, 1, -1, 0, 0)
+            )
+        rows(memory, "collectives", rank, *instances)
+    kept = clock.DENSE
+    try:
+        clock.DENSE = dense
+        found = check_clocks(memory)
+    finally:
+        clock.DENSE = kept
+    assert found.repair in ("none", "shift")
+    assert found.violations_after == (0, 0)
+    true = wrong[0] - np.array(wrong[:n])
+    assert (found.low <= true).all()
+    assert (true <= found.high).all()
+    assert found.shift[0] == 0
+    if found.repair == "shift":
+        tied = np.isfinite(found.half_width)
+        assert (np.abs(found.shift - true)[tied] <= found.half_width[tied] + 1).all()
+
+
+@pytest.mark.parametrize("dense", [1024, 1])
+def test_drift_cannot_be_repaired(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "DENSE", dense)
+    memory = ranks(2)
+    # Rank 1 is 100 behind in the first barrier and 100 ahead in the second.
+    rows(memory, "collectives", 0, (1000, 1010, 0, 1, -1, 0, 0), (2000, 2010, 0, 1, -1, 0, 0))
+    rows(memory, "collectives", 1, (900, 910, 0, 1, -1, 0, 0), (2100, 2110, 0, 1, -1, 0, 0))
+    found = check_clocks(memory)
+    assert found.violations_before == found.violations_after == (2, 0)
+    assert found.repair == "impossible"
+    assert not found.shift.any()
+
+
+def test_threads_share_the_clock_of_their_process() -> None:
+    memory = ranks(2)
+    memory.location(Location(7, rank=1, thread=1))
+    rows(memory, "messages", 0, (1000, MessageKind.SEND, 1, 0, 0, 1, 0))
+    rows(memory, "messages", 1, (500, MessageKind.RECV, 0, 0, 0, 1, 0))
+    found = check_clocks(memory)
+    assert found.repair == "shift"
+    assert found.shift.tolist() == [0, 500, 500]  # one side is open: the smallest that is enough
+    assert np.isinf(found.half_width[1])
+
+
+def test_only_operations_that_wait_for_all_count() -> None:
+    memory = ranks(3)
+    bcast = memory.text("Bcast")
+    for rank, begin in enumerate((0, 500, 900)):
+        own = (begin + 1, begin + 2, 0, clock.NO_COMMUNICATOR, -1, 0, 0)
+        rows(memory, "collectives", rank, (begin, begin + 1, bcast, 1, 0, 0, 0), own)
+    found = check_clocks(memory)
+    assert not found.checked
+    assert found.repair == "none"
+
+
+def test_no_locations() -> None:
+    assert not check_clocks(Memory()).checked
