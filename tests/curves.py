@@ -18,7 +18,7 @@ def counted(begin: NDArray[np.float64], end: NDArray[np.float64], total: float) 
     times = np.concatenate([begin, end])
     change = np.concatenate([np.ones(begin.size), -np.ones(end.size)])
     at, which = np.unique(np.append(times, 0.0), return_inverse=True)
-    level = np.cumsum(np.bincount(which, np.append(change, 0.0)))
+    level = np.cumsum(np.bincount(which, np.append(change, 0.0))).astype(float)
     keep = at < total
     keep[1:] &= level[1:] != level[:-1]
     return np.append(at[keep], total), level[keep]

@@ -25,7 +25,7 @@ LEVELS: tuple[st.SearchStrategy[float], ...] = (
     st.integers(0, 1024).map(float),
     st.integers(0, 2).map(lambda v: 1e6 + v),
     st.integers(0, 2).map(lambda v: 1e9 + v),
-    st.floats(0.0, 100.0, width=32),
+    st.integers(0, 100 * 1024).map(lambda v: v / 1024),
 )
 
 

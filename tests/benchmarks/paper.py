@@ -22,7 +22,9 @@ _WEIGHT = np.array([2.0, 4.0 / 3.0, 1.0])
 MIXED = 3
 
 _PLACE = np.array([[0.5, 0, 0, 0, 0], [0, 0.5, 1, 0, 0], [0, 0.25, 0.5, 0.75, 1]])
-_SHARE = np.array([[1.0, 0, 0, 0, 0], [1 / 6, 4 / 6, 1 / 6, 0, 0], [7 / 90, 32 / 90, 12 / 90, 32 / 90, 7 / 90]])
+_SHARE = np.array(
+    [[1.0, 0, 0, 0, 0], [1 / 6, 4 / 6, 1 / 6, 0, 0], [7 / 90, 32 / 90, 12 / 90, 32 / 90, 7 / 90]]
+)
 
 # A phase under way is 13 numbers: tau (squared error), then for GIVENS the triangle (9, row by row) and
 # the right-hand side (3), for MOMENTS the width and three Legendre coefficients.
@@ -72,7 +74,9 @@ def _merge(k, p, width, height):
     c2 = r * r * r * a2 + 5.0 * r * t * ((r - t) * d - r * a1) if k > 1 else 0.0
     u0, u1, u2 = t * (c1 - d - (t - r) * c2), a1 - r * c1 + 3.0 * r * t * c2, a2 - r * r * c2
     v0, v1, v2 = r * (d - c1 - (r - t) * c2), -t * c1 - 3.0 * r * t * c2, -t * t * c2
-    p[0] += p[1] * (u0 * u0 + u1 * u1 / 3.0 + u2 * u2 / 5.0) + width * (v0 * v0 + v1 * v1 / 3.0 + v2 * v2 / 5.0)
+    p[0] += p[1] * (u0 * u0 + u1 * u1 / 3.0 + u2 * u2 / 5.0) + width * (
+        v0 * v0 + v1 * v1 / 3.0 + v2 * v2 / 5.0
+    )
     p[1], p[2], p[3], p[4] = w, a0 + t * d, c1, c2
 
 
@@ -231,7 +235,12 @@ class Fit:
 
 
 def fit(
-    edges: NDArray[np.float64], level: NDArray[np.float64], k: int, n: int, upper: float = np.inf, way: int = GIVENS
+    edges: NDArray[np.float64],
+    level: NDArray[np.float64],
+    k: int,
+    n: int,
+    upper: float = np.inf,
+    way: int = GIVENS,
 ) -> Fit:
     """Algorithm M. `upper` is the epsilon of fewer phases; without it that of one phase is found first."""
     breaks, degrees, count = np.zeros(n + 1), np.zeros(n, np.int64), np.zeros(3, np.int64)
@@ -275,7 +284,10 @@ def _score(edges, level, breaks, degrees):
 
 
 def score(
-    edges: NDArray[np.float64], level: NDArray[np.float64], breaks: NDArray[np.float64], degrees: NDArray[np.int64]
+    edges: NDArray[np.float64],
+    level: NDArray[np.float64],
+    breaks: NDArray[np.float64],
+    degrees: NDArray[np.int64],
 ) -> tuple[float, float]:
     """Largest local L2 error and total squared error of the best polynomials on this partition."""
     return _score(edges, level, np.ascontiguousarray(breaks, np.float64), np.asarray(degrees, np.int64))

@@ -16,6 +16,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
+from typing import Any
 
 MACHEPS = 2.0**-52
 
@@ -224,7 +226,7 @@ def algorithm_m(
     return best
 
 
-def mixed_choice(reach: Sequence, end, error: Callable[[int], float], start) -> int:
+def mixed_choice(reach: Sequence[Any], end: Any, error: Callable[[int], Any], start: Any) -> int:
     """The degree that section 5.1 takes for a phase from `start`.
 
     reach: how far constant, linear, quadratic get within eps^2/2, 3 eps^2/4, eps^2; error(d): the squared
@@ -439,18 +441,19 @@ class Exact:
         best = whole
         for degrees in _sequences(budget):
             if covers(degrees, best):
-                best = min(best, self.best(lambda e, d=degrees: covers(d, e), best))
+                best = min(best, self.best(partial(covers, degrees), best))
         return best
 
     def mixed(self, n: int, epsilon: float) -> tuple[list[int], list[int]] | None:
         """The mixed heuristic (section 5.1) at one tolerance: breaks and degrees, or None if n do not do."""
-        breaks, degrees = [0], []
+        breaks: list[int] = [0]
+        degrees: list[int] = []
         while breaks[-1] < self.end:
             if len(degrees) == n:
                 return None
             a = breaks[-1]
             ends = [self.reach(a, d, Fraction(epsilon) ** 2 / MIXED_WEIGHT[d]) for d in range(3)]
-            d = mixed_choice(ends, self.end, lambda d, a=a: self.squared(a, self.end, d), a)
+            d = mixed_choice(ends, self.end, partial(self.squared, a, self.end), a)
             breaks.append(ends[d])
             degrees.append(d)
         return breaks, degrees
