@@ -93,6 +93,7 @@ class MainWindow(QMainWindow):
     mode: str
     vertical_locked: bool
     percent: bool
+    _docks_sized: bool
 
     def __init__(self, settings: Settings | None = None) -> None:
         super().__init__()

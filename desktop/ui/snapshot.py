@@ -13,6 +13,7 @@ from PySide6.QtGui import QImageWriter
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
     from desktop.core.phases import PhaseFit
 
 
@@ -23,7 +24,7 @@ def snapshot(
     model: str = "mixed",
     size: tuple[int, int] = (1600, 1000),
     theme: str = "light",
-) -> PhaseFit:
+) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path or an open store) in the window and save its picture as PNG.
 
     Parameters
@@ -33,7 +34,7 @@ def snapshot(
 
     Returns
     -------
-    The fit that the picture shows.
+    The curve and the fit that the picture shows.
 
     Raises
     ------
@@ -64,12 +65,13 @@ def snapshot(
             if n is not None:
                 window.workbench.set_n(n)
             _settle(window)
-            problem, fit = window.workbench.snapshot.problem, window.workbench.snapshot.fit
-            if problem is not None or fit is None:
+            shown = window.workbench.snapshot
+            problem, run, fit = shown.problem, shown.run, shown.fit
+            if problem is not None or run is None or fit is None:
                 raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
             if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
                 raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
-            return fit
+            return run.curve, fit
         finally:
             window.close()
             window.deleteLater()

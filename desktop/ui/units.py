@@ -25,8 +25,8 @@ def scale(span: float, unit: str) -> Scale:
 
 
 def time_scale(span_s: float) -> Scale:
-    """Like `scale` for times: seconds have no larger prefix."""
-    return scale(min(span_s, 1.0), "s")
+    """Like `scale` for times, with the axis' rule: a unit is taken from two of it on, seconds are the largest."""
+    return scale(min(abs(span_s) / 2, 1.0), "s")
 
 
 def digits(value: float, significant: int = 4) -> str:

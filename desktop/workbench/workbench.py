@@ -254,8 +254,7 @@ class Workbench:
 
     def cancel_drag(self) -> None:
         if self.snapshot.preview:
-            self._show(preview=False)
-            self._resolve()
+            self._resolve(preview=False)
 
     def move_break(self, index: int, time_s: float) -> None:
         """Set break `index` (1..n-1) by hand; it keeps its lock."""
@@ -402,10 +401,9 @@ class Workbench:
         view = before.view
         if project.phases != before.phases:
             view = replace(view, phase=None)
-        self.snapshot = replace(self.snapshot, project=replace(project, view=view), preview=False)
+        self._resolve(project=replace(project, view=view), preview=False)
         if project.rules != before.rules:
             self._rebuild()
-        self._resolve()
 
     def _rebuild(self) -> None:
         """The rules have changed: the curve has to be built anew, beside the window."""
@@ -442,21 +440,25 @@ class Workbench:
                 break
         self._show(project=replace(self._history.project, view=self._view))
 
-    def _resolve(self) -> None:
-        """Make the snapshot answer its project: from what is known, at once if quick, else by a job."""
-        run, phases = self.snapshot.run, self.snapshot.project.phases
+    def _resolve(self, **changes: Any) -> None:
+        """Answer the project: from what is known, at once if that is quick, else by a job.
+
+        One snapshot says it all, so that the window is drawn once.
+        """
+        run, phases = self.snapshot.run, self._phases
         if run is None:
             return
         sweep, suggestion = self._fits.sweeps.get((phases.model, phases.locked), (None, None))
+        fit = self._known(phases) or self._quick(run, phases)
+        self._show_fit(
+            fit or self.snapshot.fit, sweep=sweep, suggestion=suggestion, refining=fit is None, **changes
+        )
         if sweep is None:
             self._request_sweep(run, phases)
-        self._show(sweep=sweep, suggestion=suggestion)
-        fit = self._known(phases) or self._quick(run, phases)
-        if fit is not None:
-            self._fitting.cancel()
-            self._show_fit(fit, refining=False)
-        else:
+        if fit is None:
             self._request_fit(run, phases)
+        else:
+            self._fitting.cancel()
 
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
@@ -484,7 +486,6 @@ class Workbench:
             if self.snapshot.run is run and self.snapshot.project.phases == phases:
                 self._show_fit(fit, refining=False)
 
-        self._show(refining=True)
         self._fitting.submit(
             "Fitting", lambda job: self._timed_fit(run, phases, fits), done, self._fit_failed
         )
@@ -517,11 +518,11 @@ class Workbench:
         assert self.snapshot.run is not None
         return fit_breaks(self.snapshot.run.curve, breaks, self._phases.model)
 
-    def _show_fit(self, fit: PhaseFit, **changes: Any) -> None:
+    def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
         from desktop.core.phase_stats import phase_table
 
         assert self.snapshot.run is not None
-        if fit is not self.snapshot.fit:
+        if fit is not None and fit is not self.snapshot.fit:
             changes.update(fit=fit, rows=tuple(phase_table(self.snapshot.run.curve, fit)))
         self._show(**changes)
 

@@ -243,8 +243,9 @@ class PhasesPanel(QWidget):
         low, high = float(fit.lower), float(fit.upper)
         if not (math.isfinite(low) and math.isfinite(high)):
             return "–"
-        if high == low or high - low <= 1e-9 * high:
-            return f"{digits(high)} (certified to {max(high - low, 0) / high if high else 0:.0e})"
+        if digits(low) == digits(high):
+            gap = (high - low) / high if high else 0.0
+            return f"{digits(high)} proc·√s" + (f", certified to {gap:.0e}" if gap else "")
         return f"from {digits(low)} to {digits(high)} proc·√s"
 
     def _show_sweep(self, new: Snapshot) -> None:
