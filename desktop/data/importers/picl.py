@@ -169,6 +169,8 @@ def _form(head: bytes, whole: bool) -> int | None:
     if not whole and len(found) > 1:
         found.pop()
     written = [line for line in found if line.strip() and not line.lstrip().startswith("#")][:250]
+    if written and written[0].split()[0] == "-1":
+        return None  # an ALOG file: creator and date; no record of B is of that type
     for skipped, line in enumerate(written[:51]):
         form = _kind(line, strict=True)
         if form is not None:
@@ -479,6 +481,9 @@ class _Reading:
             if counts[ln.COMMA]:
                 self._refuse_commas()
             self._refuse_empty(block)
+        known = int(state[ln.RECORDS]) - sum(self.unknown.values())
+        if known <= 0 and state[ln.RECORDS] > 0:
+            self._refuse_empty(block)
         limit = REFUSED_SHARE * int(state[ln.LINE])
         if counts[ln.COMMA] > limit:
             self._refuse_commas()
@@ -690,7 +695,7 @@ class _Reading:
         dangling = np.zeros(len(self.region_of), np.int64)
         now = st.BUSY
         for begin, end in _chunks(rows):
-            size = end - begin + int(dangling.sum())
+            size = 2 * (end - begin) + int(dangling.sum())
             time, kind, region = np.empty(size, np.int64), np.empty(size, np.uint8), np.empty(size, np.uint32)
             used = st.regions(
                 rows, roles, mate, self.region_of, self.user, dangling, self.trace_key, begin, end,
@@ -761,7 +766,7 @@ class _Reading:
                 begin=np.ascontiguousarray(chosen["time"]),
                 end=ends.astype(np.int64),
                 operation=self.collective[chosen["key"]].astype(np.uint32),
-                communicator=(subset & 0xFFFFFFFF).astype(np.uint32),
+                communicator=np.asarray(subset & 0xFFFFFFFF, np.uint32),
                 root=self._index(root),
                 sent=sent,
                 received=received,

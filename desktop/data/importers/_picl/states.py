@@ -114,7 +114,7 @@ def regions(
     At equal times what was open is left first, then regions are entered, then those without length left.
     region_of (keys,): -1 none. dangling (keys,): entries without an exit that are still open; those of
     `user` keys end with the `trace_key` region, the others are left to the caller. The results need room
-    for end - begin + dangling.sum() rows.
+    for 2 (end - begin) + dangling.sum() rows.
     """
     used = 0
     i = begin
