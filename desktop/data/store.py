@@ -666,7 +666,16 @@ def open_store(path: Path) -> TraceStore:
     except StoreError:
         file.close()
         raise
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError) as error:
+    except (
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RuntimeError,
+    ) as error:
+        # RuntimeError: of HDF5, or a description nested beyond recursion.
         file.close()
         raise StoreError(
             f"is damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__})",
@@ -817,7 +826,8 @@ def _decode(text: bytes) -> Description:
         raise ValueError(f"{plain['nesting']!r} is no rule of nesting")
     tallies = [_record(Tally, item) for item in plain["tallies"]]
     totals = [[int(ticks) for ticks in row] for row in plain["totals"]]
-    if len(tallies) != len(locations) or any(len(row) != len(Activity) for row in totals):
+    fair = all(len(row) == len(Activity) and all(0 <= t <= 2 * TICK_LIMIT for t in row) for row in totals)
+    if len(tallies) != len(locations) or not fair:
         raise ValueError("counts and locations differ in number")
     if totals and len(totals) != len(locations):
         raise ValueError("totals and locations differ in number")
