@@ -69,13 +69,13 @@ class Raster:
 @kernel
 def _areas(pixels, rows, table):
     height, width = pixels.shape
-    count = rows.shape[0]
     for r in range(height):
-        for k in range(width):
-            c = 0
-            for i in range(count):
-                c += rows[i, k] <= r
-            pixels[r, k] = table[c]
+        out = pixels[r]
+        out[:] = table[0]
+        for i in range(rows.shape[0]):  # limits descend, so a later one that is passed wins
+            limit, colour = rows[i], table[i + 1]
+            for k in range(width):
+                out[k] = colour if limit[k] <= r else out[k]
 
 
 @kernel

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter
 
 from desktop.ui.theme import Theme
 
@@ -180,11 +180,12 @@ def grid(painter: QPainter, lane: Lane, theme: Theme, xs: list[float], ys: list[
     """Hair lines across `lane`, faint enough to lie over filled areas."""
     colour = QColor(theme.text)
     colour.setAlpha(24)
-    painter.setPen(QPen(colour, 0))
     r = lane.rect
-    lines = [QLineF(x, r.top(), x, r.bottom()) for x in xs]
-    lines += [QLineF(r.left(), y, r.right(), y) for y in ys]
-    painter.drawLines(lines)
+    # Filled hair rectangles: a translucent line through the painter's stroker takes six times as long.
+    for x in xs:
+        painter.fillRect(QRectF(math.floor(x), r.top(), 1, r.height()), colour)
+    for y in ys:
+        painter.fillRect(QRectF(r.left(), math.floor(y), r.width(), 1), colour)
 
 
 def column_edges(m: TimeMap, columns: int) -> np.ndarray:
