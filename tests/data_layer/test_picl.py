@@ -18,7 +18,7 @@ from hypothesis import strategies as some
 
 from desktop.data.events import Activity
 from desktop.data.importers import detect, picl
-from desktop.data.importers._picl import spill
+from desktop.data.importers._picl import source, spill
 from desktop.data.utilization import build
 from desktop.errors import TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -243,7 +243,7 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
     for path in FILES:
         whole = read(path)
         with monkeypatch.context() as patch:
-            patch.setattr(picl, "BLOCK", 1000)
+            patch.setattr(source, "BLOCK", 1000)
             patch.setattr(picl, "CHUNK", 7)
             patch.setattr(spill, "IN_MEMORY", 16)
             pieces = read(path)
@@ -303,11 +303,11 @@ def test_without_the_end_of_tracing(path, tmp_path):
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
 def test_compressed_input_is_a_stream(pack, tmp_path):
-    source = DATA / "v1-lu8-compact.trf"
+    original = DATA / "v1-lu8-compact.trf"
     path = tmp_path / "packed"
-    path.write_bytes(pack(source.read_bytes()))
+    path.write_bytes(pack(original.read_bytes()))
     assert detect(path) is picl.IMPORTER
-    assert curve(read(path)) == curve(read(source))
+    assert curve(read(path)) == curve(read(original))
     packed = path.read_bytes()
     path.write_bytes(packed[: len(packed) - 8])
     sink = Memory()
@@ -636,7 +636,7 @@ def test_cancel_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_progress_rises_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(picl, "BLOCK", 10_000)
+    monkeypatch.setattr(source, "BLOCK", 10_000)
     seen = []
 
     class Watch(Progress):

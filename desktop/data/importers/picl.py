@@ -10,12 +10,8 @@ states ORNL/TM-11637, section 1.
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import re
 import tempfile
-import zlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,7 +25,6 @@ from desktop.data.events import (
     Activity,
     EventKind,
     Importer,
-    ImportReport,
     Location,
     MessageKind,
     Region,
@@ -37,260 +32,18 @@ from desktop.data.events import (
     Sink,
 )
 from desktop.data.importers._picl import lines as ln
+from desktop.data.importers._picl import source
 from desktop.data.importers._picl import states as st
+from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.spill import Interner, Spill, by_time, room
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
-BLOCK = 8 << 20
 CHUNK = 1 << 18
-#: A line longer than this is cut: it is no PICL line, and memory stays bounded.
-LONGEST = 64 << 20
 MOST_PROCESSORS = 10_000_000
 MOST_TEXTS = 100_000
-#: Share of unreadable lines above which a file is refused.
-REFUSED_SHARE = 0.2
 
 _A, _B = ln.FORMAT_A, ln.FORMAT_B
-
-#: Event types of format B.
-EVENTS_B = {
-    -11: "open", -12: "close", -13: "who", -14: "receive info", -15: "set buffering",
-    -16: "communication status", -21: "send", -22: "buffered send", -23: "synchronous send",
-    -24: "ready send", -27: "begin send", -28: "test send, done", -29: "test send, not done",
-    -30: "wait for send, not blocked", -31: "wait for send, blocked", -32: "cancel send",
-    -33: "begin buffered send", -34: "test buffered send, done", -35: "test buffered send, not done",
-    -36: "wait for buffered send, not blocked", -37: "wait for buffered send, blocked",
-    -38: "cancel buffered send", -39: "begin synchronous send", -40: "test synchronous send, done",
-    -41: "test synchronous send, not done", -42: "wait for synchronous send, not blocked",
-    -43: "wait for synchronous send, blocked", -44: "cancel synchronous send", -45: "begin ready send",
-    -46: "test ready send, done", -47: "test ready send, not done", -48: "wait for ready send, not blocked",
-    -49: "wait for ready send, blocked", -50: "cancel ready send", -51: "receive, not blocked",
-    -52: "receive, blocked", -53: "probe, found", -54: "probe, not found",
-    -55: "blocking probe, not blocked", -56: "blocking probe, blocked", -57: "begin receive",
-    -58: "test receive, done", -59: "test receive, not done", -60: "wait for receive, not blocked",
-    -61: "wait for receive, blocked", -62: "cancel receive", -201: "file open", -202: "file close",
-    -221: "file write", -251: "file read", -401: "clock synchronization", -402: "barrier",
-    -501: "allocate", -502: "release", -503: "spawn", -601: "idle", -602: "system overhead",
-    -603: "user overhead", -756: "pack", -773: "unpack", -780: "allgather", -782: "allreduce",
-    -783: "alltoall", -785: "bcast", -786: "gather", -790: "reduce", -791: "reduce_scatter", -792: "scan",
-    -793: "scatter", -804: "comm create", -805: "comm dup", -806: "comm free", -812: "comm split",
-    -826: "intercomm create", -827: "intercomm merge", -841: "cart create", -846: "cart sub",
-    -849: "graph create", -901: "trace", -902: "statistics", -903: "trace files", -904: "trace level",
-    -905: "trace info", -911: "trace message", -912: "trace flush", -913: "trace buffer full",
-    -914: "trace buffer overwritten",
-}  # fmt: skip
-#: Aliases of subsets of events, in statistics and definitions.
-ALIASES_B = frozenset(
-    {-1, -1001, -1002, -1011, -1012, -1013, -1014, -1201, -1401, -1501, -1601, -1901, -1902}
-)
-
-#: Barriers and collectives mix transfer and waiting, which a trace cannot split: idle is a choice.
-IDLE_B = frozenset({-31, -37, -43, -49, -52, -56, -61, -401, -402, -601}) | {
-    e for e in EVENTS_B if -793 <= e <= -780
-}
-SENDS_B = {
-    **dict.fromkeys((-21, -22, -23, -24), MessageKind.SEND),
-    **dict.fromkeys((-27, -33, -39, -45), MessageKind.ISEND),
-}
-RECEIVES_B = {-51: MessageKind.RECV, -52: MessageKind.RECV, -60: MessageKind.IRECV, -61: MessageKind.IRECV}
-#: Collectives of which the fields are bytes, root, subset; of the others bytes, subset.
-ROOTED_B = frozenset({-785, -786, -790, -793})
-_SEND_TABLE = np.isin(np.arange(65), [-e for e in SENDS_B])[::-1].copy()  # index event + 64
-_RECEIVE_TABLE = np.isin(np.arange(65), [-e for e in RECEIVES_B])[::-1].copy()
-_KIND_TABLE = np.zeros(65, np.uint8)
-_KIND_TABLE[[e + 64 for e in (*SENDS_B, *RECEIVES_B)]] = [*SENDS_B.values(), *RECEIVES_B.values()]
-_EVENT_TABLE = np.isin(np.arange(2048), [-e for e in (*EVENTS_B, *ALIASES_B)])
-_RECORD_TABLE = np.isin(np.arange(256), list(ln.RECORDS_B))
-_STATISTICS = {101: "seconds", 102: "count", 103: "bytes sent", 104: "bytes received", 105: "size"}
-
-#: Block types of the library in format A; types from 0 on are the user's.
-BLOCKS_A = {-1: "barrier0", -2: "bcast0", -3: "bcast1", -4: "gcomb", -5: "gather0"}
-
-#: States of a processor of format A as regions.
-_STATES: tuple[tuple[int, Region], ...] = (
-    (st.COMMUNICATION, Region("communication", "message", "picl", Activity.OVERHEAD)),
-    (st.WAITING, Region("waiting for a message", "point2point", "picl", Activity.IDLE)),
-    (st.BARRIER, Region("sync", "barrier", "picl", Activity.IDLE)),
-    (st.FLUSH, Region("writing the trace", "flush", "picl", Activity.OVERHEAD)),
-    (st.NO_DATA, Region("no data", "artificial", "picl", Activity.UNMEASURED)),
-    (st.NOT_TRACED, Region("not traced", "artificial", "picl", Activity.UNMEASURED)),
-    (st.UNCLEAR, Region("statistics restarted", "artificial", "picl", Activity.UNMEASURED)),
-)
-
-
-def _roles(entries: tuple[int, ...], exits: tuple[int, ...]) -> NDArray[np.int8]:
-    roles = np.zeros(1 << 15, np.int8)
-    roles[list(entries)] = 1
-    roles[list(exits)] = 2
-    return roles
-
-
-_ROLES = {_A: _roles((7, 20), (8, 21)), _B: _roles((3,), (4,))}
-
-
-# -- recognition ------------------------------------------------------------------------------------
-
-_VERBOSE = re.compile(r"\s*([A-Za-z_]+)\s+clock\s+-?\d+\s+-?\d+\s+node\s+-?\d+(\s|$)")
-_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eEdD][+-]?\d+)?$")
-_INTEGER = re.compile(r"[+-]?\d{1,18}$")
-
-
-def _kind(line: str, strict: bool) -> int | None:
-    """Which format a line is of, if any; strict: its type is known and its fields are complete."""
-    tokens = line.split()
-    verbose = _VERBOSE.match(line)
-    if verbose:
-        return _A if not strict or verbose[1] in ln.NAMES else None
-    if len(tokens) < 4 or not _INTEGER.match(tokens[0]):
-        return None
-    first = int(tokens[0])
-    if first >= 1:
-        if not all(_INTEGER.match(t) for t in tokens[:4]) or abs(int(tokens[2])) >= 1_000_000:
-            return None
-        if not strict:
-            return _A
-        if first > 24 or not (int(tokens[3]) >= -1 or int(tokens[3]) == ln.HOST):
-            return None
-        want = ln.FIELDS[first]
-        exact = want < 0 or len(tokens) - 4 == want or (first == 11 and len(tokens) == 8)
-        return _A if exact else None
-    if len(tokens) < 6 or not _NUMBER.match(tokens[2]):
-        return None
-    if -first not in ln.RECORDS_B or not all(_INTEGER.match(tokens[i]) for i in (1, 3, 4, 5)):
-        return None
-    return _B if int(tokens[5]) >= 0 else None
-
-
-def _form(head: bytes, whole: bool) -> int | None:
-    """The format of a file from its beginning; whole: the last line is not cut by us."""
-    text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe").replace(b"\x1a", b"").decode("latin-1")
-    found = re.split("\r\n|\n|\r", text)
-    if not whole and len(found) > 1:
-        found.pop()
-    written = [line for line in found if line.strip() and not line.lstrip().startswith("#")][:250]
-    if written and written[0].split()[0] == "-1":
-        return None  # an ALOG file: creator and date; no record of B is of that type
-    for skipped, line in enumerate(written[:51]):
-        form = _kind(line, strict=True)
-        if form is not None:
-            sample = written[skipped : skipped + 200]
-            if len(sample) > 1 and whole:
-                # The last line of a file may be cut.
-                sample = sample[:-1] if _kind(sample[-1], strict=False) is None else sample
-            wrong = sum(_kind(other, strict=False) != form for other in sample)
-            return form if wrong <= REFUSED_SHARE * len(sample) else None
-    return None
-
-
-_REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"}
-_SUFFIXES = (".trf", ".ttf", ".raw", ".picl")
-
-
-def _detect(path: Path, head: bytes) -> bool:
-    if path.is_dir():
-        return False
-    if any(head.startswith(magic) for magic in _REFUSED):
-        # Only the name can tell what such a file holds; claiming it gives the user a sentence.
-        return path.with_suffix("").suffix.lower() in _SUFFIXES
-    whole = len(head) < 1 << 16
-    if _opener(head) is not None:
-        head, whole = _unpacked_head(path)
-    return _form(head, whole) is not None
-
-
-def _opener(head: bytes) -> Any:
-    if head.startswith(b"\x1f\x8b"):
-        return gzip.open
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return lzma.open
-    if head.startswith(b"BZh"):
-        return bz2.open
-    return None
-
-
-_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
-
-
-def _unpacked_head(path: Path) -> tuple[bytes, bool]:
-    head = b""
-    try:
-        with path.open("rb") as raw, _opener(raw.read(6))(_rewound(raw)) as stream:
-            while len(head) < 1 << 16:
-                piece = stream.read1(1 << 13)
-                if not piece:
-                    return head, True
-                head += piece
-    except _BROKEN:
-        pass
-    return head, False
-
-
-def _rewound(file: Any) -> Any:
-    file.seek(0)
-    return file
-
-
-# -- reading ----------------------------------------------------------------------------------------
-
-
-def _blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]]:
-    """Blocks of whole lines, whether it is the last, and how many bytes of the file are read.
-
-    NUL bytes, a byte order mark and end-of-file marks (^Z) are taken out.
-    """
-    with path.open("rb") as raw:
-        magic = raw.read(6)
-        for start, name in _REFUSED.items():
-            if magic.startswith(start):
-                raise TraceFormatError(
-                    f"is compressed with {name}, which cannot be unpacked here",
-                    file=path,
-                    hint="unpack it first (.gz, .xz and .bz2 are read as they are)",
-                )
-        opener = _opener(magic)
-        stream = _rewound(raw) if opener is None else opener(_rewound(raw))
-        pending = b""
-        first = True
-        final = False
-        while not final:
-            pieces: list[bytes] = []
-            size = 0
-            while size < BLOCK:
-                try:
-                    piece = stream.read1(BLOCK - size)
-                except _BROKEN as error:
-                    if opener is None:
-                        raise
-                    report.add(
-                        "compressed stream damaged",
-                        "loss",
-                        f"The compressed file breaks off or is damaged ({error}); what could be unpacked "
-                        "was read.",
-                        where=f"byte {raw.tell()}",
-                    )
-                    piece = b""
-                if not piece:
-                    final = True
-                    break
-                pieces.append(piece)
-                size += len(piece)
-            data = b"".join(pieces)
-            if b"\0" in data or b"\x1a" in data:
-                data = data.translate(None, b"\0\x1a")
-            if first:
-                data = data.lstrip(b"\xef\xbb\xbf\xff\xfe")
-                first = False
-            data = pending + data
-            if final:
-                yield data, True, raw.tell()
-                return
-            cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-            if cut == 0 and len(data) > LONGEST:
-                cut = len(data)
-            pending = data[cut:]
-            if cut:
-                yield data[:cut], False, raw.tell()
 
 
 @dataclass
@@ -349,7 +102,7 @@ class _Reading:
     def parse(self) -> None:
         size = max(self.path.stat().st_size, 1)
         started = False
-        for block, final, done in _blocks(self.path, self.report):
+        for block, final, done in source.blocks(self.path, self.report):
             if not started:
                 self._choose(block)
                 started = True
@@ -361,10 +114,10 @@ class _Reading:
         self._check_lines(block)
 
     def _choose(self, block: bytes) -> None:
-        form = _form(block[: 1 << 18], len(block) < 1 << 18)
+        form = source.form_of(block[: 1 << 18], len(block) < 1 << 18)
         if form is None:
             for line in re.split("\r\n|\n|\r", block[: 1 << 18].decode("latin-1"))[:1000]:
-                form = _kind(line, strict=False)
+                form = source.line_form(line, strict=False)
                 if form is not None:
                     break
             else:
@@ -395,7 +148,7 @@ class _Reading:
                 rows["nd"][row] = -1  # marks the number of a text
         self._note_unknown(rows)
         self._note_order(rows)
-        paired = _ROLES[self.form][record] > 0
+        paired = tb.ROLES[self.form][record] > 0
         if a:
             paired &= rows["key"] != ln.NONE
         before = self.keys.used
@@ -422,8 +175,8 @@ class _Reading:
             event[:] = 0
             odd = odd_record = record > 24
         else:
-            odd_record = ~_RECORD_TABLE[np.minimum(record, 255)]
-            odd = odd_record | ((event < 0) & ~_EVENT_TABLE[np.clip(-event, 0, 2047)])
+            odd_record = ~tb.RECORD_TABLE[np.minimum(record, 255)]
+            odd = odd_record | ((event < 0) & ~tb.EVENT_TABLE[np.clip(-event, 0, 2047)])
             event[odd_record] = 0
         if not odd.any():
             return
@@ -471,8 +224,8 @@ class _Reading:
             return whole & (record == 4), whole & ((record == 6) | (record == 8))
         event = rows["event"]
         return (
-            whole & (record == 3) & _SEND_TABLE[np.clip(event, -64, 0) + 64],
-            whole & (record == 4) & _RECEIVE_TABLE[np.clip(event, -64, 0) + 64],
+            whole & (record == 3) & tb.SEND_TABLE[np.clip(event, -64, 0) + 64],
+            whole & (record == 4) & tb.RECEIVE_TABLE[np.clip(event, -64, 0) + 64],
         )
 
     def _check_lines(self, block: bytes) -> None:
@@ -484,7 +237,7 @@ class _Reading:
         known = int(state[ln.RECORDS]) - sum(self.unknown.values())
         if known <= 0 and state[ln.RECORDS] > 0:
             self._refuse_empty(block)
-        limit = REFUSED_SHARE * int(state[ln.LINE])
+        limit = source.REFUSED_SHARE * int(state[ln.LINE])
         if counts[ln.COMMA] > limit:
             self._refuse_commas()
         wrong = int(counts[ln.GARBAGE] + counts[ln.COMMENT] + counts[ln.FOREIGN] + counts[ln.COMMA])
@@ -575,8 +328,8 @@ class _Reading:
                 {
                     "processor": processor,
                     "event": event,
-                    "name": EVENTS_B.get(event, ""),
-                    "quantity": _STATISTICS[record],
+                    "name": tb.EVENTS_B.get(event, ""),
+                    "quantity": tb.STATISTICS[record],
                     "value": value,
                 }
                 for (processor, record, event), value in sorted(self.statistics.values.items())[:100_000]
@@ -586,7 +339,7 @@ class _Reading:
     def _define_regions(self) -> None:
         region = self.sink.region
         self.state_regions = np.full(st.STATES, -1, np.int64)
-        for state, what in _STATES:
+        for state, what in tb.STATES:
             if self.form == _A or what.activity is Activity.UNMEASURED:
                 self.state_regions[state] = region(what)
         events = self.key_events
@@ -598,18 +351,18 @@ class _Reading:
             if self.form == _A:
                 if self.keys.values[key] == ln.WAIT:
                     continue
-                name = BLOCKS_A.get(event, f"block {event}")
-                own = event in BLOCKS_A
+                name = tb.BLOCKS_A.get(event, f"block {event}")
+                own = event in tb.BLOCKS_A
                 self.region_of[key] = region(
-                    Region(name, _role(name), "picl" if own else "user", Activity.COMPUTING)
+                    Region(name, tb.role(name), "picl" if own else "user", Activity.COMPUTING)
                 )
                 if own:
                     self.collective[key] = self.sink.text(name)
                 continue
-            name = f"event {event}" if event >= 0 else EVENTS_B.get(event, f"unknown event {event}")
+            name = f"event {event}" if event >= 0 else tb.EVENTS_B.get(event, f"unknown event {event}")
             self.user[key] = event >= 0
             paradigm = "user" if event >= 0 else "picl"
-            self.region_of[key] = region(Region(name, _role(name), paradigm, activity_b(event)))
+            self.region_of[key] = region(Region(name, tb.role(name), paradigm, tb.activity_b(event)))
             if event == -402 or -793 <= event <= -780:
                 self.collective[key] = self.sink.text(name)
             if event == -901:
@@ -641,7 +394,7 @@ class _Reading:
         n = len(rows)
         location.first, location.last = int(rows[0]["time"]), int(rows[-1]["time"])
         self.twins += int(st.twins(rows))
-        roles = _ROLES[self.form]
+        roles = tb.ROLES[self.form]
         mate = room(self.folder, n, np.dtype(np.int64))
         heads = np.full(len(self.region_of), -1, np.int64)
         orphans, orphan_line, opened, open_line = st.pair(rows, roles, heads, mate)
@@ -691,7 +444,7 @@ class _Reading:
     def _events(
         self, place: _Place, rows: NDArray[Any], mate: NDArray[Any], states: _StatesA | _StatesB
     ) -> None:
-        roles = _ROLES[self.form]
+        roles = tb.ROLES[self.form]
         dangling = np.zeros(len(self.region_of), np.int64)
         now = st.BUSY
         for begin, end in _chunks(rows):
@@ -738,7 +491,7 @@ class _Reading:
     def _collectives(self, place: _Place, rows: NDArray[Any], mate: NDArray[Any]) -> None:
         for begin, end in _chunks(rows):
             key = rows["key"][begin:end]
-            entry = (_ROLES[self.form][rows["record"][begin:end]] == 1) & (key >= 0)
+            entry = (tb.ROLES[self.form][rows["record"][begin:end]] == 1) & (key >= 0)
             at = np.flatnonzero(entry & (self.collective[key] >= 0)) + begin
             if not len(at):
                 continue
@@ -753,7 +506,7 @@ class _Reading:
                 root = np.where(chosen["event"] == -1, -1, chosen["d1"])
             else:
                 event, nd = chosen["event"], chosen["nd"]
-                rooted = np.isin(event, list(ROOTED_B)) & (nd >= 3)
+                rooted = np.isin(event, list(tb.ROOTED_B)) & (nd >= 3)
                 barrier = event == -402
                 root = np.where(rooted, fields[1], -1)
                 subset = np.select([rooted, barrier], [fields[2], fields[0]], fields[1])
@@ -764,7 +517,7 @@ class _Reading:
                 "collectives",
                 place,
                 begin=np.ascontiguousarray(chosen["time"]),
-                end=ends.astype(np.int64),
+                end=np.asarray(ends, np.int64),
                 operation=self.collective[chosen["key"]].astype(np.uint32),
                 communicator=np.asarray(subset & 0xFFFFFFFF, np.uint32),
                 root=self._index(root),
@@ -784,7 +537,7 @@ class _Reading:
             if self.form == _A:
                 kinds = np.where(is_send, MessageKind.SEND, MessageKind.RECV)
             else:
-                kinds = _KIND_TABLE[chosen["event"] + 64]
+                kinds = tb.KIND_TABLE[chosen["event"] + 64]
             partner = np.ascontiguousarray(chosen["d2"])
             if self.form == _A and (broadcast := is_send & (partner == -1)).any():
                 others = self.cpus[self.cpus != own]
@@ -854,7 +607,7 @@ class _Reading:
                     if k == -1:
                         names[k, v] = texts[v]
                     elif self.form == _B:
-                        names[k, v] = f"mark {v}" if v >= 0 else EVENTS_B[v]
+                        names[k, v] = f"mark {v}" if v >= 0 else tb.EVENTS_B[v]
                     else:
                         names[k, v] = f"mark {v}" if k == 15 else ln.NAMES[k].replace("_", " ")
             numbers = np.array([self.sink.text(names[k, v]) for k, v in pairs.T.tolist()], np.uint32)
@@ -1115,7 +868,7 @@ class _StatesB:
         if not stated:
             return
         total = np.zeros(len(reading.region_of), np.int64)
-        st.add_durations(rows, _ROLES[_B], mate, total)
+        st.add_durations(rows, tb.ROLES[_B], mate, total)
         unit = 10.0**-reading.decimals
         for key, event in enumerate(reading.key_events):
             value = stated.get((place.processor, 101, event))
@@ -1190,32 +943,6 @@ def _last_run(rows: NDArray[Any]) -> int:
     return begin
 
 
-def _role(name: str) -> str:
-    """Roles by the names that all formats use."""
-    if "barrier" in name:
-        return "barrier"
-    if name in ("bcast", "bcast0", "bcast1", "scatter"):
-        return "coll_one2all"
-    if name in ("reduce", "gather", "gather0"):
-        return "coll_all2one"
-    if name in ("allreduce", "allgather", "alltoall", "gcomb", "reduce_scatter"):
-        return "coll_all2all"
-    if name in ("scan",):
-        return "coll_other"
-    if "send" in name or "receive" in name or "probe" in name:
-        return "point2point"
-    if name.startswith("file "):
-        return "file_io"
-    return "function"
-
-
-def activity_b(event: int) -> Activity:
-    """Class of an event of format B; user events and the trace itself are computing."""
-    if event >= 0 or event == -901:
-        return Activity.COMPUTING
-    return Activity.IDLE if event in IDLE_B else Activity.OVERHEAD
-
-
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="phasewright-") as folder:
@@ -1237,7 +964,7 @@ IMPORTER = Importer(
     id="picl",
     title="PICL trace",
     version="1",
-    detect=_detect,
+    detect=source.detect,
     read=_read,
     files=lambda path: [path],
     patterns=("*.trf", "*.ttf", "*.raw"),
