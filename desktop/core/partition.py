@@ -65,24 +65,23 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
 
 
 @kernel
-def narrow(tree, sj, so, degree, n, share, low, high, tries, stop, pj, po, error, count):
+def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, po, error, count):
     """Algorithm M for one degree: a bracket (low, high] of e*(n), `high` feasible, at most `_NARROW` wide.
 
     Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
     evaluation moves both ends. Between them plain bisection of log e: the last error jumps with e so often
     that interpolation (regula falsi, Illinois) needed more evaluations, measured. ``tries`` are tolerances
-    to begin with.
+    to begin with, ``shrink`` the part of `high` to look below it first.
     """
     if n == sj.size - 1:  # every phase lies between two stops
         return high, high
-    shrink = 1.0 / n
     attempt = 0
     while high > low * (1 + _NARROW) and stop[0] == 0:
         if attempt < tries.size and low < tries[attempt] < high:
             e = tries[attempt]
         elif low == 0:
             e = high * shrink
-            shrink = min(shrink * shrink, 1 / 16)
+            shrink = shrink**3
             if shrink < 1e-200:
                 break
         else:
@@ -323,7 +322,11 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
         if model == BUDGET:
             low, high = spend(tree, sj, so, n, 0.0, high, tries, stop, degree[row], pj, po, rq, bought, tally)
         else:
-            low, high = narrow(tree, sj, so, degrees, n, share, 0.0, high, tries, stop, pj, po, error, tally)
+            # Just below epsilon of n-1 where that is known, else far below epsilon of one phase.
+            shrink = 1.0 / n if n == first else (1 - 1.0 / n) ** 2
+            low, high = narrow(
+                tree, sj, so, degrees, n, share, 0.0, high, shrink, tries, stop, pj, po, error, tally
+            )
         e = high
         m = 0
         nudge = 1e-15

@@ -104,9 +104,9 @@ def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
     With u and v for what is left of each one's own fit after the common fit, E grows by the squared norms
     of u and v. Coefficients above degree k are neither read nor written.
     """
-    w = a + b
-    r = a / w
-    t = b / w
+    share = 1 / (a + b)
+    r = a * share
+    t = b * share
     d = b0 - a0
     # From the nearer side: the mean of a long stretch hardly moves when a short one is added.
     c0 = a0 + t * d if t <= 0.5 else b0 - r * d
