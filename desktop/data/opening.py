@@ -238,6 +238,13 @@ class _Share(Progress):
         super().__init__()
         self._whole, self._begin, self._end = whole, begin, end
 
+    def cancel(self) -> None:
+        self._whole.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._whole.cancelled
+
     def step(self, done: float, total: float, text: str = "") -> None:
         part = min(done / total, 1.0) if total else 0.0
         self._whole.step(self._begin + (self._end - self._begin) * part, 1.0, text)

@@ -1,0 +1,284 @@
+"""A source is imported once, found again while it stays the same, and never half."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop.data import importers, opening
+from desktop.data.events import Importer, Location, Region, Sink
+from desktop.data.info import info
+from desktop.data.opening import import_trace, open_trace
+from desktop.data.utilization import Rules, build
+from desktop.errors import StoreError, TraceFormatError
+from desktop.progress import Cancelled, Progress
+
+CURVE = "0 1\n1 4\n2.5 0\n3 0\n"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setattr(opening, "user_cache_path", lambda *_, **__: folder)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "curve.csv"
+    path.write_text(CURVE)
+    return path
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """Every source that an importer reads."""
+    seen: list[Path] = []
+    plain = opening._import
+
+    def counting(path: Path, *rest: object) -> None:
+        seen.append(path)
+        plain(path, *rest)  # type: ignore[arg-type]  # passed on as they are
+
+    monkeypatch.setattr(opening, "_import", counting)
+    yield seen
+
+
+def test_a_second_open_uses_the_store(source: Path, reads: list[Path], cache: Path) -> None:
+    with open_trace(source) as store:
+        assert store.path.is_relative_to(cache)
+        assert store.source.size == len(CURVE)
+        assert store.source.sha256 == hashlib.sha256(CURVE.encode()).hexdigest()
+    with open_trace(source) as again, open_trace(again.path) as directly:
+        assert again.path == directly.path
+    assert len(reads) == 1
+    open_trace(source, force=True).close()
+    assert len(reads) == 2
+
+
+def test_a_changed_source_is_imported_again(source: Path, reads: list[Path], cache: Path) -> None:
+    open_trace(source).close()
+    source.write_text(CURVE.replace("4", "5"))
+    os.utime(source, ns=(1, 1))
+    with open_trace(source) as store:
+        assert build(store).curve().capacity == 5
+    assert len(reads) == 2
+    assert len(list((cache / "imports").iterdir())) == 1, "the superseded store stays in the cache"
+
+
+def test_a_store_whose_source_has_vanished_opens(source: Path, tmp_path: Path) -> None:
+    import_trace(source, tmp_path / "kept.h5")
+    source.unlink()
+    with open_trace(tmp_path / "kept.h5") as store:
+        assert build(store).curve().level.tolist() == [1, 4, 0]
+    with pytest.raises(TraceFormatError, match="does not exist"):
+        open_trace(source)
+
+
+def test_a_damaged_cache_is_replaced(source: Path, reads: list[Path]) -> None:
+    with open_trace(source) as store:
+        path = store.path
+    path.write_bytes(path.read_bytes()[:900])
+    with open_trace(source) as store:
+        assert build(store).curve().capacity == 4
+    assert len(reads) == 2
+
+
+def test_output_is_reused_and_foreign_files_are_kept(source: Path, tmp_path: Path, reads: list[Path]) -> None:
+    output = tmp_path / "mine.h5"
+    open_trace(source, output=output).close()
+    open_trace(source, output=output).close()
+    assert len(reads) == 1
+    letter = tmp_path / "letter.h5"
+    letter.write_text("Dear Ann")
+    with pytest.raises(StoreError, match="exists and is no imported trace"):
+        open_trace(source, output=letter)
+    assert letter.read_text() == "Dear Ann"
+    open_trace(source, output=letter, force=True).close()
+    with open_trace(letter) as store:
+        assert store.source.name == "curve.csv"
+
+
+def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "curve.csv"
+    path.write_text(CURVE + "oops\n")
+    with pytest.raises(TraceFormatError, match="line 5"):
+        open_trace(path)
+    assert list((cache / "imports").iterdir()) == []
+
+
+def test_a_unit_of_time_is_for_curves_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: Path
+) -> None:
+    monkeypatch.setattr(importers, "importer", lambda _: made(lambda sink, progress: None))
+    with pytest.raises(TraceFormatError, match="its own unit of time"):
+        open_trace(source, format_id="made", time_unit="ms")
+
+
+# --- a made-up importer, to see what happens around `read` ---
+
+
+def made(read: object, files: object = lambda path: [path]) -> Importer:
+    return Importer(
+        "made",
+        "Made for tests",
+        "1",
+        lambda path, head: True,
+        lambda path, sink, progress: read(sink, progress),  # type: ignore[operator]  # one of those below
+        files,  # type: ignore[arg-type]  # one of those below
+    )
+
+
+def two_ranks(sink: Sink, progress: Progress) -> None:
+    """Rank 1's clock is 100 ticks behind: both take part in a barrier, from 10 and 30 to 40."""
+    sink.describe(ticks_per_second=1000, repair=True)
+    barrier = sink.region(Region("MPI_Barrier", "barrier", "mpi"))
+    name = sink.text("Barrier")
+    for rank, (begin, end, late) in enumerate([(10, 40, 0), (30, 40, -100)]):
+        here = sink.location(Location(100 + rank, f"rank {rank}", rank, first=late, last=60 + late))
+        times = np.array([begin, end]) + late
+        sink.append("events", here, time=times, kind=np.array([0, 1]), region=np.array([barrier, barrier]))
+        sink.append(
+            "collectives",
+            here,
+            begin=times[:1],
+            end=times[1:],
+            operation=np.array([name]),
+            communicator=np.array([0]),
+            root=np.array([-1]),
+            sent=np.array([0]),
+            received=np.array([0]),
+        )
+    sink.report.add("odd", "info", "Something odd.", where="line 3")
+
+
+@pytest.fixture
+def importing(monkeypatch: pytest.MonkeyPatch) -> object:
+    def use(read: object, **how: object) -> None:
+        monkeypatch.setattr(opening.importers, "detect", lambda path: made(read, **how))
+
+    return use
+
+
+def test_clocks_are_checked_repaired_and_reported(source: Path, importing: object) -> None:
+    importing(two_ranks)  # type: ignore[operator]  # a fixture that is a function
+    with open_trace(source) as store:
+        facts = info(store)
+        assert facts["clock"] == {
+            "checked": 1,
+            "violations_before": 1,
+            "violations_after": 0,
+            "repair": "shift",
+        }
+        shift = [location.shift for location in store.locations]
+        assert shift[0] == 0 and 70 <= shift[1] <= 130, "not within what the barrier allows"
+        as_recorded = build(store, Rules(repaired=False)).curve()
+        assert as_recorded.duration == pytest.approx(0.160)
+        assert facts["duration_s"] < 0.1
+        assert [entry["name"] for entry in facts["report"]] == ["clocks contradict", "odd"]
+        json.dumps(facts, allow_nan=False)
+
+
+def test_info_adds_up(source: Path, importing: object) -> None:
+    importing(two_ranks)  # type: ignore[operator]  # a fixture that is a function
+    with open_trace(source) as store:
+        facts = info(store)
+    assert facts["format"] == facts["importer"]["name"] == "made"
+    assert facts["totals"] == {
+        "events": 6,
+        "enter": 2,
+        "leave": 2,
+        "messages_sent": 0,
+        "messages_received": 0,
+        "collectives": 2,
+        "mpi_calls": 2,
+    }
+    assert facts["mpi_calls"] == {"MPI_Barrier": 2}
+    first = facts["locations"][0]
+    assert (first["id"], first["rank"], first["enter"], first["mpi_calls"]) == (100, 0, 1, 1)
+    assert first["computing_s"] == pytest.approx(0.030) and first["idle_s"] == pytest.approx(0.030)
+    use = facts["utilization"]
+    assert use["processors"] == use["max"] == 2
+    assert use["integral_s"] == pytest.approx(sum(place["computing_s"] for place in facts["locations"]))
+    assert use["mean"] == pytest.approx(use["integral_s"] / facts["duration_s"])
+
+
+@pytest.mark.parametrize("step", range(1, 7))
+def test_cancelled_at_any_step_leaves_nothing(
+    source: Path, importing: object, cache: Path, step: int
+) -> None:
+    class Stopper(Progress):
+        left = step
+
+        def show(self, done: float, total: float, text: str) -> None:
+            self.left -= 1
+            if self.left <= 0:
+                self.cancel()
+
+    def read(sink: Sink, progress: Progress) -> None:
+        progress.step(0, 2, "reading")
+        two_ranks(sink, progress)
+        progress.step(1, 2, "reading")
+
+    importing(read)  # type: ignore[operator]  # a fixture that is a function
+    with pytest.raises(Cancelled):
+        open_trace(source, Stopper())
+    assert list((cache / "imports").iterdir()) == []
+
+
+def test_progress_only_grows(source: Path, importing: object) -> None:
+    seen = []
+
+    class Watch(Progress):
+        def show(self, done: float, total: float, text: str) -> None:
+            seen.append(done / total)
+
+    importing(two_ranks)  # type: ignore[operator]  # a fixture that is a function
+    open_trace(source, Watch()).close()
+    assert seen == sorted(seen) and 0.8 <= seen[-1] <= 1
+
+
+def test_a_source_that_changes_meanwhile_is_said(source: Path, importing: object) -> None:
+    def read(sink: Sink, progress: Progress) -> None:
+        two_ranks(sink, progress)
+        source.write_text("longer than before, by far\n" * 3)
+
+    importing(read)  # type: ignore[operator]  # a fixture that is a function
+    with open_trace(source) as store:
+        assert "source changed" in store.report.findings
+
+
+def test_all_files_of_a_source_count(source: Path, tmp_path: Path, importing: object) -> None:
+    """The hash goes over all of them; a change of any one makes the store stale."""
+    other = tmp_path / "other.part2"
+    other.write_text("more")
+    importing(two_ranks, files=lambda path: [path, other])  # type: ignore[operator]  # a fixture that is a function
+    with open_trace(source) as store:
+        assert store.source.sha256 == hashlib.sha256((CURVE + "more").encode()).hexdigest()
+        assert store.source.size == len(CURVE) + 4
+        former = store.path
+    other.write_text("still more")
+    with open_trace(source) as store:
+        assert store.path != former
+
+
+def test_a_disk_error_while_reading_is_a_sentence(source: Path, importing: object, cache: Path) -> None:
+    def read(sink: Sink, progress: Progress) -> None:
+        raise OSError(5, "Input/output error")
+
+    importing(read)  # type: ignore[operator]  # a fixture that is a function
+    with pytest.raises(TraceFormatError, match=r"cannot be read \(Input/output error\)"):
+        open_trace(source)
+    assert list((cache / "imports").iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_made_is_a_sentence(source: Path, cache: Path) -> None:
+    cache.write_text("a file is in the way")
+    with pytest.raises(StoreError, match="say with -o"):
+        open_trace(source)
