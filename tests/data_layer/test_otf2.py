@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 import sys
@@ -426,3 +427,81 @@ def test_many_metric_values_and_chunks(tmp_path: Path, monkeypatch: pytest.Monke
     assert np.array_equal(metrics["time"], np.repeat(10 * np.arange(steps) + 1, width))
     assert memory.texts == [f"m{i}" for i in range(width)]
     assert not memory.report.lossy
+
+
+def test_marks(tmp_path: Path) -> None:
+    """Marks are written by the library itself, for the wheel's Python writer has none."""
+
+    def fill(archive, group) -> None:  # type: ignore[no-untyped-def]
+        work = archive.definitions.region("work")
+        for thread in range(2):
+            writer = archive.event_writer(f"thread {thread}", group=group)
+            writer.enter(100, work)
+            writer.leave(400, work)
+
+    archive = write(tmp_path / "a", fill)
+    lib = ctypes.CDLL(otf2.library().file)
+    pointer, number = ctypes.c_void_p, ctypes.c_uint64
+    lib.OTF2_Reader_Open.restype = lib.OTF2_Reader_GetMarkerWriter.restype = pointer
+    lib.OTF2_MarkerWriter_WriteDefMarker.argtypes = (
+        *(pointer, ctypes.c_uint32, ctypes.c_char_p, ctypes.c_char_p),
+        ctypes.c_uint8,
+    )
+    lib.OTF2_MarkerWriter_WriteMarker.argtypes = (
+        *(pointer, number, number, ctypes.c_uint32, ctypes.c_uint8, number),
+        ctypes.c_char_p,
+    )
+    reader = pointer(lib.OTF2_Reader_Open(bytes(archive / "traces.otf2")))
+    lib.OTF2_Reader_SetSerialCollectiveCallbacks(reader)
+    writer = lib.OTF2_Reader_GetMarkerWriter(reader)
+    assert writer
+    assert lib.OTF2_MarkerWriter_WriteDefMarker(writer, 0, b"notes", b"restart", 1) == 0
+    for time, scope, of, text in ((300, 1, 1, b""), (200, 0, 0, b"here"), (120, 0, 0, b"there")):
+        assert lib.OTF2_MarkerWriter_WriteMarker(writer, time, 0, 0, scope, of, text) == 0
+    assert lib.OTF2_Reader_CloseMarkerWriter(reader, pointer(writer)) == 0
+    lib.OTF2_Reader_Close(reader)
+    memory = read(archive)
+    found = [
+        (i, int(time), memory.texts[text])
+        for i in range(2)
+        for time, text in zip(*memory.table("marks", i).values(), strict=True)
+    ]
+    assert found == [(0, 120, "there"), (0, 200, "here"), (1, 300, "restart")]
+
+
+def test_ranks_of_other_communicators(tmp_path: Path) -> None:
+    """Ranks count within the communicator; everybody's MPI_COMM_SELF is one of its own."""
+    package = pytest.importorskip("otf2")
+
+    def fill(archive, group) -> None:  # type: ignore[no-untyped-def]
+        kinds, mpi = package.GroupType, package.Paradigm.MPI
+        define = archive.definitions
+        node = define.system_tree_node("node")
+        processes = [define.location_group(f"P{i}", system_tree_parent=node) for i in range(4)]
+        places = [define.location("thread", group=process) for process in processes]
+        define.group("world", group_type=kinds.COMM_LOCATIONS, paradigm=mpi, members=places)
+        odd = define.group("odd", group_type=kinds.COMM_GROUP, paradigm=mpi, members=[3, 1])
+        own = define.group("self", group_type=kinds.COMM_SELF, paradigm=mpi, members=[])
+        odd, own = define.comm("odd", group=odd), define.comm("self", group=own)
+        for rank, place in enumerate(places):
+            writer = archive.event_writer_from_location(place)
+            if rank == 1:
+                writer.mpi_send(10, 0, odd, 5, 64)  # rank 0 of it is world rank 3
+            if rank == 3:
+                writer.mpi_recv(20, 1, odd, 5, 64)
+            writer.mpi_collective_begin(30)
+            writer.mpi_collective_end(40, package.CollectiveOp.BARRIER, own, 0, 0, 0)
+            if rank % 2:
+                writer.mpi_collective_begin(50)
+                writer.mpi_collective_end(60, package.CollectiveOp.BCAST, odd, 1, 0, 8)
+
+    memory = read(write(tmp_path / "a", fill))
+    assert memory.table("messages", 1)["peer"].tolist() == [3]
+    assert memory.table("messages", 3)["peer"].tolist() == [1]
+    none = 0xFFFFFFFF
+    for rank in range(4):
+        found = memory.table("collectives", rank)
+        assert found["root"].tolist() == [rank, *([1] if rank % 2 else [])]
+        assert found["communicator"].tolist()[0] == none
+        assert [memory.texts[i] for i in found["operation"]] == ["Barrier", *(["Bcast"] if rank % 2 else [])]
+    assert "peers" not in memory.report.findings

@@ -549,7 +549,8 @@ class Library:
 
     def __init__(self, file: Path) -> None:
         # A handle of our own: the wheel's Python modules set other argument types on theirs.
-        self._library = ctypes.CDLL(str(file))
+        self.file = str(file)
+        self._library = ctypes.CDLL(self.file)
         self._said = threading.local()
         self._keep = ctypes.CFUNCTYPE(ctypes.c_int, Handle, text, u64, text, ctypes.c_int, text, Handle)(
             self._note
