@@ -1,0 +1,93 @@
+"""Suggested numbers where the right one is known, and breaks that last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from desktop.core.curve import StepCurve
+from desktop.core.phases import sweep
+from desktop.core.selection import persistence, suggest
+
+Shape = Callable[[np.ndarray], np.ndarray]
+
+
+def sampled(shape: Shape, processors: int, noise: float, seed: int, m: int = 4000) -> StepCurve:
+    """`shape` on [0, 1] as whole processors in m steps of random width, with noise."""
+    rng = np.random.default_rng(seed)
+    edges = np.concatenate(([0.0], np.cumsum(rng.integers(1, 100, m)))).astype(float)
+    x = (edges[:-1] + edges[1:]) / 2 / edges[-1]
+    level = np.round(processors * shape(x) + rng.normal(0, noise, m))
+    return StepCurve(edges, np.clip(level, 0, processors), processors, 1e-6)
+
+
+def plateaus(k: int, seed: int) -> tuple[Shape, np.ndarray]:
+    """k levels that differ by at least a fifth, and the k-1 places where they change."""
+    rng = np.random.default_rng(seed)
+    levels = [0.2]
+    while len(levels) < k:
+        value = rng.integers(0, 20) / 20
+        if abs(value - levels[-1]) > 0.2:
+            levels.append(float(value))
+    at = np.sort(rng.choice(np.arange(1, 20), k - 1, replace=False)) / 20
+    return (lambda x: np.array(levels)[np.searchsorted(at, x)]), at
+
+
+def factorisation(x: np.ndarray) -> np.ndarray:
+    """Start-up, a quadratic decline, a linear fall and a linear rise, as in the report's second example."""
+    decline = 0.05 + 0.95 * (1 - ((x - 0.04) / 0.56) ** 2)
+    return np.select(
+        [x < 0.04, x < 0.6, x < 0.8], [0.2 + 20 * x, decline, 0.5 - 2.3 * (x - 0.6)], 0.04 + 2.4 * (x - 0.8)
+    )
+
+
+@pytest.mark.parametrize("noise", [0.5, 2.0])
+@pytest.mark.parametrize("k", [2, 3, 5, 8, 12])
+def test_noisy_plateaus_are_counted(k: int, noise: float) -> None:
+    for seed in range(3):
+        shape, _ = plateaus(k, 100 * k + seed)
+        suggestion = suggest(sweep(sampled(shape, 64, noise, seed), "constant", 20))
+        assert suggestion.n == k, suggestion.reason
+        assert f"to {k} phases" in suggestion.reason
+
+
+@pytest.mark.parametrize("model", ["linear", "quadratic", "mixed"])
+def test_a_factorisation_has_three_to_five_phases(model: str) -> None:
+    suggestion = suggest(sweep(sampled(factorisation, 256, 8, 1, 7865), model, 20))
+    assert 3 <= suggestion.n <= 5, suggestion.reason
+
+
+def test_the_budget_that_buys_the_true_degrees_is_found() -> None:
+    """Three linear phases at 3 parameters and a quadratic one at 4."""
+    result = sweep(sampled(factorisation, 256, 2, 1, 7865), "budget", 30)
+    suggestion = suggest(result)
+    assert suggestion.n == 13
+    assert result.fit(13).degree.tolist() == [1, 2, 1, 1]
+
+
+def test_mere_noise_asks_for_one_phase_and_exact_fits_for_as_many_as_there_are_runs() -> None:
+    noise = suggest(sweep(sampled(lambda x: 0.5 + 0 * x, 64, 4, 2), "constant", 20))
+    assert noise.n == 1
+    assert "no number of phases stands out" in noise.reason
+    runs = StepCurve(np.arange(9.0), [1, 1, 4, 4, 4, 2, 2, 7])
+    exact = suggest(sweep(runs, "mixed", 20))
+    assert exact.n == 4
+    assert exact.reason == "4 phases reproduce the curve exactly"
+
+
+def test_true_breaks_last_from_the_true_number_on() -> None:
+    shape, at = plateaus(5, 501)
+    curve = sampled(shape, 64, 0.5, 1)
+    result = sweep(curve, "constant", 12)
+    chains = persistence(result)
+    for place in at:
+        lasting = [c for c in chains if abs(c.time_s[-1] / curve.duration - place) < 0.01 and c.n[0] <= 5]
+        assert any(c.n[-1] == 12 for c in lasting), place
+    # Every inner break of every fit is in exactly one chain, and a chain never skips an n.
+    assert sum(map(len, chains)) == sum(fit.n - 1 for fit in result.fits)
+    assert all((np.diff(c.n) == 1).all() for c in chains)
+    assert [len(c) for c in chains] == sorted((len(c) for c in chains), reverse=True)
+    # Without tolerance only overlapping ranges continue each other.
+    assert len(persistence(result, 0.0)) >= len(chains)
