@@ -285,9 +285,8 @@ class CurveView(QWidget):
     # ---- painting ------------------------------------------------------------------------------
 
     def paintEvent(self, _event: QEvent) -> None:
-        painter = QPainter(self)
-        self._paint(painter)
-        painter.end()
+        with QPainter(self) as painter:
+            self._paint(painter)
 
     def _paint(self, painter: QPainter) -> None:
         dpr = painter.device().devicePixelRatioF()
@@ -298,10 +297,9 @@ class CurveView(QWidget):
         if self._scene is None:
             self._scene = QPixmap(self._base)
             if self._curve is not None:
-                with_fit = QPainter(self._scene)
-                with_fit.setFont(self.font())
-                self._paint_fit(with_fit)
-                with_fit.end()
+                with QPainter(self._scene) as with_fit:
+                    with_fit.setFont(self.font())
+                    self._paint_fit(with_fit)
         painter.drawPixmap(0, 0, self._scene)
         if self._curve is not None:
             self._paint_marks(painter)
@@ -321,19 +319,17 @@ class CurveView(QWidget):
         pixmap.setDevicePixelRatio(dpr)
         t = self._theme
         pixmap.fill(QColor(t.background))
-        painter = QPainter(pixmap)
-        painter.setFont(self.font())
-        if self._curve is None:
-            painter.setPen(QColor(t.muted))
-            message = self.tr("No curve is open. File > Open shows one.")
-            painter.drawText(QRectF(self.rect()), Qt.AlignmentFlag.AlignCenter, message)
-            painter.end()
-            return pixmap
-        self._main.low, self._main.high = self._limits()
-        self._paint_curve(painter, dpr)
-        self._paint_overview(painter, dpr)
-        self._paint_axes(painter)
-        painter.end()
+        with QPainter(pixmap) as painter:
+            painter.setFont(self.font())
+            if self._curve is None:
+                painter.setPen(QColor(t.muted))
+                message = self.tr("No curve is open. File > Open shows one.")
+                painter.drawText(QRectF(self.rect()), Qt.AlignmentFlag.AlignCenter, message)
+            else:
+                self._main.low, self._main.high = self._limits()
+                self._paint_curve(painter, dpr)
+                self._paint_overview(painter, dpr)
+                self._paint_axes(painter)
         return pixmap
 
     def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
@@ -783,10 +779,9 @@ class CurveView(QWidget):
         theme, cursor, hover = self._theme, self._cursor, self._hover
         self.set_theme(LIGHT)
         self._cursor, self._hover = math.nan, None
-        painter = QPainter(image)
-        painter.setFont(self.font())
-        self._paint(painter)
-        painter.end()
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            self._paint(painter)
         self.set_theme(theme)
         self._cursor, self._hover = cursor, hover
         return image

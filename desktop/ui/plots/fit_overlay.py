@@ -53,6 +53,9 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64]) -> Residual:
     enclose the exact ones by no more than the polynomial changes within the column, so no peak is lost.
     """
     inner = fit.breaks[1:-1]
+    # Far from zero, neighbouring columns may share a time; they then show the same thing.
+    x, column = np.unique(x, return_inverse=True)
+    column = np.minimum(column[:-1], x.size - 2)
     cuts = np.union1d(x, inner[(inner > x[0]) & (inner < x[-1])])
     left, right = cuts[:-1], cuts[1:]
     c = env.columns(cuts)
@@ -70,9 +73,9 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64]) -> Residual:
     start = np.searchsorted(cuts, x[:-1])
     share = (right - left) / np.repeat(np.diff(x), np.diff(np.append(start, left.size)))
     return Residual(
-        np.minimum.reduceat(c.minimum - high, start),
-        np.maximum.reduceat(c.maximum - low, start),
-        np.add.reduceat(part * share, start),
+        np.minimum.reduceat(c.minimum - high, start)[column],
+        np.maximum.reduceat(c.maximum - low, start)[column],
+        np.add.reduceat(part * share, start)[column],
     )
 
 

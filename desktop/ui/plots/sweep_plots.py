@@ -91,23 +91,24 @@ class _SweepPlot(QWidget):
         super().focusOutEvent(event)
         self.update()
 
-    def _begin(self) -> QPainter:
-        painter = QPainter(self)
-        painter.fillRect(self.rect(), QColor(self._theme.background))
-        if not self._count:
-            painter.setPen(QColor(self._theme.muted))
-            text = self.tr("Appears when the fits for all n have been computed.")
-            flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-            painter.drawText(QRectF(self.rect()), int(flags), text)
-        return painter
+    def paintEvent(self, _event: QEvent) -> None:
+        with QPainter(self) as painter:
+            painter.fillRect(self.rect(), QColor(self._theme.background))
+            if self._count:
+                self._paint(painter)
+            else:
+                painter.setPen(QColor(self._theme.muted))
+                text = self.tr("Appears when the fits for all n have been computed.")
+                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+                painter.drawText(QRectF(self.rect()), int(flags), text)
+            if self.hasFocus():
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(self._theme.focus), 1))
+                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
 
-    def _end(self, painter: QPainter) -> None:
-        if self.hasFocus():
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(self._theme.focus), 1))
-            painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
-        painter.end()
+    def _paint(self, painter: QPainter) -> None:
+        raise NotImplementedError
 
     def _box(self, painter: QPainter, r: QRectF) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -174,14 +175,8 @@ class EpsilonPlot(_SweepPlot):
         room = max(0.08 * (high - low), 0.05)
         self._lane.low, self._lane.high = low - room, high + room
 
-    def paintEvent(self, _event: QEvent) -> None:
-        painter = self._begin()
-        if self._count:
-            self._layout()
-            self._paint(painter)
-        self._end(painter)
-
     def _paint(self, painter: QPainter) -> None:
+        self._layout()
         t, metrics, r = self._theme, self.fontMetrics(), self._lane.rect
         em = metrics.height()
         ticks = _log_ticks(self._lane.low, self._lane.high, r.height() / (em * 1.7))
@@ -293,12 +288,6 @@ class BreakPicture(_SweepPlot):
             return 0
         k = int((p.y() - self._area.top()) / self._area.height() * self._count)
         return self._first + min(k, self._count - 1)
-
-    def paintEvent(self, _event: QEvent) -> None:
-        painter = self._begin()
-        if self._count:
-            self._paint(painter)
-        self._end(painter)
 
     def _paint(self, painter: QPainter) -> None:
         t, metrics = self._theme, self.fontMetrics()

@@ -1,0 +1,399 @@
+"""The plots as the user meets them: real mouse events, and pixels compared with exact values."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication
+
+from desktop.core import phases
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import envelope
+from desktop.ui import theme
+from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+
+NONE, SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
+LEFT, RIGHT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton
+
+
+def noisy(m: int = 5000, seed: int = 2) -> StepCurve:
+    rng = np.random.default_rng(seed)
+    edges = 10**6 + np.concatenate(([0], np.cumsum(rng.integers(1, 2000, m)))).astype(float)
+    base = np.repeat([10, 50, 25, 60], -(-m // 4))[:m]
+    return StepCurve(edges, np.clip(base + rng.integers(-4, 5, m), 0, 64), 64, 1e-9)
+
+
+@pytest.fixture(scope="module")
+def curve() -> StepCurve:
+    return noisy()
+
+
+@pytest.fixture(scope="module")
+def fit(curve):
+    return phases.fit(curve, 4, "constant")
+
+
+@pytest.fixture
+def view(qtbot, curve, fit):
+    v = CurveView()
+    qtbot.addWidget(v)
+    v.resize(1000, 640)
+    v.set_curve(curve)
+    v.set_fit(fit)
+    v.show()
+    qtbot.waitExposed(v)
+    v.grab()
+    return v
+
+
+def send(view, kind, x, y, button=LEFT, buttons=None, modifiers=NONE):
+    p = QPointF(x, y)
+    held = button if buttons is None else buttons
+    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+
+
+def drag(view, x0, x1, y, button=LEFT, modifiers=NONE, release=True):
+    send(view, QEvent.Type.MouseButtonPress, x0, y, button, modifiers=modifiers)
+    for f in (0.3, 0.7, 1.0):
+        at = x0 + f * (x1 - x0)
+        send(view, QEvent.Type.MouseMove, at, y, Qt.MouseButton.NoButton, button, modifiers)
+    if release:
+        send(view, QEvent.Type.MouseButtonRelease, x1, y, button, Qt.MouseButton.NoButton, modifiers)
+
+
+def wheel(view, x, y, turn, modifiers=NONE):
+    p = QPointF(x, y)
+    phase = Qt.ScrollPhase.NoScrollPhase
+    event = QWheelEvent(
+        p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers, phase, False
+    )
+    QApplication.sendEvent(view, event)
+
+
+def x_of(view, t):
+    return view._map().x(t)
+
+
+def middle(view):
+    return view._main.rect.center().y()
+
+
+# ---- pixels ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scheme", [theme.LIGHT, theme.DARK], ids=lambda s: s.name)
+def test_the_mean_line_is_where_the_curve_is(view, curve, scheme):
+    """Every painted column against the brute-force mean of its stretch of time, in two views."""
+    view.set_fit(None)
+    view.set_theme(scheme)
+    a, b = curve.start, curve.start + curve.duration
+    for span in ((a, b), (a + 0.2 * (b - a), a + 0.21 * (b - a))):
+        view.zoom_to(*span)
+        image = view.grab().toImage()
+        r = view._main.rect
+        edges = np.linspace(*view.visible_range(), int(r.width()) + 1)
+        line = QColor(scheme.curve)
+        for k in range(3, int(r.width()) - 3, 37):
+            part = curve.window(edges[k], edges[k + 1])
+            column = [image.pixelColor(int(r.left()) + k, y) for y in range(int(r.top()), int(r.bottom()))]
+            # Grid lines lie over the curve and tint it a little.
+            near = [y for y, c in enumerate(column) if _distance(c, line) < 60]
+            assert near, k
+            expected = view._main.y(part.mean) - r.top()
+            assert min(near) - 1.5 <= expected <= max(near) + 1.5, k
+
+
+def _distance(c: QColor, d: QColor) -> int:
+    return abs(c.red() - d.red()) + abs(c.green() - d.green()) + abs(c.blue() - d.blue())
+
+
+def test_a_dip_of_one_step_among_a_million_is_visible(qtbot):
+    m = 1_000_000
+    level = np.full(m, 64.0)
+    level[333_333] = 0
+    v = CurveView()
+    qtbot.addWidget(v)
+    v.resize(900, 600)
+    v.set_curve(StepCurve(np.arange(m + 1.0), level, 64, 1e-9))
+    image = v.grab().toImage()
+    r = v._main.rect
+    y = int(v._main.y(10.0))  # no grid line
+    row = [image.pixelColor(x, y).rgb() for x in range(int(r.left()), int(r.right()))]
+    full = max(set(row), key=row.count)
+    other = [k for k, c in enumerate(row) if c != full]
+    assert int(r.width() * 333_333 / m) in other
+
+
+@pytest.mark.parametrize("model", ["constant", "linear", "quadratic"])
+def test_residual_columns_enclose_every_step_and_their_mean_is_exact(curve, model):
+    fitted = phases.fit(curve, 9, model)
+    x = np.linspace(curve.start, curve.start + curve.duration, 102)
+    got = fit_overlay.residual(envelope(curve), fitted, x)
+    for k in range(101):
+        t = np.linspace(x[k], x[k + 1], 2001)[:-1] + (x[k + 1] - x[k]) / 4000
+        left = curve.at(t) - fitted.value(t)
+        assert got.minimum[k] <= left.min() + 1e-9
+        assert got.maximum[k] >= left.max() - 1e-9
+        assert got.mean[k] == pytest.approx(left.mean(), abs=0.08)
+    # Tight where the fit is level.
+    if model == "constant":
+        j = np.searchsorted(fitted.breaks, curve.start + curve.duration / 8) - 1
+        assert got.maximum[12] <= curve.level.max() - fitted.coefficients[j, 0]
+
+
+def test_the_fit_is_drawn_at_its_values(view, curve, fit):
+    image = view.grab().toImage()
+    for i in range(fit.n):
+        t = (fit.breaks[i] + fit.breaks[i + 1]) / 2
+        x, y = round(x_of(view, t)), round(view._main.y(float(fit.value(t))))
+        colours = [image.pixelColor(x, y + d) for d in (-1, 0, 1)]
+        assert min(_distance(c, QColor(theme.LIGHT.fit)) for c in colours) < 60, i
+
+
+def test_pictures_are_white_in_dark_too(view):
+    view.set_theme(theme.DARK)
+    image = view.picture()
+    assert (image.width(), image.height()) == (2000, 1280)
+    assert image.pixelColor(2, 2) == QColor("#ffffff")
+    assert view.grab().toImage().pixelColor(5, 5) == QColor(theme.DARK.background)
+
+
+def test_nothing_open_and_odd_curves_can_be_painted(qtbot):
+    v = CurveView()
+    qtbot.addWidget(v)
+    v.grab()
+    for c in (
+        StepCurve([0, 1], [0.0]),
+        StepCurve([1e15, 1e15 + 1], [5.0], 8, 1e-9),
+        StepCurve([0, 1, 9], [1, 2]),
+    ):
+        v.set_curve(c, {"computing": c})
+        for shown in ({"computing"}, {"idle"}, {"computing", "idle"}, set()):
+            v.set_shown(frozenset(shown))
+            v.set_fit(phases.fit(c, 3))
+            v.set_vertical_locked("idle" in shown)
+            v.zoom(1e9)
+            v.grab()
+            v.show_all()
+
+
+# ---- mouse -----------------------------------------------------------------------------------------
+
+
+def test_left_drag_selects_a_time_range(view, qtbot):
+    y, m = middle(view), view._map()
+    with qtbot.waitSignal(view.selectionChanged):
+        drag(view, 350, 450, y)
+    assert view._selection == pytest.approx((m.time(350), m.time(450)))
+    drag(view, 450, 600, y)  # its right edge
+    assert view._selection == pytest.approx((m.time(350), m.time(600)))
+    with qtbot.waitSignal(view.selectionChanged) as seen:
+        drag(view, 400, 400, y)  # a click ends it
+    assert seen.args == [None]
+
+
+def test_dragging_a_break_moves_it_live_and_never_past_its_neighbours(view, fit):
+    moved, dropped, selected = [], [], []
+    view.breakDragged.connect(lambda i, t: moved.append((i, t)))
+    view.breakDropped.connect(lambda i, t: dropped.append((i, t)))
+    view.selectionChanged.connect(selected.append)
+    x = float(x_of(view, fit.breaks[2]))
+    drag(view, x, x + 60, middle(view))
+    assert len(moved) == 3 and not selected
+    assert dropped == [moved[-1]]
+    assert dropped[0] == (2, pytest.approx(view._map().time(x + 60)))
+    drag(view, x, 995, middle(view))
+    assert fit.breaks[2] < dropped[-1][1] < fit.breaks[3]
+    drag(view, x, x + 60, middle(view), release=False)
+    assert view.cancel_drag() and moved[-1] == (2, fit.breaks[2])
+    assert len(dropped) == 2 and not view.cancel_drag()
+
+
+def test_wheel_zooms_at_the_pointer(view):
+    t = view._map().time(700)
+    before = np.diff(view.visible_range())
+    wheel(view, 700, middle(view), 120)
+    assert np.diff(view.visible_range()) == pytest.approx(before / 1.25)
+    assert view._map().time(700) == pytest.approx(t)
+    a, _ = view.visible_range()
+    wheel(view, 700, middle(view), -120, SHIFT)
+    assert view.visible_range()[0] > a
+
+
+@pytest.mark.parametrize("how", ["middle", "mode", "space"])
+def test_panning(view, qtbot, curve, how):
+    view.zoom_to(curve.start + 0.3 * curve.duration, curve.start + 0.5 * curve.duration)
+    t = view._map().time(600)
+    if how == "mode":
+        view.set_mode("pan")
+    elif how == "space":
+        qtbot.keyPress(view, Qt.Key.Key_Space)
+    drag(view, 600, 520, middle(view), MIDDLE if how == "middle" else LEFT)
+    assert view._map().time(520) == pytest.approx(t)
+    assert view._selection is None
+
+
+def test_right_drag_zooms_and_the_history_returns(view, qtbot):
+    ranges = []
+    view.rangeChanged.connect(lambda a, b: ranges.append((a, b)))
+    first, m = view.visible_range(), view._map()
+    drag(view, 400, 300, middle(view), RIGHT)
+    second = view.visible_range()
+    assert second == pytest.approx((m.time(300), m.time(400)))
+    view.back()
+    assert view.visible_range() == first
+    view.forward()
+    assert view.visible_range() == second == ranges[-1]
+    axis = view._axis.top() + 8
+    send(view, QEvent.Type.MouseButtonDblClick, 500, axis)
+    assert view.visible_range() == first
+
+
+def test_double_click_selects_the_phase(view, qtbot, fit):
+    x = float(x_of(view, (fit.breaks[1] + fit.breaks[2]) / 2))
+    for y in (middle(view), view._residual.rect.center().y()):
+        with qtbot.waitSignal(view.phaseSelected) as seen:
+            send(view, QEvent.Type.MouseButtonDblClick, x, y)
+        assert seen.args == [1]
+    with qtbot.waitSignal(view.phaseSelected) as seen:
+        send(view, QEvent.Type.MouseButtonPress, x, view._rail.center().y())
+    assert seen.args == [1]
+
+
+def test_context_menu(view, fit, qtbot):
+    def enabled(x):
+        menu = view.menu_at(QPointF(x, middle(view)))
+        return {a.text().replace("&", ""): a for a in menu.actions() if a.text() and a.isEnabled()}
+
+    near, far = float(x_of(view, fit.breaks[1])), float(x_of(view, (fit.breaks[0] + fit.breaks[1]) / 2))
+    assert "Add break here" in enabled(far) and "Remove break" not in enabled(far)
+    assert "Add break here" not in enabled(near)
+    with qtbot.waitSignal(view.breakAddRequested) as seen:
+        enabled(far)["Add break here"].trigger()
+    assert seen.args[0] == pytest.approx(view._map().time(far))
+    for text, signal in (("Remove break", view.breakRemoveRequested), ("Lock break", view.breakLockToggled)):
+        with qtbot.waitSignal(signal) as seen:
+            enabled(near)[text].trigger()
+        assert seen.args == [1]
+    view.set_locked((float(fit.breaks[1]),))
+    assert "Unlock break" in enabled(near)
+    enabled(far)["Zoom to phase"].trigger()
+    assert view.visible_range() == pytest.approx(tuple(fit.breaks[:2]))
+
+
+def test_the_overview_frame_moves_the_view(view, curve):
+    a, d = curve.start, curve.duration
+    view.zoom_to(a + 0.4 * d, a + 0.6 * d)
+    run, y = view._run_map(), view._run.rect.center().y()
+    drag(view, run.x(a + 0.5 * d), run.x(a + 0.6 * d), y)
+    assert view.visible_range() == pytest.approx((a + 0.5 * d, a + 0.7 * d))
+    drag(view, run.x(a + 0.5 * d), run.x(a + 0.3 * d), y)  # its left edge
+    assert view.visible_range() == pytest.approx((a + 0.3 * d, a + 0.7 * d))
+    send(view, QEvent.Type.MouseButtonPress, run.x(a + 0.9 * d), y)
+    assert view.visible_range() == pytest.approx((a + 0.6 * d, a + 1.0 * d))
+
+
+def test_the_cursor_tells_its_time_and_leaves(view, qtbot):
+    with qtbot.waitSignal(view.cursorMoved) as seen:
+        send(view, QEvent.Type.MouseMove, 450, middle(view), Qt.MouseButton.NoButton)
+    assert seen.args[0] == pytest.approx(view._map().time(450))
+    with qtbot.waitSignal(view.cursorMoved) as seen:
+        QApplication.sendEvent(view, QEvent(QEvent.Type.Leave))
+    assert math.isnan(seen.args[0])
+
+
+def test_setters_are_silent(view, fit, qtbot):
+    with (
+        qtbot.assertNotEmitted(view.selectionChanged),
+        qtbot.assertNotEmitted(view.phaseSelected),
+        qtbot.assertNotEmitted(view.cursorMoved),
+    ):
+        view.set_selection((fit.breaks[0], fit.breaks[1]))
+        view.set_phase(2)
+        view.set_cursor(fit.breaks[1])
+    view.grab()
+
+
+# ---- axes ------------------------------------------------------------------------------------------
+
+
+def test_ticks_follow_the_span():
+    assert scales.time_ticks(0, 0.3, 8).unit == "ms"
+    assert scales.time_ticks(0, 0.3, 8).labels == ["0", "50", "100", "150", "200", "250", "300"]
+    deep = scales.time_ticks(12.345, 12.345 + 40e-9, 5)
+    assert deep.unit == "ns" and deep.offset.startswith("+12.345") and max(map(len, deep.labels)) <= 3
+    assert scales.level_ticks(0, 3.2, 20, whole=True).labels == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize("a", [0.0, 1.0, 987.654321, 86400.0])
+@pytest.mark.parametrize("span", [3e-8, 1e-6, 2.7e-3, 0.9, 50.0])
+def test_labels_and_offset_add_up_to_the_position(a, span):
+    ticks = scales.time_ticks(a, a + span, 8)
+    scale = {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[ticks.unit]
+    offset = float(ticks.offset.removesuffix(" s") or 0)
+    assert 2 <= len(ticks.positions) <= 10
+    for p, label in zip(ticks.positions, ticks.labels, strict=True):
+        assert offset + float(label) * scale == pytest.approx(p, abs=span * 1e-3)
+    assert len(set(ticks.labels)) == len(ticks.labels)
+
+
+# ---- which n ---------------------------------------------------------------------------------------
+
+
+def test_a_click_on_the_error_curve_sets_n(qtbot):
+    p = EpsilonPlot()
+    qtbot.addWidget(p)
+    p.resize(400, 260)
+    p.set_sweep(np.append(10.0 ** -np.arange(11), 0.0), 4, "mixed")
+    p.set_n(2)
+    p.grab()
+    for n in (1, 7, 12):
+        with qtbot.waitSignal(p.nClicked) as seen:
+            qtbot.mouseClick(p, LEFT, pos=QPoint(round(p._x(n)), 120))
+        assert seen.args == [n]
+    with qtbot.waitSignal(p.nClicked) as seen:
+        qtbot.keyClick(p, Qt.Key.Key_Right)
+    assert seen.args == [3]
+    # Equal factors are equal distances on the logarithmic axis.
+    heights = np.diff([p._y(e) for e in (1.0, 0.1, 0.01)])
+    assert heights[0] == pytest.approx(heights[1]) and heights[0] > 0
+    with qtbot.assertNotEmitted(p.nClicked):
+        p.set_n(5)
+
+
+def test_a_click_on_the_break_picture_sets_n(qtbot, curve):
+    p = BreakPicture()
+    qtbot.addWidget(p)
+    p.resize(400, 300)
+    fits = phases.sweep(curve, "constant", 8).fits
+    p.set_sweep([(f.breaks, f.break_low, f.break_high) for f in fits])
+    p.set_n(4)
+    image = p.grab().toImage()
+    for n in (1, 8):
+        y = round(p._area.top() + (n - 0.5) / 8 * p._area.height())
+        with qtbot.waitSignal(p.nClicked) as seen:
+            qtbot.mouseClick(p, LEFT, pos=QPoint(200, y))
+        assert seen.args == [n]
+    # The three jumps of the curve last from n = 4 on, and are painted in their rows.
+    r, breaks = p._area, fits[3].breaks
+    for t in breaks[1:-1]:
+        x = r.left() + (t - breaks[0]) / (breaks[-1] - breaks[0]) * r.width()
+        colour = image.pixelColor(int(x), round(r.top() + 3.5 / 8 * r.height()))
+        assert colour != image.pixelColor(int(x) + 6, round(r.top() + 3.5 / 8 * r.height()))
+        assert any(abs(a - t) < 1e-9 for k, a, _ in p._links if k == 3)
+
+
+def test_plots_without_a_sweep_say_so(qtbot):
+    for p in (EpsilonPlot(), BreakPicture()):
+        qtbot.addWidget(p)
+        p.resize(300, 200)
+        p.grab()
+        with qtbot.assertNotEmitted(p.nClicked):
+            qtbot.mouseClick(p, LEFT)
+        assert p.accessibleName()
