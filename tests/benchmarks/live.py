@@ -90,8 +90,8 @@ def measure(app: QApplication, steps: int, print_row: Callable[[str], None]) -> 
     app.processEvents()
     start, length = curve.start, curve.duration
 
-    def change(n: int) -> Callable[[], None]:
-        return lambda: view.set_fit(phases.fit(curve, n))
+    def change(n: int, model: str = "mixed") -> Callable[[], None]:
+        return lambda: view.set_fit(phases.fit(curve, n, model))
 
     def pan(k: int) -> Callable[[], None]:
         a = start + length * 0.4 * (1 + np.sin(k / 9)) / 2
@@ -110,11 +110,12 @@ def measure(app: QApplication, steps: int, print_row: Callable[[str], None]) -> 
             f"| {steps:.0e} | {what} | {' | '.join(f'{v:.1f}' for v in figures)} | {1e3 / figures[0]:.0f} |"
         )
 
-    row("change of n, 2 to 20", [change(2 + k % 19) for k in range(FRAMES)])
+    row("change of n, 2 to 20, mixed", [change(2 + k % 19) for k in range(FRAMES)])
     row("pan, 20 phases", [pan(k) for k in range(FRAMES)])
     row("zoom, 20 phases", [zoom(k) for k in range(FRAMES)])
     view.show_all()
-    row("change of n, 190 to 200", [change(190 + k % 11) for k in range(FRAMES // 3)])
+    for model in ("quadratic", "mixed"):
+        row(f"change of n, 190 to 200, {model}", [change(190 + k % 11, model) for k in range(FRAMES // 3)])
     row("pan, 200 phases", [pan(k) for k in range(FRAMES)])
     view.close()
 
