@@ -257,8 +257,8 @@ class Replay:
         while tracks:
             horizon = None
             for track in tracks:
-                # What lies ahead of the others waits for them.
-                if not track.ended and (not track.waiting or track.known_until <= reached):
+                # All advance in nearly every round, or many locations would make for many rounds.
+                if not track.ended and (track.runs_short or track.known_until <= reached):
                     track.advance()
                 if not track.ended and (horizon is None or track.known_until < horizon):
                     horizon = track.known_until
@@ -355,6 +355,7 @@ class _Track:
         self.begin = location.first + self._shift
         self._end = location.last + self._shift
         self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
+        self._rows = rows
         self._strongest = source.nesting == "strongest"
         self._worker = _is_worker(source, index, location)
         self._base = int(Activity.IDLE if self._worker else location.base)
@@ -380,6 +381,11 @@ class _Track:
     def waiting(self) -> bool:
         """Whether there are changes that nobody has taken yet."""
         return self._taken < self._changes[0].size
+
+    @property
+    def runs_short(self) -> bool:
+        """Whether less than half a block is waiting."""
+        return self._changes[0].size - self._taken < (self._rows + 1) // 2
 
     @property
     def known_until(self) -> int:
@@ -451,7 +457,7 @@ class _Track:
         return n
 
     def _put(self, changes: _Changes) -> None:
-        """Let changes wait behind those that do so already (as a rule none)."""
+        """Let changes wait behind those that do so already, because other locations are not so far."""
         if self.waiting:
             left = self.take(None)
             changes = (

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -94,10 +96,6 @@ def threads(draw: st.DrawFn) -> Thread:
     worker = draw(st.booleans()) and any(kind == "enter" and region == 1 for _, kind, region in rows)
     base = Activity.COMPUTING if worker else draw(st.sampled_from([Activity.COMPUTING, Activity.IDLE]))
     return Thread(first, last, rows, base, worker, draw(st.integers(-20, 20)))
-
-
-def is_worker(thread: Thread) -> bool:
-    return thread.worker
 
 
 @settings(deadline=None, max_examples=120)
@@ -239,3 +237,47 @@ def test_an_empty_utilization_has_no_curve() -> None:
     )
     with pytest.raises(CurveError, match="no curve to show"):
         empty.curve()
+
+
+@pytest.mark.parametrize("rows", [1 << 19, 1 << 21])
+def test_memory_does_not_grow_with_the_trace(
+    tmp_path: Path, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bound for four times as many events, of two locations, one of which has few."""
+    monkeypatch.setattr(utilization, "ROWS_IN_FLIGHT", 1 << 15)
+    with StoreWriter(tmp_path / "made.h5", Source("made", "made"), IMPORTER) as writer:
+        writer.describe(ticks_per_second=1e9)
+        waiting = writer.region(Region("MPI_Recv"))
+        for number, every in enumerate((1, 1000)):
+            writer.location(Location(number))
+            writer.append(
+                "events",
+                number,
+                time=np.arange(0, rows, every) * 3 + number,
+                kind=(np.arange(0, rows, every) // every % 2).astype(np.uint8),
+                region=np.full(len(range(0, rows, every)), waiting, np.uint32),
+            )
+        writer.complete()
+        tracemalloc.start()
+        try:
+            keep(writer, Progress())
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert writer.rows("utilization", 0) > rows
+        assert peak < 10 << 20
+
+
+def test_a_kept_utilization_that_is_damaged_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "made.h5"
+    write(path, [Thread(0, 10, [(1, "enter", 3), (8, "leave", 3)])])
+    for name, value in (("time", 99), ("idle", 7), ("idle", -1)):
+        with h5py.File(path, "r+", locking=False) as file:
+            column = file[f"derived/utilization/{name}"]
+            was, column[1] = column[1], value
+        with open_store(path) as store, pytest.raises(StoreError, match="utilization is damaged"):
+            build(store)
+        with h5py.File(path, "r+", locking=False) as file:
+            file[f"derived/utilization/{name}"][1] = was
+    with open_store(path) as store:
+        assert build(store).edges.tolist() == [0, 1, 8, 10]
