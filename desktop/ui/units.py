@@ -25,7 +25,7 @@ def scale(span: float, unit: str) -> Scale:
 
 
 def time_scale(span_s: float) -> Scale:
-    """Like `scale` for times, with the axis' rule: a unit is taken from two of it on, seconds are the largest."""
+    """Like `scale` for times, a unit being used from two of it on, as on the axis; none above seconds."""
     return scale(min(abs(span_s) / 2, 1.0), "s")
 
 

@@ -202,7 +202,7 @@ class Workbench:
         self._release()
         self._fits = _Fits()
         self._history = History(Project())
-        self._show(**{**vars(Snapshot()), "problem": None})
+        self._tell(Snapshot())
 
     def dismiss_problem(self) -> None:
         self._show(problem=None)
@@ -365,8 +365,11 @@ class Workbench:
         return self._history.project.rules or Rules()
 
     def _show(self, **changes: Any) -> None:
-        old = self.snapshot
-        self.snapshot = replace(old, **changes, undo=self._history.undo_label, redo=self._history.redo_label)
+        labels = {"undo": self._history.undo_label, "redo": self._history.redo_label}
+        self._tell(replace(self.snapshot, **changes, **labels))
+
+    def _tell(self, snapshot: Snapshot) -> None:
+        old, self.snapshot = self.snapshot, snapshot
         for listener in tuple(self._listeners):
             listener(old, self.snapshot)
 

@@ -1,0 +1,510 @@
+"""The real window, without a display: what the user does, and what is then shown."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import math
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QWheelEvent
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QSpinBox, QTextBrowser
+from pytestqt.qtbot import QtBot
+
+from desktop.core import phases
+from desktop.data.events import Activity
+from desktop.resources import samples
+from desktop.ui.actions import COMMANDS
+from desktop.ui.app import load_font
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow, keys_html
+from desktop.ui.snapshot import snapshot as take_snapshot
+
+LEVELS = (2.0, 7.0, 4.0, 8.0)
+STEPS = 400  # of each level
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither cache nor settings of the user are touched."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def curve_file(tmp_path: Path) -> Path:
+    """Four levels with a little noise, one second each: four phases, whoever looks."""
+    rng = np.random.default_rng(7)
+    level = np.repeat(LEVELS, STEPS) + rng.choice([0.0, 1.0], 4 * STEPS, p=[0.8, 0.2])
+    time = np.arange(4 * STEPS + 1) / STEPS
+    rows = [f"{t:.6f},{h:g}" for t, h in zip(time, [*level, 0.0], strict=True)]
+    file = tmp_path / "four levels.csv"
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[MainWindow]:
+    """A window that must leave no thread behind. pytest-qt fails a test whose slots raise."""
+    load_font(qapp)
+    made = MainWindow(settings)
+    qtbot.addWidget(made)
+    made.resize(1280, 720)
+    made.show()
+    yield made
+    made.close()
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: not window.workbench.busy, timeout=60_000)
+
+
+@pytest.fixture
+def opened(qtbot: QtBot, window: MainWindow, curve_file: Path) -> MainWindow:
+    window.open_path(curve_file)
+    settle(qtbot, window)
+    assert window.workbench.snapshot.problem is None
+    return window
+
+
+def spin_box(window: MainWindow) -> QSpinBox:
+    found = window.findChild(QSpinBox, "n")
+    assert isinstance(found, QSpinBox)
+    return found
+
+
+def shown_n(window: MainWindow) -> int:
+    """Phases of the fit that is drawn."""
+    fit = window.workbench.snapshot.fit
+    assert fit is not None and fit is window.curve_view._fit
+    return fit.n
+
+
+def trigger(window: MainWindow, command: str) -> None:
+    action = window.actions_by_id[command]
+    assert action.isEnabled(), command
+    action.trigger()
+
+
+def test_start_page_offers_samples_and_recent_files(
+    qtbot: QtBot, window: MainWindow, settings: Settings, tmp_path: Path
+) -> None:
+    texts = [b.text() for b in window.start_page.findChildren(QPushButton)]
+    for sample in samples():
+        assert sample.title in texts
+        assert sample.path.exists()
+    assert all(dock.isHidden() for dock in window._docks.values()), "panels without a trace would be empty"
+    there, gone = tmp_path / "there.csv", tmp_path / "gone.csv"
+    there.write_text("0 1\n1 1\n")
+    for path in (gone, there):
+        settings.add_recent(path)
+    window.start_page.show_recent(settings.recent)
+    QApplication.processEvents()
+    links = {b.text(): b for b in window.start_page.findChildren(QPushButton) if b.isVisibleTo(window)}
+    assert links["there.csv"].isEnabled() and not links["gone.csv"].isEnabled()
+    links["Clear this list"].click()
+    assert settings.recent == []
+
+
+def test_opening_shows_curve_fit_table_and_title_at_once(opened: MainWindow, curve_file: Path) -> None:
+    snapshot = opened.workbench.snapshot
+    assert snapshot.run is not None and snapshot.suggestion is not None
+    assert snapshot.suggestion.n == 4
+    assert shown_n(opened) == 4
+    assert opened.panel("table").model.rowCount() == 4
+    assert opened.windowTitle() == "four levels.csv – Phasewright"
+    assert opened.settings.recent == [curve_file]
+    breaks = snapshot.fit.breaks if snapshot.fit is not None else ()
+    assert breaks == pytest.approx([0, 1, 2, 3, 4], abs=0.02)
+    means = [row.mean for row in snapshot.rows]
+    assert means == pytest.approx([level + 0.2 for level in LEVELS], abs=0.1)
+
+
+def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: MainWindow) -> None:
+    box = spin_box(opened)
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "12")
+    qtbot.keyClick(box, Qt.Key.Key_Return)
+    assert shown_n(opened) == 12
+    middle = QPointF(box.rect().center())
+    QApplication.sendEvent(
+        box,
+        QWheelEvent(
+            middle, QPointF(box.mapToGlobal(middle.toPoint())), QPoint(), QPoint(0, 120),
+            Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+        ),
+    )  # fmt: skip
+    assert shown_n(opened) == 13
+    # Brackets write no number, so they act although the box has the focus.
+    qtbot.keyClick(box, "[")
+    qtbot.keyClick(box, "[")
+    assert shown_n(opened) == 11
+    qtbot.keyClick(box, "]")
+    assert shown_n(opened) == 12 == box.value()
+    opened.panel("phases").slider.setValue(5)
+    assert shown_n(opened) == 5
+    opened.panel("phases").epsilon_plot.nClicked.emit(9)
+    assert shown_n(opened) == 9
+    opened.workbench.set_n(150)
+    settle(qtbot, opened)
+    assert shown_n(opened) == 150
+
+
+def test_epsilon_plot_and_break_picture_take_clicks(qtbot: QtBot, opened: MainWindow) -> None:
+    for plot in (opened.panel("phases").epsilon_plot, opened.panel("phases").break_picture):
+        with qtbot.waitSignal(plot.nClicked) as asked:
+            qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=plot.rect().center())
+        assert shown_n(opened) == asked.args[0]
+
+
+def test_every_model_is_fitted_and_the_shown_fit_is_the_right_one(qtbot: QtBot, opened: MainWindow) -> None:
+    run = opened.workbench.snapshot.run
+    assert run is not None
+    for model in phases.MODELS:
+        trigger(opened, f"model_{model}")
+        settle(qtbot, opened)
+        opened.workbench.set_n(8)
+        settle(qtbot, opened)
+        fit = opened.workbench.snapshot.fit
+        assert fit is not None and fit.model == model
+        assert fit.epsilon == pytest.approx(phases.fit(run.curve, 8, model).epsilon, rel=1e-9)
+        shown = opened.panel("phases")._values["epsilon"].text()
+        assert float(shown.split()[0]) == pytest.approx(fit.epsilon, rel=1e-3)
+
+
+def test_a_sweep_of_the_wheel_is_one_undo_step(qtbot: QtBot, opened: MainWindow) -> None:
+    first = shown_n(opened)
+    for _ in range(3):
+        trigger(opened, "more")
+    assert opened.actions_by_id["undo"].text() == f"Undo set {first + 3} phases"
+    trigger(opened, "undo")
+    assert shown_n(opened) == first
+    assert not opened.actions_by_id["undo"].isEnabled()
+    trigger(opened, "redo")
+    assert shown_n(opened) == first + 3
+
+
+def test_breaks_by_hand_move_lock_add_remove_and_undo(qtbot: QtBot, opened: MainWindow) -> None:
+    bench = opened.workbench
+    free = bench.snapshot.fit
+    assert free is not None
+    opened.curve_view.breakDragged.emit(2, 2.3)
+    held = bench.snapshot.fit
+    assert held is not None and bench.snapshot.preview
+    assert held.breaks[2] == pytest.approx(2.3)
+    assert held.sse > free.sse, "the error follows the hand"
+    assert not opened.actions_by_id["undo"].isEnabled(), "a drag is no edit before it is dropped"
+    opened.curve_view.breakDropped.emit(2, 2.3)
+    assert opened.actions_by_id["undo"].text() == "Undo move break 2"
+    opened.curve_view.breakLockToggled.emit(2)
+    trigger(opened, "refit")
+    settle(qtbot, opened)
+    fit = bench.snapshot.fit
+    assert fit is not None and 2.3 in fit.breaks.round(9), "a locked break stays where it is"
+    opened.curve_view.breakAddRequested.emit(0.5)
+    assert shown_n(opened) == 5 and opened.actions_by_id["undo"].text() == "Undo add break 1"
+    opened.curve_view.breakRemoveRequested.emit(1)
+    assert shown_n(opened) == 4
+    for _ in range(5):
+        trigger(opened, "undo")
+        settle(qtbot, opened)
+    assert bench.snapshot.fit is not None
+    assert bench.snapshot.fit.breaks == pytest.approx(free.breaks)
+    assert bench.snapshot.undo is None
+
+
+def test_a_break_is_dragged_with_the_mouse(qtbot: QtBot, opened: MainWindow) -> None:
+    view, bench = opened.curve_view, opened.workbench
+    fit = bench.snapshot.fit
+    assert fit is not None
+    start, end = (
+        QPoint(round(view._map().x(t)), round(view._main.rect.center().y())) for t in (fit.breaks[1], 1.4)
+    )
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    for share in (0.3, 0.6, 1.0):
+        qtbot.mouseMove(view, start + (end - start) * share)
+    assert bench.snapshot.preview
+    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert not bench.snapshot.preview and bench.snapshot.fit is fit, "Esc gives the drag up"
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    for share in (0.3, 0.6, 1.0):
+        qtbot.mouseMove(view, start + (end - start) * share)
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=end)
+    assert bench.snapshot.fit is not None
+    assert bench.snapshot.fit.breaks[1] == pytest.approx(1.4, abs=0.02)
+    assert bench.snapshot.undo == "move break 1"
+
+
+def test_table_plot_and_keys_select_each_other(qtbot: QtBot, opened: MainWindow) -> None:
+    table, view = opened.panel("table").view, opened.curve_view
+    table.selectRow(2)
+    assert view._phase == 2
+    view.phaseSelected.emit(1)
+    assert table.currentIndex().row() == 1
+    view.setFocus()
+    qtbot.keyClick(view, ".")
+    assert (view._phase, table.currentIndex().row()) == (2, 2)
+    qtbot.keyClick(view, ",")
+    qtbot.keyClick(view, "z")
+    assert view.visible_range() == pytest.approx((1.0, 2.0), abs=0.05)
+    qtbot.keyClick(view, Qt.Key.Key_Escape)
+    assert view._phase is None and not table.selectionModel().hasSelection()
+
+
+def test_moving_in_time_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
+    view = opened.curve_view
+    view.setFocus()
+    whole = view.visible_range()
+    qtbot.keyClick(view, "w")
+    closer = view.visible_range()
+    assert closer[1] - closer[0] == pytest.approx((whole[1] - whole[0]) / 2)
+    qtbot.keyClick(view, "d")
+    assert view.visible_range()[0] > closer[0]
+    qtbot.keyClick(view, Qt.Key.Key_Home)
+    assert view.visible_range() == whole
+    qtbot.keyClick(view, Qt.Key.Key_Left, Qt.KeyboardModifier.AltModifier)
+    assert view.visible_range() != whole
+
+
+def test_single_letters_are_text_where_text_is_written(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.show_panel("classes")
+    search = opened.panel("classes").search
+    search.setFocus()
+    qtbot.waitUntil(search.hasFocus)
+    before = opened.curve_view.visible_range()
+    qtbot.keyClicks(search, "was")
+    assert search.text() == "was" and opened.curve_view.visible_range() == before
+
+
+def test_cursor_is_read_out(opened: MainWindow) -> None:
+    opened.curve_view.cursorMoved.emit(1.5)
+    text = opened._cursor_text.text()
+    assert text.startswith("1.500 s") and "phase 2" in text and "processors" in text
+    opened.curve_view.cursorMoved.emit(math.nan)
+    assert "on average" in opened._cursor_text.text()
+
+
+def test_copied_table_is_what_a_spreadsheet_takes(opened: MainWindow) -> None:
+    trigger(opened, "copy_table")
+    lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
+    assert len(lines) == 5 and len({len(line) for line in lines}) == 1
+    head = lines[0]
+    durations = [float(line[head.index("Duration [ms]")]) for line in lines[1:]]
+    assert sum(durations) == pytest.approx(4000)
+    assert [line[0] for line in lines[1:]] == ["1", "2", "3", "4"]
+
+
+def test_copied_picture_is_twice_the_screen(opened: MainWindow) -> None:
+    trigger(opened, "copy_picture")
+    image = QGuiApplication.clipboard().image()
+    assert image.width() == 2 * opened.curve_view.width()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"", "empty"), (b"0 1\n5 oops\n", "bad.csv"), (bytes(range(256)) * 40, "bad.csv")],
+)
+def test_a_bad_file_is_one_sentence_and_changes_nothing(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, content: bytes, words: str
+) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_bytes(content)
+    window.open_path(bad)
+    settle(qtbot, window)
+    assert window.problem_bar.isVisible()
+    sentence = window.problem_bar.sentence
+    assert words in sentence and "Traceback" not in sentence and "\n" not in sentence
+    assert window.workbench.snapshot.document is None
+    buttons = {b.text(): b for b in window.problem_bar.findChildren(QPushButton)}
+    buttons["Copy"].click()
+    assert sentence in QGuiApplication.clipboard().text()
+    buttons["Dismiss"].click()
+    assert not window.problem_bar.isVisible()
+
+
+def test_cancel_leaves_what_was(qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch) -> None:
+    from desktop.data import opening
+
+    started, ended = threading.Event(), threading.Event()
+    real = opening.importers.detect
+
+    def held(path: Path) -> object:
+        """The real importer, at the mercy of the test: it reports progress until it is cancelled."""
+        found = real(path)
+
+        def read(path: Path, sink: object, progress: object) -> None:
+            try:
+                while True:
+                    started.set()
+                    progress.step(10, 100, "reading")  # type: ignore[attr-defined]  # it is a Progress
+            finally:
+                ended.set()
+
+        from dataclasses import replace
+
+        return replace(found, read=read)
+
+    monkeypatch.setattr(opening.importers, "detect", held)
+    window.open_path(samples()[0].path)
+    qtbot.waitUntil(lambda: started.is_set() and "reading" in window._task.text(), timeout=20_000)
+    assert window.cancel.isVisible()
+    window.cancel.click()
+    assert ended.wait(0.5), "Cancel acts within half a second"
+    assert not window.cancel.isVisible() and window.workbench.snapshot.document is None
+    assert window.workbench.snapshot.problem is None
+
+
+def test_a_real_trace_its_clocks_report_and_classes(qtbot: QtBot, window: MainWindow) -> None:
+    sample = next(s for s in samples() if "EZTrace" in s.title)
+    window.open_path(sample.path)
+    settle(qtbot, window)
+    snapshot = window.workbench.snapshot
+    if snapshot.problem is not None and "otf2" in snapshot.problem.sentence.lower():
+        pytest.skip("the OTF2 library has no wheel for this Python")
+    assert snapshot.run is not None and snapshot.document is not None
+    repaired = snapshot.run.curve
+    assert window.report_bar.isVisible() and "Import report" in window.report_bar.sentence
+    next(b for b in window.report_bar.findChildren(QPushButton) if b.text() == "Show report").click()
+    panel = window.panel("trace")
+    qtbot.waitUntil(panel.isVisible)
+    clock = snapshot.document.info["clock"]
+    assert clock["violations_before"] > clock["violations_after"]
+    assert f"{clock['violations_before']:,}" in panel._clocks_text.text()
+    assert "Import report" in panel.text.toPlainText()
+
+    window.workbench.set_repaired(False)
+    settle(qtbot, window)
+    run = window.workbench.snapshot.run
+    assert run is not None and run.curve.duration != repaired.duration
+    trigger(window, "undo")
+    settle(qtbot, window)
+    run = window.workbench.snapshot.run
+    assert run is not None and run.curve.duration == repaired.duration
+
+    # Whatever was idle now counts as computing: the integral grows by exactly that.
+    idle = run.stack["idle"].integral
+    window.panel("classes").boxes[Activity.IDLE].click()
+    settle(qtbot, window)
+    more = window.workbench.snapshot.run
+    assert more is not None
+    assert more.curve.integral == pytest.approx(run.curve.integral + idle)
+    assert window.actions_by_id["undo"].text() == "Undo change what counts as computing"
+
+
+def test_dropped_files_open_and_further_ones_ask_for_windows(
+    qtbot: QtBot, window: MainWindow, curve_file: Path
+) -> None:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(curve_file))])
+    middle = window.rect().center()
+    none, copy = Qt.KeyboardModifier.NoModifier, Qt.DropAction.CopyAction
+    enter = QDragEnterEvent(middle, copy, data, Qt.MouseButton.LeftButton, none)
+    QApplication.sendEvent(window, enter)
+    assert enter.isAccepted() and window._drop_hint.isVisible()
+    QApplication.sendEvent(window, QDropEvent(QPointF(middle), copy, data, Qt.MouseButton.LeftButton, none))
+    assert not window._drop_hint.isVisible()
+    settle(qtbot, window)
+    assert window.workbench.snapshot.document is not None
+    with qtbot.waitSignal(window.newWindowRequested) as asked:
+        window.open_path(curve_file)
+    assert asked.args[0] == [curve_file]
+
+
+def test_close_goes_back_to_the_start_page(qtbot: QtBot, opened: MainWindow) -> None:
+    trigger(opened, "close")
+    assert opened.start_page.isVisible() and opened.windowTitle() == "Phasewright"
+    assert all(dock.isHidden() for dock in opened._docks.values())
+
+
+def darkness(image: QImage) -> float:
+    """Share of pixels darker than mid grey."""
+    small = image.scaled(160, 90).convertToFormat(QImage.Format.Format_Grayscale8)
+    values = np.frombuffer(small.constBits(), np.uint8)
+    return float((values < 128).mean())
+
+
+def test_theme_switch_reaches_everything(qtbot: QtBot, opened: MainWindow) -> None:
+    trigger(opened, "theme_dark")
+    assert darkness(opened.grab().toImage()) > 0.7
+    trigger(opened, "theme_light")
+    assert darkness(opened.grab().toImage()) < 0.3
+    assert opened.settings.theme == "light"
+
+
+def test_layout_is_kept_and_can_be_reset(qtbot: QtBot, opened: MainWindow, settings: Settings) -> None:
+    opened._docks["table"].close()
+    opened.close()
+    again = MainWindow(settings)
+    qtbot.addWidget(again)
+    again.show()
+    again.open_path(settings.recent[0])
+    settle(qtbot, again)
+    assert again._docks["table"].isHidden() and not again._docks["phases"].isHidden()
+    trigger(again, "reset_layout")
+    assert not again._docks["table"].isHidden()
+    again.close()
+
+
+def test_broken_settings_are_no_reason_not_to_start(qtbot: QtBot, tmp_path: Path) -> None:
+    store = QSettings(str(tmp_path / "broken.ini"), QSettings.Format.IniFormat)
+    for key in ("recent", "theme", "text_size", "geometry", "state"):
+        store.setValue(key, "nonsense")
+    made = MainWindow(Settings(store))
+    qtbot.addWidget(made)
+    made.show()
+    assert made.isVisible()
+    made.close()
+
+
+def test_keys_are_unique_and_all_listed(opened: MainWindow) -> None:
+    keys = [key for command in COMMANDS for key in command.keys]
+    assert len(keys) == len(set(keys)), "two commands share a key"
+    assert len({command.id for command in COMMANDS}) == len(COMMANDS)
+    browser = QTextBrowser()
+    browser.setHtml(keys_html())
+    listed = browser.toPlainText()
+    for command in COMMANDS:
+        assert all(key in listed for key in command.keys)
+        assert opened.actions_by_id[command.id].statusTip()
+    browser.deleteLater()
+
+
+def test_f1_lists_the_keys(qtbot: QtBot, opened: MainWindow) -> None:
+    trigger(opened, "keys")
+    dialog = opened.findChild(QDialog, "keys")
+    assert isinstance(dialog, QDialog) and dialog.isVisible()
+    dialog.reject()
+
+
+def test_calls_into_qt_keep_the_references_to_none(window: MainWindow) -> None:
+    """Some PySide6 releases lose one reference per call on Python 3.11, and abort after enough of them."""
+    before = sys.getrefcount(None)
+    for number in range(1000):
+        window.setWindowTitle(str(number))
+    assert sys.getrefcount(None) > before - 500
+
+
+def test_snapshot_is_the_window_in_the_size_asked_for(
+    qapp: QApplication, curve_file: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "out.png"
+    curve, fit = take_snapshot(curve_file, output, n=6, model="constant", size=(1280, 720), theme="dark")
+    assert (fit.n, fit.model) == (6, "constant")
+    assert fit.epsilon == pytest.approx(phases.fit(curve, 6, "constant").epsilon)
+    image = QImage(str(output))
+    assert (image.width(), image.height()) == (1280, 720)
+    assert darkness(image) > 0.7
