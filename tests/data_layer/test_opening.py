@@ -209,12 +209,10 @@ def test_info_adds_up(source: Path, importing: object) -> None:
     assert use["mean"] == pytest.approx(use["integral_s"] / facts["duration_s"])
 
 
-@pytest.mark.parametrize("step", range(1, 6))  # two while reading, then clocks, then the utilization
-def test_cancelled_at_any_step_leaves_nothing(
-    source: Path, importing: object, cache: Path, step: int
-) -> None:
+@pytest.mark.parametrize("at", range(1, 6))  # two while reading, then clocks, then the utilization
+def test_cancelled_at_any_step_leaves_nothing(source: Path, importing: object, cache: Path, at: int) -> None:
     class Stopper(Progress):
-        left = step
+        left = at
 
         def step(self, done: float, total: float, text: str = "") -> None:
             self.left -= 1
