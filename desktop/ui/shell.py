@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -644,23 +645,19 @@ class MainWindow(QMainWindow):
 
 def keys_html() -> str:
     """The key list: commands with keys by menu, and gestures."""
-    from html import escape
-
     parts = []
     for menu in MENUS:
         rows = [
-            (", ".join(c.keys), f"{c.text.rstrip('…')}: {c.tip.lower() if c.tip[:2].istitle() else c.tip}")
+            (", ".join(c.keys), f"{c.text.rstrip('…')}: {c.tip[0].lower()}{c.tip[1:]}")
             for c in COMMANDS
             if c.menu.split("/")[0] == menu and c.keys
         ]
-        parts.append(_keys_table(menu, rows))
-    parts.append(_keys_table("Mouse", list(MOUSE)))
-    return "".join(parts).replace("\n", " ") if parts else escape("")
+        if rows:
+            parts.append(_keys_table(menu, rows))
+    return "".join([*parts, _keys_table("Mouse", list(MOUSE))])
 
 
 def _keys_table(title: str, rows: list[tuple[str, str]]) -> str:
-    from html import escape
-
     cells = "".join(
         f"<tr><td width='32%'><b>{escape(keys)}</b></td><td>{escape(text)}</td></tr>" for keys, text in rows
     )

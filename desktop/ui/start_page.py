@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QPushButton,
     QScrollArea,
+    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -99,7 +100,7 @@ class StartPage(QScrollArea):
         row.setSpacing(12)
         row.addWidget(choose)
         row.addWidget(keys)
-        row.addWidget(_quiet("or drop a file or folder anywhere on this window"))
+        row.addWidget(QLabel("or drop a file or folder anywhere on this window"))
         row.addStretch(1)
         head = QVBoxLayout()
         head.setSpacing(12)
@@ -116,6 +117,7 @@ class StartPage(QScrollArea):
     def _link(self, title: str, text: str, path: Path) -> QCommandLinkButton:
         link = QCommandLinkButton(title.replace("&", "&&"), text)
         link.setToolTip(str(path))
+        link.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         link.clicked.connect(lambda: self.openRequested.emit(path))
         return link
 

@@ -365,8 +365,8 @@ class Workbench:
         return self._history.project.rules or Rules()
 
     def _show(self, **changes: Any) -> None:
-        labels = {"undo": self._history.undo_label, "redo": self._history.redo_label}
-        self._tell(replace(self.snapshot, **changes, **labels))
+        changes |= {"undo": self._history.undo_label, "redo": self._history.redo_label}
+        self._tell(replace(self.snapshot, **changes))
 
     def _tell(self, snapshot: Snapshot) -> None:
         old, self.snapshot = self.snapshot, snapshot
@@ -402,7 +402,7 @@ class Workbench:
         """Show a project of the history; the view is not part of it."""
         before = self.snapshot.project
         view = before.view
-        if project.phases != before.phases:
+        if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
         self._resolve(project=replace(project, view=view), preview=False)
         if project.rules != before.rules:

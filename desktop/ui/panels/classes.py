@@ -183,9 +183,9 @@ class ClassesPanel(QWidget):
         view.verticalHeader().setDefaultSectionSize(int(1.5 * view.fontMetrics().height()))
         header = view.horizontalHeader()
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column in (1, _CLASS):
+        for column, letters in ((1, 11), (_CLASS, 16)):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
-            header.resizeSection(column, 13 * view.fontMetrics().averageCharWidth())
+            header.resizeSection(column, letters * view.fontMetrics().averageCharWidth())
         self._reset = QPushButton("Classify as at first")
         self._reset.clicked.connect(workbench.reset_rules)
         row = QHBoxLayout()

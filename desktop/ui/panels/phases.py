@@ -231,10 +231,9 @@ class PhasesPanel(QWidget):
     def _equal_text(new: Snapshot) -> str:
         fit = new.fit
         assert fit is not None
-        by_hand = "; breaks set by hand" if new.project.phases.breaks is not None or new.preview else ""
         note = f"; {fit.note}" if fit.note else ""
         ratio = float(fit.equidistribution)
-        return (f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + by_hand + note
+        return (f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + note
 
     @staticmethod
     def _certificate_text(new: Snapshot) -> str:

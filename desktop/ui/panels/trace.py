@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBo
 
 from desktop.data.events import ImportReport
 from desktop.ui.panels import PanelSpec
-from desktop.ui.units import count, digits, quantity
+from desktop.ui.units import digits, quantity
 from desktop.workbench.workbench import Run, Snapshot, Workbench
 
 #: severity -> what a reader calls it (one, many)
@@ -90,8 +90,8 @@ class TracePanel(QWidget):
         else:
             before, after = int(clock["violations_before"]), int(clock["violations_after"])
             self._clocks_text.setText(
-                f"Of {count(checked, 'message')} that were compared, {before:,} arrive before they were sent "
-                f"as recorded, {after:,} with clocks repaired."
+                f"Of {checked:,} messages and collectives that were compared, {before:,} contradict "
+                f"the clocks as recorded, {after:,} with clocks repaired."
                 + (" The clocks drift, which no shift repairs." if clock["repair"] == "impossible" else "")
             )
 
@@ -125,7 +125,7 @@ def _report(report: ImportReport) -> str:
     if not findings:
         return "<h4>Import report</h4><p>Nothing odd was found: all of the source was read.</p>"
     items = "".join(
-        f"<p><b>{SEVERITY_NAMES[f.severity][0].capitalize()}, {f.count:,}×</b> {escape(f.text)}"
+        f"<p><b>{SEVERITY_NAMES[f.severity][0].capitalize()}, {f.count:,}×</b> {escape(f.text.rstrip('.'))}."
         + (f" First at {escape(f.where)}." if f.where else "")
         + "</p>"
         for f in findings
