@@ -10,6 +10,12 @@ step gains as much any more: its *margin* is its own gain less the largest gain 
 largest-jump rule of slope heuristics (L. Birgé, P. Massart, *Minimal penalties for Gaussian model selection*,
 2007) carried over to Worley's epsilon, with log epsilon for the contrast so that units do not matter.
 
+Where no step stands out so, structure and noise fade into each other. The noise alone would leave
+S(n) = n epsilon(n)² as it is; the n is taken at which S, drawn over n, lies furthest below the chord from its
+first to its last point: what it removes of S is most beyond its share of n (V. Satopää et al., *Finding a
+"Kneedle" in a Haystack*, ICDCSW 2011). If S hardly falls, there is nothing but noise and one phase is
+enough. For ``budget`` the n in S is the number of constants that the parameters would buy.
+
 *What is preserved.* Of the numbers whose margin comes near the largest, the one whose breaks survive best
 into the next n is taken, then the largest.
 """
@@ -28,7 +34,10 @@ _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
 _NEAR = 0.7
 # A margin (a difference of logarithms) below this is no reason.
-_CLEAR = 0.1
+_CLEAR = 0.15
+# A fall of S by less than this part, or a knee shallower than this part of the fall, is what noise does.
+_FALL = 0.05
+_KNEE = 0.2
 
 
 @dataclass(frozen=True)
@@ -87,19 +96,36 @@ def suggest(sweep: Sweep) -> Suggestion:
     # Only numbers that are better than every smaller one: more phases for the same error explain nothing.
     best_before = np.concatenate(([np.inf], np.minimum.accumulate(sweep.epsilon)[:-1]))
     rows = np.flatnonzero(sweep.epsilon < best_before * (1 - 1e-9))
-    n = sweep.n[rows].astype(float)
-    k = int(n[0])
+    n = sweep.n[rows]
     if rows.size == 1:
-        return Suggestion(k, f"no larger number of {unit}s up to {int(sweep.n[-1])} lowers the error")
+        return Suggestion(int(n[0]), f"no larger number of {unit}s up to {int(sweep.n[-1])} lowers the error")
     gain = np.log(sweep.epsilon[rows[:-1]] / sweep.epsilon[rows[1:]]) - np.log(n[1:] / n[:-1]) / 2
     later = np.concatenate((np.maximum.accumulate(gain[::-1])[::-1][1:], [0.0]))
     margin = gain - later.clip(min=0)
     if margin.max() < _CLEAR:
-        return Suggestion(k, f"no number of {unit}s stands out: the error falls evenly as for mere noise")
+        phases = n // 2 if sweep.model == "budget" else n
+        return _gradual(n, phases * sweep.epsilon[rows] ** 2, unit)
     near = np.flatnonzero(margin >= _NEAR * margin.max()) + 1
     lasting = [_lasting(sweep, int(rows[i])) for i in near]
     i = int(near[-1 - int(np.argmax(lasting[::-1]))])
     return Suggestion(int(n[i]), _reason(sweep, int(rows[i]), int(rows[i - 1]), unit))
+
+
+def _gradual(n: NDArray[np.int64], left: NDArray[np.float64], unit: str) -> Suggestion:
+    """The knee of S(n) = `left`, or the first n if there is none."""
+    fall = left[0] - left.min()
+    if fall >= _FALL * left[0]:
+        removed = (left[0] - left) / fall
+        knee = removed - (n - n[0]) / (n[-1] - n[0])
+        i = int(np.argmax(knee))
+        if knee[i] >= _KNEE:
+            k = int(n[i])
+            return Suggestion(
+                k,
+                f"the error falls gradually; {_count(k, unit)} remove {100 * removed[i]:.0f} % of what "
+                f"{int(n[-1])} can remove beyond sharing out the noise, each further one little",
+            )
+    return Suggestion(int(n[0]), f"no number of {unit}s stands out: the error falls evenly as for mere noise")
 
 
 def _reason(sweep: Sweep, row: int, before: int, unit: str) -> str:
@@ -111,7 +137,8 @@ def _reason(sweep: Sweep, row: int, before: int, unit: str) -> str:
         # Over the same number of further phases, so that the two drops can be compared.
         after = min(row + n - smaller, sweep.n.size - 1)
         further = 100 * max(0.0, 1 - sweep.epsilon[row : after + 1].min() / sweep.epsilon[row])
-        reason += f", with {int(sweep.n[after])} only by another {further:.0f} %"
+        only = "only by another" if 2 * further < drop else "by another"
+        reason += f", with {int(sweep.n[after])} {only} {further:.0f} %"
         inner = sweep.fits[row].n - 1
         stay = round(_lasting(sweep, row) * inner)
         if inner:

@@ -10,6 +10,7 @@ import pytest
 from desktop.core.curve import StepCurve
 from desktop.core.phases import sweep
 from desktop.core.selection import persistence, suggest
+from tests.curves import cholesky, wave
 
 Shape = Callable[[np.ndarray], np.ndarray]
 
@@ -75,6 +76,25 @@ def test_mere_noise_asks_for_one_phase_and_exact_fits_for_as_many_as_there_are_r
     exact = suggest(sweep(runs, "mixed", 20))
     assert exact.n == 4
     assert exact.reason == "4 phases reproduce the curve exactly"
+
+
+@pytest.mark.parametrize(
+    ("model", "told"), [("constant", (9, 13)), ("linear", (6, 9)), ("quadratic", (6, 9)), ("mixed", (6, 9))]
+)
+def test_a_curve_like_the_reports_first_gets_a_number_like_the_one_it_found_telling(
+    model: str, told: tuple[int, int]
+) -> None:
+    """Section 4.1 and 5.2: 11 constant, 8 (6) linear, 9 (6) quadratic, 9 (7) mixed phases."""
+    curve = StepCurve(*wave(), unit=1e-6)
+    suggestion = suggest(sweep(curve, model, 20))
+    assert told[0] <= suggestion.n <= told[1], suggestion.reason
+
+
+def test_structure_under_heavy_noise_is_no_mere_noise() -> None:
+    """Like the report's second example with 5 phases; no single step of n stands out of this noise."""
+    suggestion = suggest(sweep(StepCurve(*cholesky(), unit=1e-6), "linear", 20))
+    assert 3 <= suggestion.n <= 8
+    assert "gradually" in suggestion.reason
 
 
 def test_true_breaks_last_from_the_true_number_on() -> None:
