@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QCommandLinkButton,
     QGridLayout,
@@ -38,6 +39,7 @@ class StartPage(QScrollArea):
         self._recent.setSpacing(2)
 
         left = QVBoxLayout()
+        left.setSpacing(2)
         left.addWidget(_heading("Bundled traces of real runs"))
         for sample in samples:
             left.addWidget(self._link(sample.title, sample.text, sample.path))
@@ -115,11 +117,35 @@ class StartPage(QScrollArea):
         return head
 
     def _link(self, title: str, text: str, path: Path) -> QCommandLinkButton:
-        link = QCommandLinkButton(title.replace("&", "&&"), text)
+        link = _Link(title.replace("&", "&&"), text)
         link.setToolTip(str(path))
-        link.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         link.clicked.connect(lambda: self.openRequested.emit(path))
         return link
+
+
+class _Link(QCommandLinkButton):
+    """A title with a line of text below. Qt's own arrow is black on every theme, and its height follows from
+    the narrowest width it could get, so both are replaced."""
+
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__(title, text)
+        self.setIcon(QIcon())
+        self.setIconSize(QSize(0, 0))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange):
+            self.setMaximumHeight(self.sizeHint().height())
+        return super().event(event)
+
+    def sizeHint(self) -> QSize:
+        return QSize(super().sizeHint().width(), int(3.6 * self.fontMetrics().height()))
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, self.sizeHint().height())
+
+    def hasHeightForWidth(self) -> bool:
+        return False
 
 
 def _heading(text: str) -> QLabel:
