@@ -124,7 +124,7 @@ def oracle_b(records: list[tuple[int, int, int]]) -> tuple[int, np.ndarray]:
         begins = [t - first for record, e, t in records if (record, e) == (-3, event)]
         ends = [t - first for record, e, t in records if (record, e) == (-4, event)]
         spans[event] = oracle_pairs(begins, ends, last - first)
-        if event == -901 and ends and min(begins, default=last) > min(ends):
+        if event == -901 and ends and min(begins, default=last + 1) > min(ends):
             spans[event].append((0, min(ends)))
     for wanted, activity in ((False, OVERHEAD), (True, IDLE)):
         for event, pairs in spans.items():
