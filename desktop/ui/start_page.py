@@ -45,6 +45,7 @@ class StartPage(QScrollArea):
             left.addWidget(self._link(sample.title, sample.text, sample.path))
         left.addStretch(1)
         right = QVBoxLayout()
+        right.setSpacing(2)
         right.addWidget(_heading("Recent"))
         right.addLayout(self._recent)
         right.addStretch(1)
