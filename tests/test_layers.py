@@ -19,11 +19,10 @@ FORBIDDEN = {
         "desktop.ui",
         "desktop.cli",
         "PySide6",
-        "pyqtgraph",
         "h5py",
     ),
-    "data": ("desktop.workbench", "desktop.ui", "desktop.cli", "PySide6", "pyqtgraph"),
-    "workbench": ("desktop.ui", "desktop.cli", "PySide6", "pyqtgraph", "h5py"),
+    "data": ("desktop.workbench", "desktop.ui", "desktop.cli", "PySide6"),
+    "workbench": ("desktop.ui", "desktop.cli", "PySide6", "h5py"),
     "ui": ("desktop.cli", "h5py", "numba"),
 }
 
@@ -81,7 +80,7 @@ def test_importers_do_not_know_each_other():
 
 @pytest.mark.parametrize("module", ["desktop.cli", "desktop.data.events"])
 def test_light_modules_stay_light(module):
-    heavy = {"PySide6", "pyqtgraph", "scipy", "pandas", "numba", "h5py"}
+    heavy = {"PySide6", "scipy", "pandas", "numba", "h5py"}
     code = f"import sys, {module}; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(loaded.stdout.split())

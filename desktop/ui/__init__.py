@@ -1,1 +1,1 @@
-"""The window: PySide6 and pyqtgraph live here and nowhere else."""
+"""The window: Qt lives here and nowhere else."""
