@@ -29,5 +29,6 @@ def unpack(name: str, target: Path) -> Path:
     """The archive's directory, unpacked under `target`."""
     packed = next(file for folder in FOLDERS if (file := folder / f"{name}.tar.gz").exists())
     with tarfile.open(packed) as tar:
-        tar.extractall(target, filter="data")
+        # Debian 12's Python 3.11.2 has no filters yet; what is unpacked here is our own.
+        tar.extractall(target, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return target / name
