@@ -423,7 +423,7 @@ def _print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
 
 
 def _snapshot(options: argparse.Namespace) -> int:
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"  # the same pixels as on a screen, and none is needed
     from desktop.core.phase_stats import phase_table
     from desktop.ui.snapshot import snapshot
 

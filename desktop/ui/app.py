@@ -11,7 +11,14 @@ from pathlib import Path
 from types import TracebackType
 
 import platformdirs
-from PySide6.QtCore import QCoreApplication, QObject, Signal
+from PySide6.QtCore import (
+    QCoreApplication,
+    QMessageLogContext,
+    QObject,
+    QtMsgType,
+    Signal,
+    qInstallMessageHandler,
+)
 from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication, QMessageBox
 
@@ -31,12 +38,19 @@ def application() -> QApplication:
     QCoreApplication.setOrganizationName(ORGANISATION)
     QCoreApplication.setApplicationName(APPLICATION)
     QCoreApplication.setApplicationVersion(desktop.__version__)
+    qInstallMessageHandler(_qt_says)
     app = QApplication(sys.argv[:1])
     app.setApplicationDisplayName("Phasewright")
     app.setDesktopFileName(APPLICATION)
     app.setStyle("Fusion")
     load_font(app)
     return app
+
+
+def _qt_says(kind: QtMsgType, _: QMessageLogContext, text: str) -> None:
+    """Qt's own messages go to the log; the offscreen platform's remark on every window tells nothing."""
+    if "propagateSizeHints" not in text:
+        _log.log(logging.DEBUG if kind == QtMsgType.QtDebugMsg else logging.WARNING, "Qt: %s", text)
 
 
 def load_font(app: QApplication) -> None:

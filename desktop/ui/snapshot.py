@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -40,7 +39,6 @@ def snapshot(
     ------
     DesktopError : the source cannot be opened, or the picture cannot be written.
     """
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     from desktop.ui.app import application
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
