@@ -22,8 +22,17 @@ BUDGET = 4
 _NARROW = 1e-12
 # The mixed heuristic scans this many tolerances up to four times the least possible one.
 _SCAN = 400
+# A bound for so many of them is worked out at once.
+_AHEAD = 16
+_TINY = 1e-300
 # A mixture must lower the total squared error by more than rounding does.
 _BETTER = 1e-12
+
+
+@kernel
+def beside(s, j, o):
+    """The step that a walk in direction `s` from position (j, o) begins in."""
+    return j - (1 - s) // 2 if s * o >= 0 else j - (1 + s) // 2
 
 
 @kernel
@@ -33,14 +42,18 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
     ``s`` is 1 from the left, -1 from the right. Breaks go to ``pj, po[0..n]`` and squared errors to
     ``error[0..n-1]``, in order of time; from the left only the first m are written. Returns the phases used
     m, whether all of the curve was covered, the last phase's error and the largest and the least error, as
-    parts of the tolerance they may use (error/share), and the merges done.
+    parts of the tolerance they may use (error/share), how fast the last error falls with e, and the merges
+    done.
     """
     stops = sj.size - 1
     q = 1 if s > 0 else stops - 1
     i = 0 if s > 0 else n
     j, o = sj[stops - stops * (1 + s) // 2], so[stops - stops * (1 + s) // 2]
     pj[i], po[i] = j, o
+    level = tree.level
     worst, least, tau = 0.0, np.inf, 0.0
+    # A break moves with e by (share + (p - h)² at its phase's start · that one's move) / (p - h)² at its end.
+    move, fall = 0.0, 0.0
     merges = 0
     used = 0
     covered = False
@@ -49,9 +62,11 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
         d = degree[p]
         final = used == n - 1 and q == (stops if s > 0 else 0)
         allowed = np.inf if final else e * share[d]
-        j, o, tau, _, _, _, _, more = reach(tree, d, s, j, o, sj[q], so[q], allowed)
+        here = level[beside(s, j, o)] - tree.reference
+        j, o, tau, _, c0, c1, c2, more = reach(tree, d, s, j, o, sj[q], so[q], allowed)
         merges += more
         error[p] = tau
+        fall = (c0 - c1 + c2 - here) ** 2 * move / share[d]
         tau /= share[d]
         worst = max(worst, tau)
         least = min(least, tau)
@@ -61,7 +76,11 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
         if j == sj[q] and o == so[q]:
             covered = q == (stops if s > 0 else 0)
             q += s
-    return used, covered, tau, worst, least, merges
+            move = 0.0
+        else:
+            there = c0 + c1 + c2 + tree.reference - level[beside(s, j, o)]
+            move = share[d] * (1 + fall) / (there * there) if there != 0 else np.inf
+    return used, covered, tau, worst, least, fall, merges
 
 
 @kernel
@@ -69,14 +88,18 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, p
     """Algorithm M for one degree: a bracket (low, high] of e*(n), `high` feasible, at most `_NARROW` wide.
 
     Every partition into n phases bounds e* from both sides (least error <= e* <= largest error), so an
-    evaluation moves both ends. Between them plain bisection of log e: the last error jumps with e so often
-    that interpolation (regula falsi, Illinois) needed more evaluations, measured. ``tries`` are tolerances
-    to begin with, ``shrink`` the part of `high` to look below it first.
+    evaluation moves both ends. Newton's method for (last error) = e, and bisection of log e after a step that
+    did not halve the bracket: the slope is that of the steps the breaks happen to lie in, and the last error
+    jumps with e so often that some fits are bisected to the end. Regula falsi needed more evaluations,
+    measured. ``tries`` are tolerances to begin with, ``shrink`` the part of `high` to look below it first.
     """
     if n == sj.size - 1:  # every phase lies between two stops
         return high, high
     attempt = 0
+    guess = 0.0
+    slow = False
     while high > low * (1 + _NARROW) and stop[0] == 0:
+        width = (high - low) / low if low > 0 else np.inf
         if attempt < tries.size and low < tries[attempt] < high:
             e = tries[attempt]
         elif low == 0:
@@ -84,10 +107,14 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, p
             shrink = shrink**3
             if shrink < 1e-200:
                 break
+        elif not slow and low < guess < high:
+            e = guess
         else:
             e = low * np.sqrt(high / low)
         attempt += 1
-        m, covered, tau, worst, least, merges = walk(tree, sj, so, degree, n, share, e, 1, pj, po, error)
+        m, covered, tau, worst, least, fall, merges = walk(
+            tree, sj, so, degree, n, share, e, 1, pj, po, error
+        )
         count[0] += 1
         count[1] += merges
         if covered:
@@ -96,12 +123,16 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, p
             low = max(low, e)
         elif m == n:
             low = max(low, min(least, high))
+        guess = e + (tau - e) / (1 + fall) if covered and m == n else 0.0
+        slow = high - low > 0.5 * width * low
     return low, high
 
 
 @kernel
-def heuristic(tree, sj, so, n, e, degree, pj, po, error, count):
+def heuristic(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
     """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
+
+    ``aj, ao[i]`` is a position that break i must reach, else the phases left cannot suffice (`laggard`).
 
     What the paper says of the end of the curve holds at every stop. Where it is silent (the quadratic
     reaches the end but is turned down, the linear does not reach it), linear and constant are compared by
@@ -159,10 +190,23 @@ def heuristic(tree, sj, so, n, e, degree, pj, po, error, count):
             if q == sj.size:
                 count[0] += 1
                 return i + 1
-        if n - i - 1 < sj.size - q:  # fewer phases left than stretches between stops
+        # Fewer phases left than stretches between stops, or than even quadratics would need.
+        if n - i - 1 < sj.size - q or gap(tree.edges, aj[i + 1], ao[i + 1], j, o) < 0:
             break
     count[0] += 1
     return 0
+
+
+@kernel
+def laggard(tree, sj, so, n, e, aj, ao, error, count):
+    """The furthest left that each break of n mixed phases may lie at tolerances up to `e`.
+
+    No phase reaches further than a quadratic, so these are the quadratic's breaks from the right. `e` must
+    exceed the tolerances by more than rounding.
+    """
+    aj[:], ao[:] = sj[0], so[0]
+    _, _, _, _, _, _, merges = walk(tree, sj, so, np.full(n, 2), n, np.ones(3), e, -1, aj, ao, error)
+    count[1] += merges
 
 
 @kernel
@@ -172,24 +216,29 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
     Good tolerances are no interval, so this is a scan: geometric, 401 tolerances to four times the least
     epsilon, on beyond if none is good, then bisection between the first good one and the one before it.
     """
+    aj, ao = np.empty(n + 1, np.int64), np.empty(n + 1)
     bad = least
     good = least
+    # Squares of tiny heights may come out as 0, from where no factor leads on.
+    base = max(least, _TINY)
+    ceiling = 0.0
     i = 0
-    m = heuristic(tree, sj, so, n, good, degree, pj, po, error, count)
-    if m > 0:
-        return m, good
+    m = 0
     while m == 0 and stop[0] == 0:
-        bad = good
+        bad = max(good, base)
+        good = base * np.exp(i * np.log(16.0) / _SCAN) if i > 0 else least
         i += 1
-        good = least * np.exp(i * np.log(16.0) / _SCAN)
-        m = heuristic(tree, sj, so, n, good, degree, pj, po, error, count)
+        if good >= ceiling:
+            ceiling = base * np.exp((i + _AHEAD) * np.log(16.0) / _SCAN)
+            laggard(tree, sj, so, n, ceiling, aj, ao, error, count)
+        m = heuristic(tree, sj, so, n, good, aj, ao, degree, pj, po, error, count)
     while good > bad * (1 + _NARROW) and stop[0] == 0:
         e = bad * np.sqrt(good / bad)
-        if heuristic(tree, sj, so, n, e, degree, pj, po, error, count) > 0:
+        if heuristic(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count) > 0:
             good = e
         else:
             bad = e
-    m = heuristic(tree, sj, so, n, good, degree, pj, po, error, count)
+    m = heuristic(tree, sj, so, n, good, aj, ao, degree, pj, po, error, count)
     return m, good
 
 
@@ -265,7 +314,7 @@ def settle(tree, sj, so, degree, m, share, e, mix, fj, fo, error, bj, bo, pj, po
     goes to `p`, ties to the larger s. Returns the merges done.
     """
     back = np.empty(m)
-    _, covered, _, worst, _, merges = walk(tree, sj, so, degree, m, share, e, -1, bj, bo, back)
+    _, covered, _, worst, _, _, merges = walk(tree, sj, so, degree, m, share, e, -1, bj, bo, back)
     pj[: m + 1], po[: m + 1] = fj[: m + 1], fo[: m + 1]
     if not covered or worst > e * (1 + 1e-9):
         bj[: m + 1], bo[: m + 1] = fj[: m + 1], fo[: m + 1]
@@ -311,7 +360,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     degrees = np.full(size, pure, np.int64)
     # One phase between each two stops: the largest tolerance that can be needed.
     stretches = sj.size - 1
-    _, _, _, high, _, more = walk(tree, sj, so, degrees, stretches, share, np.inf, 1, pj, po, error)
+    _, _, _, high, _, _, more = walk(tree, sj, so, degrees, stretches, share, np.inf, 1, pj, po, error)
     tally[0], tally[1] = 1, more
     if model == MIXED:
         weights = np.array([0.5, 0.75, 1.0])
@@ -342,7 +391,9 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
                 m = n
                 degree[row, :n] = pure
             if m > 0:
-                m, covered, tau, _, _, more = walk(tree, sj, so, degree[row], m, share, e, 1, pj, po, error)
+                m, covered, tau, _, _, _, more = walk(
+                    tree, sj, so, degree[row], m, share, e, 1, pj, po, error
+                )
                 tally[0] += 1
                 tally[1] += more
                 if covered and tau <= e:

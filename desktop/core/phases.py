@@ -20,6 +20,7 @@ The work is done by `desktop.core.partition` on the moment tree of `desktop.core
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 # A phase whose error is within this part of epsilon determines epsilon.
-_TIGHT = 1e-9
+_TIGHT = 1e-6
 # A time given in seconds that is this many rounding units from an edge is the edge.
 _SNAP = 4
 # Share of the (squared) tolerance by degree: the paper's weights 2, 4/3, 1 for its mixed model.
@@ -340,25 +341,33 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
     c0, c1, c2 = coefficients.T
     powers = np.stack([c0 - c1 + c2, (2 * c1 - 6 * c2) / duration, 6 * c2 / (duration * duration)], axis=1)
     local = np.sqrt(squared * curve.unit)
+    begin = np.cumsum([0] + [raw.m for raw in raws[:-1]])
+    highest = np.maximum.reduceat(weighted, begin).tolist()
+    lowest = np.minimum.reduceat(weighted, begin).tolist()
+    total = (np.add.reduceat(squared, begin) * curve.unit).tolist()
+    # Of every fit its breaks, their lower ends and their upper ends.
+    times = _seconds(
+        curve,
+        np.concatenate([part for raw in raws for part in (raw.j, raw.low_j, raw.high_j)]),
+        np.concatenate([part for raw in raws for part in (raw.o, raw.low_o, raw.high_o)]),
+    )
     fits = []
-    at = 0
-    for raw in raws:
+    for raw, at, worst, least, sse in zip(raws, begin.tolist(), highest, lowest, total, strict=True):
         cut = slice(at, at + raw.m)
-        at += raw.m
-        worst, least = float(weighted[cut].max()), float(weighted[cut].min())
+        breaks, low, high = times[: 3 * (raw.m + 1)].reshape(3, -1)
+        times = times[3 * (raw.m + 1) :]
         # Between locked breaks a good tolerance of the heuristic may exceed all errors and yet be least.
         top = max(worst, raw.high) if model == "mixed" else worst
-        epsilon = float(np.sqrt(top * curve.unit))
+        epsilon = math.sqrt(top * curve.unit)
         lower = least if raw.low < 0 else min(raw.low, top)
-        breaks = _seconds(curve, raw.j, raw.o)
         fits.append(
             PhaseFit(
                 model=model,
                 requested=int(raw.requested),
                 n=raw.m,
                 breaks=breaks,
-                break_low=np.minimum(_seconds(curve, raw.low_j, raw.low_o), breaks),
-                break_high=np.maximum(_seconds(curve, raw.high_j, raw.high_o), breaks),
+                break_low=np.minimum(low, breaks),
+                break_high=np.maximum(high, breaks),
                 index=raw.j,
                 offset=raw.o,
                 duration=duration[cut],
@@ -367,10 +376,10 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
                 powers=powers[cut],
                 error=local[cut],
                 epsilon=epsilon,
-                sse=float(squared[cut].sum() * curve.unit),
-                lower=float(np.sqrt(lower * curve.unit)),
+                sse=sse,
+                lower=math.sqrt(lower * curve.unit),
                 upper=epsilon,
-                equidistribution=float(np.sqrt(least / worst)) if worst > 0 else 1.0,
+                equidistribution=math.sqrt(least / worst) if worst > 0 else 1.0,
                 tight=weighted[cut] >= top * (1 - 2 * _TIGHT),
                 evaluations=raw.evaluations,
                 updates=raw.updates,
