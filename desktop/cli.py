@@ -113,6 +113,8 @@ def _sentence(error: BaseException) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from desktop.data.importers import FORMATS
+
     parser = argparse.ArgumentParser(
         prog="phasewright",
         description="Explain why a parallel program is slow: traces become phases. Without a command the "
@@ -138,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("import", _import, "import traces into HDF5")
     sub.add_argument("sources", nargs="+", metavar="SOURCE", type=Path)
     sub.add_argument("-o", "--output", type=Path, metavar="OUT.h5", help="where to (default: the cache)")
-    sub.add_argument("--format", metavar="ID", help="do not look at the content: otf2, picl or curve")
+    sub.add_argument("--format", choices=FORMATS, help="do not look at the content")
     sub.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), default="s", help="of a curve file")
     sub.add_argument("--force", action="store_true", help="import anew and replace what is there")
     formats(sub, csv_too=False)
@@ -190,7 +192,9 @@ def _size(text: str) -> tuple[int, int]:
 def _window(words: list[str]) -> int:
     """No command: the window, on the files named."""
     if words[:1] and words[0].startswith("-") and words[0] != "--":
-        _parser().parse_args(words)  # --help and --version end here; anything else is explained
+        parser = _parser()
+        parser.parse_known_args([*words, "info", ""])  # --help and --version end here
+        parser.error(f"there is no option {words[0]}")
     files = words[1:] if words[:1] == ["--"] else words
     # A word that is no file is more likely a mistyped command than a trace: say both.
     missing = [name for name in files if not Path(name).exists()]
@@ -405,20 +409,24 @@ def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
 
 def _print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
     """The phases as a person reads them."""
+    asked = f" of {model.requested} parameters" if model.model == "budget" else ""
     print(
-        f"{model.model}, n = {model.n}: epsilon {model.epsilon:.6g} processors*sqrt(s), total squared error "
-        f"{model.sse:.6g} processors^2*s, smallest/largest local error {model.equidistribution:.4g}"
+        f"{model.model}{asked}, n = {model.n}: epsilon {model.epsilon:.6g} processors*sqrt(s), "
+        f"total squared error {model.sse:.6g} processors^2*s, "
+        f"smallest/largest local error {model.equidistribution:.4g}"
     )
     if model.note:
         print(model.note)
-    heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work", "error")
-    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>12}{:>11}".format(*heads))
+    if model.model == "mixed":
+        print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
+    heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error")
+    print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>13}{:>11}".format(*heads))
     for index, row in enumerate(phases, 1):
         times = "".join(f"{_si(value):>10}s" for value in (row.start_s, row.end_s, row.end_s - row.start_s))
         degree = ("constant", "linear", "quadratic")[row.degree]
         print(
             f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
-            f"{_si(row.work_s):>11}s{row.error:>11.4g}"
+            f"{row.work_s:>13.4g}{row.error:>11.4g}"
         )
 
 

@@ -79,18 +79,6 @@ def open_trace(
     return open_store(target)
 
 
-def import_trace(
-    path: Path,
-    output: Path,
-    progress: Progress | None = None,
-    *,
-    format_id: str | None = None,
-    time_unit: str = "s",
-) -> None:
-    """Import a source into the file `output`, replacing it; errors as for `open_trace`."""
-    open_trace(path, progress, format_id=format_id, force=True, output=output, time_unit=time_unit).close()
-
-
 def _importer(path: Path, format_id: str | None, time_unit: str) -> Importer:
     if not path.exists():
         raise TraceFormatError("does not exist", file=path)

@@ -14,7 +14,7 @@ import pytest
 from desktop.data import importers, opening
 from desktop.data.events import Importer, Location, Region, Sink
 from desktop.data.info import info
-from desktop.data.opening import import_trace, open_trace
+from desktop.data.opening import open_trace
 from desktop.data.utilization import Rules, build
 from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -73,7 +73,7 @@ def test_a_changed_source_is_imported_again(source: Path, reads: list[Path], cac
 
 
 def test_a_store_whose_source_has_vanished_opens(source: Path, tmp_path: Path) -> None:
-    import_trace(source, tmp_path / "kept.h5")
+    open_trace(source, output=tmp_path / "kept.h5").close()
     source.unlink()
     with open_trace(tmp_path / "kept.h5") as store:
         assert build(store).curve().level.tolist() == [1, 4, 0]

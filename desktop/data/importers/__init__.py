@@ -40,10 +40,9 @@ def detect(path: Path) -> Importer:
         found = importer(format_id)
         if found.detect(path, head):
             return found
+    if path.is_dir():
+        raise TraceFormatError("this folder is no archive", file=path, hint="name the trace file in it")
     titles = ", ".join(importer(format_id).title for format_id in FORMATS)
     raise TraceFormatError(
-        "is of no kind that can be imported",
-        file=path,
-        where="in its first bytes",
-        hint=f"known are: {titles}",
+        "its first bytes are those of no kind that can be imported", file=path, hint=f"known are: {titles}"
     )
