@@ -19,6 +19,8 @@ from numba import types
 from desktop.core.jit import callback
 from desktop.data.events import ImportReport
 from desktop.data.importers import otf2 as our
+from desktop.data.importers._otf2.library import library
+from desktop.data.importers._otf2.records import compiled
 from desktop.data.store import Source, StoreWriter
 from desktop.progress import Progress
 
@@ -110,14 +112,14 @@ def empty(location, time, position, data, attributes):  # type: ignore[no-untype
 
 def read_emptily(anchor: Path) -> None:
     """The C library alone: an empty native callback for every record, no definitions."""
-    lib = our.library()
+    lib = library()
     lib.silence()
     five = (types.uint64, types.uint64, types.uint64, types.voidptr, types.voidptr)
     native = callback(types.int32(*five))(empty)
     reader = lib.Reader_Open(bytes(anchor))
     lib.Reader_SetSerialCollectiveCallbacks(reader)
     callbacks = lib.EvtReaderCallbacks_New()
-    for record in our.compiled():
+    for record in compiled():
         lib.set_callback("EvtReader", record, callbacks, native.address)
     read = ctypes.c_uint64()
     for location in range(RANKS):

@@ -13,6 +13,7 @@ from desktop.data import clock
 from desktop.data.clock import check_clocks, match_messages
 from desktop.data.events import TABLES, Location, MessageKind
 from desktop.data.importers import otf2
+from desktop.data.importers._otf2 import library
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 from tests.data_layer.archives import NAMES, facts, unpack
@@ -40,7 +41,7 @@ def ranks(n: int) -> Memory:
 @pytest.mark.parametrize("name", [name for name in NAMES if "clock_check" in facts()[name]])
 def test_archives(name: str, dense: int, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     try:
-        otf2.library()
+        library.library()
     except TraceFormatError:
         pytest.skip("the otf2 wheel exists for Linux x86-64 and Python 3.11 only")
     monkeypatch.setattr(clock, "DENSE", dense)

@@ -14,6 +14,7 @@ import pytest
 from desktop.data import importers
 from desktop.data.events import Activity, MessageKind
 from desktop.data.importers import otf2
+from desktop.data.importers._otf2 import library
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, build
@@ -23,7 +24,7 @@ from tests.data_layer.archives import NAMES, facts, unpack
 from tests.data_layer.memory import Memory
 
 try:
-    otf2.library()
+    library.library()
 except TraceFormatError:
     pytest.skip("the otf2 wheel exists for Linux x86-64 and Python 3.11 only", allow_module_level=True)
 
@@ -226,13 +227,13 @@ def test_cancel(farm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_the_library(farm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(otf2, "find_spec", lambda name: None)
-    otf2.library.cache_clear()
+    monkeypatch.setattr(library, "find_spec", lambda name: None)
+    library.library.cache_clear()
     try:
         with pytest.raises(TraceFormatError, match=r"traces\.otf2: .* install the Python package otf2"):
             read(farm)
     finally:
-        otf2.library.cache_clear()
+        library.library.cache_clear()
 
 
 # ---------------------------------------------------------------- damage
@@ -440,7 +441,7 @@ def test_marks(tmp_path: Path) -> None:
             writer.leave(400, work)
 
     archive = write(tmp_path / "a", fill)
-    lib = ctypes.CDLL(otf2.library().file)
+    lib = ctypes.CDLL(library.library().file)
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     lib.OTF2_Reader_Open.restype = lib.OTF2_Reader_GetMarkerWriter.restype = pointer
     lib.OTF2_MarkerWriter_WriteDefMarker.argtypes = (

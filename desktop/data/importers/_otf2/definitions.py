@@ -1,0 +1,250 @@
+"""The global definitions, and what they mean: locations in order, regions, members of communicators.
+
+Source: OTF2 3.2 reference (score-p.org). Tools that write archives differ in what they leave out; comments
+name them where it shows.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.events import Activity, Location, Region, Sink
+from desktop.data.importers._otf2.library import GO_ON, i64, number, text, u8, u32, u64
+from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED
+from desktop.data.importers._otf2.tables import KINDS, PARADIGMS, ROLES
+
+COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
+GLOBAL_MEMBERS = 1  # flag of a group: ranks in records count in the COMM_LOCATIONS group itself
+MPI = 4
+
+#: Definition records that are kept, and the C types of their fields.
+DEFINITIONS: dict[str, tuple[Any, ...]] = {
+    "ClockProperties": (u64, u64, u64, u64),
+    "String": (u32, text),
+    "LocationGroup": (u32, u32, u8, u32, u32),
+    "Location": (u64, u32, u8, u64, u32),
+    "Region": (u32, u32, u32, u32, u8, u8, u32, u32, u32, u32),
+    "Group": (u32, u32, u8, u8, u32, u32, number),
+    "Comm": (u32, u32, u32, u32, u32),
+    "MetricMember": (u32, u32, u32, u8, u8, u8, u8, i64, u32),
+    "MetricClass": (u32, u8, ctypes.POINTER(u32), u8, u8),
+    "MetricInstance": (u32, u32, u64, u8, u64),
+    "CallingContext": (u32, u32, u32, u32),
+}
+
+
+@kernel
+def look_up(keys: NDArray[np.int64], sorted_keys: NDArray[np.int64], values: NDArray[np.int64]) -> Any:
+    """values[i] where sorted_keys[i] == key, -1 where there is none. Runs of equal keys cost one search."""
+    found = np.empty(keys.size, np.int64)
+    known, value = -1, -1
+    for k in range(keys.size):
+        key = keys[k]
+        if key != known:
+            low, high = 0, sorted_keys.size
+            while low < high:
+                middle = (low + high) >> 1
+                if sorted_keys[middle] < key:
+                    low = middle + 1
+                else:
+                    high = middle
+            known = key
+            value = values[low] if low < sorted_keys.size and sorted_keys[low] == key else -1
+        found[k] = value
+    return found
+
+
+@dataclass
+class Space:
+    """Sparse numbers of the trace -> dense indices, for `look_up`."""
+
+    keys: NDArray[np.int64]
+    values: NDArray[np.int64]
+
+    @staticmethod
+    def of(pairs: dict[int, int]) -> Space:
+        keys = np.array(sorted(pairs), np.int64)
+        return Space(keys, np.array([pairs[key] for key in keys.tolist()], np.int64))
+
+    def __call__(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = look_up(np.ascontiguousarray(numbers), self.keys, self.values)
+        return found
+
+    def add(self, pairs: dict[int, int]) -> None:
+        both = Space.of(dict(zip(self.keys.tolist(), self.values.tolist(), strict=True)) | pairs)
+        self.keys, self.values = both.keys, both.values
+
+
+@dataclass
+class Place:
+    """A location, and what reading it needs."""
+
+    location: Location
+    group: int
+    declared: int
+    index: int = -1
+
+
+class Definitions:
+    """The global definitions by record and number; of several with one number the last one counts."""
+
+    def __init__(self) -> None:
+        self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in DEFINITIONS}
+        self.repeated = 0
+
+    def handler(self, record: str) -> Callable[..., int]:
+        table = self.by[record]
+
+        def define(_data: Any, *fields: Any) -> int:
+            key = fields[0]
+            if record == "Group":  # EZTrace gives two groups of different type one number
+                key = (fields[0], fields[2])
+                fields = (*fields[:6], np.array(fields[6][: fields[5]], np.uint64))
+            elif record == "MetricClass":
+                fields = (*fields[:2], tuple(fields[2][: fields[1]]))
+            elif record == "ClockProperties":
+                key = 0
+            self.repeated += key in table
+            table[key] = fields
+            return GO_ON
+
+        return define
+
+    def name(self, string: int, otherwise: str) -> str:
+        """A string by its number; `otherwise` if it is not defined or empty."""
+        found = self.by["String"].get(string)
+        return (found[1].decode("utf-8", "replace") if found and found[1] else "") or otherwise
+
+    def comm_locations(self, paradigm: int) -> NDArray[np.uint64]:
+        """Location numbers by world rank of a paradigm."""
+        for (_, kind), group in self.by["Group"].items():
+            if kind == COMM_LOCATIONS and group[3] == paradigm:
+                members: NDArray[np.uint64] = group[6]
+                return members
+        return np.empty(0, np.uint64)
+
+    def members(self, comm: int) -> NDArray[np.uint64] | None:
+        """Location numbers by rank within a communicator; None: every caller's own, empty: unknown."""
+        group_number = self.by["Comm"][comm][2]
+        for kind in (COMM_GROUP, COMM_SELF, COMM_LOCATIONS):
+            group = self.by["Group"].get((group_number, kind))
+            if group is None:
+                continue
+            if kind == COMM_SELF:
+                return None
+            world = self.comm_locations(group[3])
+            if kind == COMM_LOCATIONS or group[4] & GLOBAL_MEMBERS:
+                return world
+            ranks: NDArray[np.uint64] = group[6]
+            return world[ranks.astype(np.int64)] if (ranks < world.size).all() else world[:0]
+        return np.empty(0, np.uint64)
+
+    def metric_name(self, metric: int, i: int) -> str:
+        """Name of the i-th value of a metric class, or of an instance of one."""
+        by = self.by
+        instance = by["MetricInstance"].get(metric)
+        members = by["MetricClass"].get(instance[1] if instance else metric)
+        member = by["MetricMember"].get(members[2][i]) if members and i < len(members[2]) else None
+        otherwise = f"metric {metric}.{i}"
+        return self.name(member[1], otherwise) if member else otherwise
+
+    def places(self) -> list[Place]:
+        """All locations, in the order in which they are shown, and numbered within their process."""
+        groups, named = self.by["LocationGroup"], self.name
+        world = self.comm_locations(MPI).tolist()
+        order = {number: rank for rank, number in enumerate(world)}
+        locations = self.by["Location"]
+        ranks = {locations[number][4]: rank for number, rank in order.items() if number in locations}
+        for group in sorted({fields[4] for fields in locations.values() if fields[2] not in KINDS}):
+            ranks.setdefault(group, max(ranks.values(), default=-1) + 1)
+        places: list[Place] = []
+        for identity, (_, string, kind, declared, group) in locations.items():
+            fields = groups.get(group)
+            of_device = fields is not None and fields[2] == 2
+            location = Location(
+                id=identity,
+                name=named(string, f"location {identity}"),
+                rank=ranks.get(group, -1),
+                kind="accelerator" if of_device and kind != 3 else KINDS.get(kind, "cpu"),
+                process=named(fields[1], "") if fields else "",
+            )
+            places.append(Place(location, group, declared))
+        # Ranks in order, within a rank its processors first, the one that speaks MPI before its threads.
+        places.sort(
+            key=lambda p: (
+                p.location.rank if p.location.rank >= 0 else len(places),
+                p.location.kind != "cpu",
+                order.get(p.location.id, len(order)),
+                p.location.id,
+            )
+        )
+        threads: dict[tuple[int, str], int] = {}
+        for place in places:
+            key = (place.group, place.location.kind)
+            place.location.thread = threads.get(key, 0)
+            threads[key] = place.location.thread + 1
+        return places
+
+    def regions(self, sink: Sink) -> Space:
+        """Regions and calling contexts, handed to the sink, to their indices there."""
+        named = self.name
+        region: dict[int, int] = {}
+        for identity, (_, string, _, _, role, paradigm, *_) in self.by["Region"].items():
+            name = named(string, f"region {identity}")
+            region[identity] = sink.region(
+                Region(
+                    name,
+                    ROLES[role] if role < len(ROLES) else "unknown",
+                    PARADIGMS[paradigm] if paradigm < len(PARADIGMS) else "unknown",
+                )
+            )
+        for context, (_, identity, *_) in self.by["CallingContext"].items():
+            if identity in region:
+                region[CONTEXTS + context] = region[identity]
+        for key, name in ((NOT_MEASURED, "MEASUREMENT OFF"), (FLUSHING, "TRACE BUFFER FLUSH")):
+            region[key] = sink.region(
+                Region(name, "artificial", "measurement_system", Activity.UNMEASURED, synthetic=True)
+            )
+        return Space.of(region)
+
+
+class Communicators:
+    """Members of all communicators in one array: rank r of the i-th is `members[start[i] + r]`."""
+
+    def __init__(self, definitions: Definitions, dense: dict[int, int]) -> None:
+        """`dense`: location number -> index."""
+        members: list[NDArray[np.int64]] = []
+        start, own, found = [0], [], {}
+        locations = Space.of(dense)
+        for i, comm in enumerate(definitions.by["Comm"]):
+            numbers = definitions.members(comm)
+            found[comm] = i
+            own.append(numbers is None)
+            members.append(locations((np.empty(0) if numbers is None else numbers).astype(np.int64)))
+            start.append(start[-1] + members[-1].size)
+        self._numbers = Space.of(found)
+        self._members = np.concatenate([*members, np.empty(0, np.int64)])
+        self._start, self._own = np.array(start, np.int64), np.array(own, bool)
+
+    def peers(
+        self, comm: NDArray[np.int64], rank: NDArray[np.int64], here: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Location index of each rank within its communicator (-1 unknown); where that is MPI_COMM_SELF."""
+        i = self._numbers(comm)
+        known = i >= 0
+        i = np.where(known, i, 0)
+        if not self._own.size:
+            return np.full(rank.size, -1, np.int32), known
+        own = known & self._own[i]
+        inside = known & (rank < self._start[i + 1] - self._start[i])
+        index = np.full(rank.size, -1, np.int32)
+        index[inside] = self._members[(self._start[i] + rank)[inside]]
+        index[own & (rank == 0)] = here
+        return index, own

@@ -1,0 +1,109 @@
+"""From the rows that the callbacks left to those of the sink: numbers of the trace become indices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.events import Region, Sink
+from desktop.data.importers._otf2.definitions import Communicators, Definitions, Place
+from desktop.data.importers._otf2.records import CONTEXTS, TABLE_NAMES, UNDEFINED
+from desktop.data.importers._otf2.tables import OPERATIONS
+
+ROOT_SELF = 0xFFFFFFFE
+
+
+class Rows:
+    """Puts the rows of each location into the sink, and names there what it meets for the first time."""
+
+    def __init__(self, sink: Sink, folder: Path, definitions: Definitions, dense: dict[int, int]) -> None:
+        """`dense`: location number -> index."""
+        self.sink, self.folder, self.definitions = sink, folder, definitions
+        self.regions = definitions.regions(sink)
+        self.communicators = Communicators(definitions, dense)
+        self.operations: dict[int, int] = {}
+        self.metric_names: dict[int, int] = {}
+
+    def deliver(self, place: Place, block: list[NDArray[np.int64]]) -> None:
+        for table, columns in enumerate(block):
+            if columns.shape[1]:
+                rows = (self.events, self.messages, self.collectives, self.metrics)[table]
+                self.sink.append(TABLE_NAMES[table], place.index, **rows(place, columns))
+
+    def events(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        time, packed = columns
+        keys = packed & 0xFFFFFFFFFFFFFF
+        region = self.regions(keys)
+        unknown = np.unique(keys[region == -1]).tolist()
+        if unknown:
+            names = {
+                key: f"calling context {key - CONTEXTS}" if key >= CONTEXTS else f"region {key}"
+                for key in unknown
+            }
+            self.sink.report.add(
+                "regions",
+                "notice",
+                "regions are not defined; they are called by their number and count as computing",
+                count=len(unknown),
+                where=f"{names[unknown[0]]} in {self.folder.name}/{place.location.id}.evt",
+            )
+            new = {key: self.sink.region(Region(name, "unknown", "unknown")) for key, name in names.items()}
+            self.regions.add(new)
+            region = self.regions(keys)
+        return {"time": time, "kind": (packed >> 56).astype("u1"), "region": region.astype("u4")}
+
+    def messages(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        time, packed, comm, tag, size, request = columns
+        kind, rank = packed >> 56, packed & UNDEFINED
+        peer, _ = self.communicators.peers(comm, rank, place.index)
+        unresolved = int(((peer < 0) & (comm != UNDEFINED)).sum())
+        if unresolved:
+            self.sink.report.add(
+                "peers",
+                "notice",
+                "messages name a communicator or rank that is not defined; their partner is unknown",
+                count=unresolved,
+                where=f"{self.folder.name}/{place.location.id}.evt",
+            )
+        return {
+            "time": time,
+            "kind": kind.astype("u1"),
+            "peer": peer,
+            "communicator": comm.astype("u4"),
+            "tag": tag,
+            "bytes": size,
+            "request": request.view("u8"),
+        }
+
+    def collectives(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        begin, end, operation, comm, root, sent, received = columns
+        root_index, own = self.communicators.peers(comm, root, place.index)
+        root_index[root == ROOT_SELF] = place.index
+        for code in np.unique(operation).tolist():
+            if code not in self.operations:
+                known = code < len(OPERATIONS)
+                self.operations[code] = self.sink.text(OPERATIONS[code] if known else f"operation {code}")
+        return {
+            "begin": begin,
+            "end": end,
+            "operation": np.array([self.operations[code] for code in operation.tolist()], "u4"),
+            # Every process has a communicator of its own under the one number of MPI_COMM_SELF.
+            "communicator": np.where(own, UNDEFINED, comm).astype("u4"),
+            "root": root_index,
+            "sent": sent,
+            "received": received,
+        }
+
+    def metrics(self, _place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        time, key, value = columns
+        known, which = np.unique(key, return_inverse=True)
+        for number in known.tolist():
+            if number not in self.metric_names:
+                self.metric_names[number] = self.sink.text(
+                    self.definitions.metric_name(number >> 8, number & 0xFF)
+                )
+        names = np.array([self.metric_names[number] for number in known.tolist()], "u4")
+        return {"time": time, "metric": names[which], "value": np.ascontiguousarray(value).view("f8")}
