@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -67,12 +68,12 @@ class StepCurve:
         """Length in seconds."""
         return float(self.edges[-1] - self.edges[0]) * self.unit
 
-    @property
+    @cached_property
     def integral(self) -> float:
         """Integral in processor-seconds."""
         return float(np.diff(self.edges) @ self.level) * self.unit
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean level over time, in processors."""
         return float(np.diff(self.edges) @ self.level) / float(self.edges[-1] - self.edges[0])

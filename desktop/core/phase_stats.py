@@ -48,19 +48,11 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     efficiency = mean / curve.capacity if curve.capacity else np.zeros(fit.n)
     rms = fit.error / np.sqrt(fit.duration)
     work = mean * fit.duration
+    breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
+    columns_of_table = (fit.error, mean, low, high, efficiency, work, rms)
+    values = zip(*(column.tolist() for column in columns_of_table), strict=True)
+    powers = (tuple(p[: d + 1]) for p, d in zip(fit.powers.tolist(), degree, strict=True))
     return [
-        PhaseRow(
-            start_s=float(fit.breaks[i]),
-            end_s=float(fit.breaks[i + 1]),
-            degree=int(fit.degree[i]),
-            coefficients=tuple(fit.powers[i, : fit.degree[i] + 1].tolist()),
-            error=float(fit.error[i]),
-            mean=float(mean[i]),
-            min=float(low[i]),
-            max=float(high[i]),
-            efficiency=float(efficiency[i]),
-            work_s=float(work[i]),
-            rms=float(rms[i]),
-        )
-        for i in range(fit.n)
+        PhaseRow(*row, *rest)
+        for *row, rest in zip(breaks[:-1], breaks[1:], degree, powers, values, strict=True)
     ]

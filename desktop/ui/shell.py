@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QActionGroup,
@@ -18,11 +18,14 @@ from PySide6.QtGui import (
     QDragLeaveEvent,
     QDropEvent,
     QGuiApplication,
+    QKeyEvent,
     QKeySequence,
     QPalette,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QAbstractSlider,
     QApplication,
     QDialog,
     QDialogButtonBox,
@@ -35,6 +38,7 @@ from PySide6.QtWidgets import (
     QProgressBar,
     QPushButton,
     QStackedWidget,
+    QTabBar,
     QTabWidget,
     QTextBrowser,
     QToolBar,
@@ -51,6 +55,7 @@ from desktop.ui.message_bar import MessageBar, column
 from desktop.ui.panels import panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
 from desktop.ui.start_page import StartPage
 from desktop.ui.units import digits, instant, left, quantity
@@ -141,6 +146,7 @@ class MainWindow(QMainWindow):
         self.start_page.chooseRequested.connect(self.choose_file)
         self.start_page.keysRequested.connect(self.show_keys)
         self.start_page.clearRequested.connect(self._clear_recent)
+        self.start_page.show_recent(self.settings.recent)
         self.curve_view = CurveView()
         self._pages = QStackedWidget()
         self._pages.addWidget(self.start_page)
@@ -270,6 +276,19 @@ class MainWindow(QMainWindow):
         view.cursorMoved.connect(self._show_cursor)
         view.rangeChanged.connect(lambda *_: self._show_selection())
 
+    def event(self, event: QEvent) -> bool:
+        """Left and Right belong to a table, slider or picture that has the focus, else to the plot."""
+        if (
+            event.type() == QEvent.Type.ShortcutOverride
+            and isinstance(event, QKeyEvent)
+            and event.key() in (Qt.Key.Key_Left, Qt.Key.Key_Right)
+            and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+            and isinstance(self.focusWidget(), (QAbstractItemView, QAbstractSlider, QTabBar, SweepPlot))
+        ):
+            event.accept()
+            return True
+        return super().event(event)
+
     # ---- showing
 
     def _show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
@@ -323,7 +342,7 @@ class MainWindow(QMainWindow):
         found = summary(document.report)
         if found:
             first = next(iter(document.report))
-            self.report_bar.show_message(f"Import report: {found}. {first.text}")
+            self.report_bar.show_message(f"Import report: {found}. {first.text[:1].upper()}{first.text[1:]}")
         else:
             self.report_bar.hide()
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QWheelEvent
-from PySide6.QtWidgets import QApplication, QDialog, QPushButton, QSpinBox, QTextBrowser
+from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QPushButton, QSpinBox, QTextBrowser
 from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
@@ -280,6 +280,27 @@ def test_moving_in_time_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
     assert view.visible_range() != whole
 
 
+def test_arrows_move_the_view_unless_a_widget_uses_them(qtbot: QtBot, opened: MainWindow) -> None:
+    view, slider = opened.curve_view, opened.panel("phases").slider
+    view.zoom_to(1.0, 2.0)
+    view.setFocus()
+    qtbot.waitUntil(view.hasFocus)
+    qtbot.keyClick(view, Qt.Key.Key_Right)
+    assert view.visible_range() == pytest.approx((1.25, 2.25))
+    qtbot.keyClick(view, Qt.Key.Key_Left)
+    assert view.visible_range() == pytest.approx((1.0, 2.0))
+    slider.setFocus()
+    qtbot.waitUntil(slider.hasFocus)
+    before = slider.value()
+    qtbot.keyClick(slider, Qt.Key.Key_Right)
+    assert slider.value() == before + 1 and view.visible_range() == pytest.approx((1.0, 2.0))
+    table = opened.panel("table").view
+    table.setFocus()
+    qtbot.waitUntil(table.hasFocus)
+    qtbot.keyClick(table, Qt.Key.Key_Right)
+    assert view.visible_range() == pytest.approx((1.0, 2.0))
+
+
 def test_single_letters_are_text_where_text_is_written(qtbot: QtBot, opened: MainWindow) -> None:
     opened.show_panel("classes")
     search = opened.panel("classes").search
@@ -508,3 +529,14 @@ def test_snapshot_is_the_window_in_the_size_asked_for(
     image = QImage(str(output))
     assert (image.width(), image.height()) == (1280, 720)
     assert darkness(image) > 0.7
+
+
+def test_the_start_page_lists_what_was_opened_before(qtbot, tmp_path):
+    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    trace = tmp_path / "before.csv"
+    trace.write_text("0 1\n1 0\n")
+    settings.add_recent(trace)
+    window = MainWindow(settings)
+    qtbot.addWidget(window)
+    assert any(trace.name in button.text() for button in window.start_page.findChildren(QAbstractButton))
+    window.close()

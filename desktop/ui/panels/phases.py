@@ -32,6 +32,13 @@ _EDITING = {
 }  # fmt: skip
 
 
+_EPSILON = "Largest local error (L2 norm) of all phases; the fit makes it smallest"
+_WEIGHTED = (
+    "Largest weighted local error of all phases: in the mixed model a level's error counts √2-fold, a line's "
+    "√(4/3)-fold, a parabola's once. The table has the errors without weights"
+)
+
+
 class NumberBox(QSpinBox):
     """A spin box for n. Keys that cannot write a number are left to the window, so that ``[`` and ``]``
     and Ctrl+Z act while it has the focus."""
@@ -144,7 +151,7 @@ class PhasesPanel(QWidget):
         grid.setColumnStretch(1, 1)
         self._values: dict[str, QLabel] = {}
         rows = (
-            ("epsilon", "Error ε", "Largest local error (L2 norm) of all phases; the fit makes it smallest"),
+            ("epsilon", "Error ε", _EPSILON),
             (
                 "worst",
                 "Largest in",
@@ -159,6 +166,7 @@ class PhasesPanel(QWidget):
             ("certificate", "Best possible ε", "The fit's own proof: no n phases of this kind have less"),
             ("suggestion", "Suggested", "How many phases the run itself suggests, and why"),
         )
+        self._titles: dict[str, QLabel] = {}
         for i, (name, title, tip) in enumerate(rows):
             label = QLabel(title)
             label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
@@ -171,7 +179,7 @@ class PhasesPanel(QWidget):
                 widget.setToolTip(tip)
             grid.addWidget(label, i, 0)
             grid.addWidget(value, i, 1)
-            self._values[name] = value
+            self._values[name], self._titles[name] = value, label
         font = self._values["epsilon"].font()
         font.setBold(True)
         font.setPointSizeF(1.25 * font.pointSizeF())
@@ -206,6 +214,10 @@ class PhasesPanel(QWidget):
         self.slider.setValue(phases.n)
         del blockers
         self._n_label.setText("&Parameters" if budget else "&Phases")
+        weighted = phases.model == "mixed"
+        self._titles["epsilon"].setText("Error ε, weighted" if weighted else "Error ε")
+        for label in (self._titles["epsilon"], self._values["epsilon"]):
+            label.setToolTip(_WEIGHTED if weighted else _EPSILON)
         self._refit.setVisible(phases.breaks is not None)
         for widget in (self.model, self.n, self.slider, self._suggested):
             widget.setEnabled(new.run is not None)

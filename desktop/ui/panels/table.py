@@ -8,7 +8,16 @@ from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QHeaderView,
+    QMenu,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
 
 from desktop.ui.panels import PanelSpec
 from desktop.ui.units import Scale, digits, time_scale
@@ -71,8 +80,8 @@ COLUMNS: tuple[Column, ...] = (
            lambda row, i, fit: _power(row, 1), lambda u: 1 / u.phase.factor),
     Column("Curvature", "Quadratic coefficient of the fit", lambda u: f"proc/{u.phase.symbol}²",
            lambda row, i, fit: _power(row, 2), lambda u: 1 / u.phase.factor**2),
-    Column("Error", "Local error: the L2 norm of curve minus fit", lambda u: f"proc·√{u.phase.symbol}",
-           lambda row, i, fit: row.error, lambda u: u.phase.factor**0.5),
+    Column("Error", "Local error: the L2 norm of curve minus fit", lambda u: "proc·√s",
+           lambda row, i, fit: row.error),
     Column("R.m.s.", "Root mean square deviation of the curve from the fit", lambda u: "proc",
            lambda row, i, fit: row.rms, significant=3),
     Column("Range", "Its end may lie anywhere in a range of this length without a larger ε",
@@ -100,6 +109,7 @@ class PhaseTable(QAbstractTableModel):
         if not same:
             self.beginResetModel()
         self._rows, self._fit = rows, fit
+        units = self._units
         if rows:
             start, end = rows[0].start_s, rows[-1].end_s
             longest = max(row.end_s - row.start_s for row in rows)
@@ -112,7 +122,8 @@ class PhaseTable(QAbstractTableModel):
             return
         if rows:
             self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(COLUMNS) - 1))
-        self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
+        if self._units != units:
+            self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
         return 0 if parent.isValid() else len(self._rows)
@@ -130,11 +141,15 @@ class PhaseTable(QAbstractTableModel):
         unit = spec.unit(self._units)
         return f"{spec.title} [{unit}]" if unit else spec.title
 
+    def text(self, row: int, column: int) -> str:
+        """As the cell shows it."""
+        if column == 0:
+            return str(row + 1)
+        return digits(self.value(row, column), COLUMNS[column].significant)
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if role == Qt.ItemDataRole.DisplayRole:
-            if index.column() == 0:
-                return str(index.row() + 1)
-            return digits(self.value(index.row(), index.column()), COLUMNS[index.column()].significant)
+            return self.text(index.row(), index.column())
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT
         return None
@@ -174,6 +189,20 @@ def markdown(texts: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in (texts[0], rule, *texts[1:])) + "\n"
 
 
+class _Cells(QStyledItemDelegate):
+    """All that a cell shows in one call; otherwise each is asked for nine roles, one by one."""
+
+    def __init__(self, model: PhaseTable) -> None:
+        super().__init__(model)
+        self._table = model
+
+    def initStyleOption(self, option: Any, index: Index) -> None:  # Qt's stubs lack the option's fields
+        option.text = self._table.text(index.row(), index.column())
+        option.features |= QStyleOptionViewItem.ViewItemFeature.HasDisplay
+        option.displayAlignment = _RIGHT
+        option.index = index
+
+
 class TableView(QTableView):
     """Copies what is selected, or everything if nothing is."""
 
@@ -181,6 +210,7 @@ class TableView(QTableView):
         super().__init__()
         self._table = model
         self.setModel(model)
+        self.setItemDelegate(_Cells(model))
         self.setObjectName("phase_table")
         self.setAccessibleName("Phases")
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)

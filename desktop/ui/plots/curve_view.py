@@ -84,7 +84,7 @@ class CurveView(QWidget):
         self._drag: _Drag | None = None
         self._nav = Navigation()
         self._base: QPixmap | None = None  # what depends on the visible range only
-        self._scene: QPixmap | None = None  # that, with the fit
+        self._scene: QImage | None = None  # that, with the fit
         self._base_key: tuple[object, ...] = ()
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
@@ -295,12 +295,8 @@ class CurveView(QWidget):
             self._layout(dpr)
             self._base, self._base_key, self._scene = self._make_base(dpr), key, None
         if self._scene is None:
-            self._scene = QPixmap(self._base)
-            if self._curve is not None:
-                with QPainter(self._scene) as with_fit:
-                    with_fit.setFont(self.font())
-                    self._paint_fit(with_fit)
-        painter.drawPixmap(0, 0, self._scene)
+            self._scene = self._make_scene(self._base)
+        painter.drawImage(0, 0, self._scene)
         if self._curve is not None:
             self._paint_marks(painter)
         if self.hasFocus():
@@ -331,6 +327,23 @@ class CurveView(QWidget):
                 self._paint_overview(painter, dpr)
                 self._paint_axes(painter)
         return pixmap
+
+    def _make_scene(self, base: QPixmap) -> QImage:
+        image = QImage(base.size(), QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(base.devicePixelRatio())
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            painter.drawPixmap(0, 0, base)
+            if self._curve is not None:
+                self._paint_legend(painter)
+                self._paint_residual(painter, self._map())
+        if self._curve is not None and self._fit is not None:
+            # Between two painters, as it goes at the pixels themselves.
+            fit_overlay.draw_breaks(image, self._fit, self._map(), [self._main, self._residual], self._theme)
+            with QPainter(image) as painter:
+                painter.setFont(self.font())
+                self._paint_fit(painter, self._fit)
+        return image
 
     def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
         """The reused pixel buffer of a lane."""
@@ -515,13 +528,9 @@ class CurveView(QWidget):
             painter.drawText(QRectF(x + em + 5, row.top(), w, row.height()), _MIDDLE, label)
             x += w + em
 
-    def _paint_fit(self, painter: QPainter) -> None:
-        t, fit, m = self._theme, self._fit, self._map()
+    def _paint_fit(self, painter: QPainter, fit: PhaseFit) -> None:
+        t, m = self._theme, self._map()
         em = self.fontMetrics().height()
-        self._paint_legend(painter)
-        self._paint_residual(painter, m)
-        if fit is None:
-            return
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
             x0, x1 = (
                 float(v)
@@ -531,7 +540,6 @@ class CurveView(QWidget):
             tint.setAlpha(40 if t.dark else 28)
             for lane in (self._main, self._residual):
                 painter.fillRect(QRectF(x0, lane.rect.top(), x1 - x0, lane.rect.height()), tint)
-        fit_overlay.draw_breaks(painter, fit, m, [self._main, self._residual], t)
         run = self._run_map()
         xs = run.x(fit.breaks[1:-1]).tolist()
         painter.setPen(QPen(QColor(t.break_line), 0))
@@ -622,7 +630,7 @@ class CurveView(QWidget):
         raster.line(mean, mean, max(1, round(dpr)), QColor(t.residual))
         raster.draw(painter, lane.rect.left(), lane.rect.top())
         ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
-        scales.level_axis(painter, lane, ticks, t, self.tr("Residual (processors)"))
+        scales.level_axis(painter, lane, ticks, t, self.tr("Residual (proc)"))
         scales.grid(painter, lane, t, [], [lane.y(v) for v in ticks.positions])
         painter.setPen(QPen(QColor(t.break_line), 0))
         painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))

@@ -66,6 +66,26 @@ class Raster:
         painter.restore()
 
 
+def tint_columns(image: QImage, top: int, bottom: int, columns: NDArray[np.int64], colour: QColor) -> None:
+    """Lay `colour` with its opacity over the pixel columns of an RGB32 image, rows ``top .. bottom-1``."""
+    pixels = np.ndarray((image.height(), image.width()), np.uint32, image.bits())
+    _tint(pixels, max(top, 0), min(bottom, image.height()), columns.astype(np.int64), colour.rgba())
+
+
+@kernel
+def _tint(pixels, top, bottom, columns, colour):
+    alpha = (colour >> 24) & 255
+    red, green, blue = (colour >> 16) & 255, (colour >> 8) & 255, colour & 255
+    for r in range(top, bottom):
+        for k in columns:
+            old = np.int64(pixels[r, k])
+            rest = 255 - alpha
+            mixed_red = (red * alpha + ((old >> 16) & 255) * rest + 127) // 255
+            mixed_green = (green * alpha + ((old >> 8) & 255) * rest + 127) // 255
+            mixed_blue = (blue * alpha + (old & 255) * rest + 127) // 255
+            pixels[r, k] = (255 << 24) | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
+
+
 @kernel
 def _areas(pixels, rows, table):
     height, width = pixels.shape

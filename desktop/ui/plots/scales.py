@@ -120,6 +120,8 @@ class TimeMap:
         return self.left + (t - self.a) / (self.b - self.a) * self.width
 
     def time(self, x: float) -> float:
+        if self.width <= 0:  # a wheel can turn before the first layout
+            return self.a
         return self.a + (x - self.left) / self.width * (self.b - self.a)
 
 
@@ -165,14 +167,14 @@ def level_axis(
         painter.drawText(QPointF(x, base + metrics.ascent() / 2 - 1), label)
     painter.setPen(QColor(theme.text))
     painter.save()
-    painter.translate(edge + way * (widest + 11 + metrics.height() / 2), r.center().y())
+    # A title longer than its lane reaches over the lane's ends, as far as the picture does.
+    length = max(r.height(), metrics.horizontalAdvance(title) + 2)
+    height = painter.device().height() / painter.device().devicePixelRatioF()
+    middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
+    painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
     painter.rotate(90 * way)
-    box = QRectF(-r.height() / 2, -metrics.height() / 2, r.height(), metrics.height())
-    painter.drawText(
-        box,
-        Qt.AlignmentFlag.AlignCenter,
-        metrics.elidedText(title, Qt.TextElideMode.ElideRight, int(r.height())),
-    )
+    box = QRectF(-length / 2, -metrics.height() / 2, length, metrics.height())
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
     painter.restore()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
 from desktop.ui.plots import scales
@@ -18,7 +18,7 @@ from desktop.ui.theme import LIGHT, Theme
 Floats = NDArray[np.float64]
 
 
-class _SweepPlot(QWidget):
+class SweepPlot(QWidget):
     """One mark or row per n of a sweep; a click or an arrow key asks for an n."""
 
     nClicked = Signal(int)
@@ -29,6 +29,7 @@ class _SweepPlot(QWidget):
         self._first, self._count = 1, 0
         self._n = 0
         self._hover = 0
+        self._layer: QPixmap | None = None  # what depends neither on n nor on the mouse
         self.setAccessibleName(name)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -40,7 +41,16 @@ class _SweepPlot(QWidget):
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
+        self._redraw()
+
+    def _redraw(self) -> None:
+        self._layer = None
         self.update()
+
+    def changeEvent(self, event) -> None:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._redraw()
+        super().changeEvent(event)
 
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
@@ -95,7 +105,10 @@ class _SweepPlot(QWidget):
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(self._theme.background))
             if self._count:
-                self._paint(painter)
+                layer = self._static_layer()
+                self._paint_below(painter)
+                painter.drawPixmap(0, 0, layer)
+                self._paint_above(painter)
             else:
                 painter.setPen(QColor(self._theme.muted))
                 text = self.tr("Appears when the fits for all n have been computed.")
@@ -107,8 +120,27 @@ class _SweepPlot(QWidget):
                 painter.setPen(QPen(QColor(self._theme.focus), 1))
                 painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
 
-    def _paint(self, painter: QPainter) -> None:
+    def _static_layer(self) -> QPixmap:
+        dpr = self.devicePixelRatioF()
+        size = QSize(round(self.width() * dpr), round(self.height() * dpr))
+        if self._layer is None or self._layer.size() != size:
+            self._layer = QPixmap(size)
+            self._layer.setDevicePixelRatio(dpr)
+            self._layer.fill(Qt.GlobalColor.transparent)
+            with QPainter(self._layer) as painter:
+                painter.setFont(self.font())
+                self._paint_static(painter)
+        return self._layer
+
+    def _paint_below(self, painter: QPainter) -> None:
+        """What follows n and the mouse and lies under the rest."""
+
+    def _paint_static(self, painter: QPainter) -> None:
+        """The sweep itself, kept until it or the size changes; it also sets the geometry."""
         raise NotImplementedError
+
+    def _paint_above(self, painter: QPainter) -> None:
+        """What follows n and the mouse and lies over the rest."""
 
     def _box(self, painter: QPainter, r: QRectF) -> None:
         painter.setBrush(Qt.BrushStyle.NoBrush)
@@ -116,7 +148,7 @@ class _SweepPlot(QWidget):
         painter.drawRect(r)
 
 
-class EpsilonPlot(_SweepPlot):
+class EpsilonPlot(SweepPlot):
     """epsilon(n) on a logarithmic axis, with the chosen and the suggested n."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -144,7 +176,7 @@ class EpsilonPlot(_SweepPlot):
                 first + self._count - 1,
             )
             self.setAccessibleDescription(text.format(*ends))
-        self.update()
+        self._redraw()
 
     def _x(self, n):
         r = self._lane.rect
@@ -175,7 +207,10 @@ class EpsilonPlot(_SweepPlot):
         room = max(0.08 * (high - low), 0.05)
         self._lane.low, self._lane.high = low - room, high + room
 
-    def _paint(self, painter: QPainter) -> None:
+    def _point(self, n: int) -> QPointF:
+        return QPointF(self._x(n), self._y(float(self._epsilon[n - self._first])))
+
+    def _paint_static(self, painter: QPainter) -> None:
         self._layout()
         t, metrics, r = self._theme, self.fontMetrics(), self._lane.rect
         em = metrics.height()
@@ -198,7 +233,7 @@ class EpsilonPlot(_SweepPlot):
             QRectF(r.left(), r.bottom() + 5 + em, r.width(), em + 4), Qt.AlignmentFlag.AlignCenter, name
         )
         self._box(painter, r)
-        points = [QPointF(self._x(self._first + k), self._y(e)) for k, e in enumerate(self._epsilon.tolist())]
+        points = [self._point(self._first + k) for k in range(self._count)]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(QColor(t.curve), 1.5))
         painter.drawPolyline(points)
@@ -211,13 +246,17 @@ class EpsilonPlot(_SweepPlot):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.residual), 2))
             painter.drawEllipse(points[self._suggested - self._first], 7, 7)
+
+    def _paint_above(self, painter: QPainter) -> None:
+        t, r = self._theme, self._lane.rect
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         if self._first <= self._n < self._first + self._count:
-            p = points[self._n - self._first]
+            p = self._point(self._n)
             painter.setPen(QPen(QColor(t.fit), 1))
             painter.drawLine(QLineF(p.x(), r.top(), p.x(), r.bottom()))
             painter.setBrush(QColor(t.fit))
             painter.drawEllipse(p, 4, 4)
-        self._paint_head(painter, em)
+        self._paint_head(painter, self.fontMetrics().height())
 
     def _paint_head(self, painter: QPainter, em: int) -> None:
         """The chosen n in figures, with the gain of one more, and the suggestion's mark explained."""
@@ -244,7 +283,7 @@ class EpsilonPlot(_SweepPlot):
                 painter.drawEllipse(QPointF(row.right() - w - em * 0.7, row.center().y()), 4.5, 4.5)
 
 
-class BreakPicture(_SweepPlot):
+class BreakPicture(SweepPlot):
     """All breaks against n, one row per n from the top: a phase that lasts is a vertical line."""
 
     # Share of the run within which a break of n and one of n+1 count as the same.
@@ -281,7 +320,7 @@ class BreakPicture(_SweepPlot):
             text = self.tr("{0} of {1} breaks stay when n grows by one.")
             total = sum(r[0].size - 2 for r in self._rows[:-1])
             self.setAccessibleDescription(text.format(len(self._links), total))
-        self.update()
+        self._redraw()
 
     def _n_at(self, p: QPointF) -> int:
         if not self._count or not self._area.contains(p):
@@ -289,7 +328,17 @@ class BreakPicture(_SweepPlot):
         k = int((p.y() - self._area.top()) / self._area.height() * self._count)
         return self._first + min(k, self._count - 1)
 
-    def _paint(self, painter: QPainter) -> None:
+    def _paint_below(self, painter: QPainter) -> None:
+        r, height = self._area, self._area.height() / self._count
+        for n, strength in ((self._hover, 16), (self._n, 46)):
+            if self._first <= n < self._first + self._count:
+                tint = QColor(self._theme.accent)
+                tint.setAlpha(strength)
+                painter.fillRect(
+                    QRectF(r.left(), r.top() + (n - self._first) * height, r.width(), height), tint
+                )
+
+    def _paint_static(self, painter: QPainter) -> None:
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
         left = metrics.horizontalAdvance("000") + em + 14
@@ -303,11 +352,6 @@ class BreakPicture(_SweepPlot):
         def top(k: float) -> float:
             return r.top() + k * height
 
-        for n, strength in ((self._hover, 16), (self._n, 46)):
-            if self._first <= n < self._first + self._count:
-                tint = QColor(t.accent)
-                tint.setAlpha(strength)
-                painter.fillRect(QRectF(r.left(), top(n - self._first), r.width(), height), tint)
         tint = QColor(t.band)
         tint.setAlpha(70)
         bars, marks = [], []
