@@ -23,7 +23,7 @@ from PySide6.QtCore import QEvent, QEventLoop, QSettings, QTimer
 from PySide6.QtWidgets import QApplication
 
 from desktop.core import phases
-from desktop.ui.app import load_font
+from desktop.ui.app import application
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 
@@ -175,9 +175,8 @@ def measure(app: QApplication, path: Path, steps: int, settings: Settings) -> No
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_CACHE_HOME"] = folder  # the user's own cache is left alone
-        app = QApplication.instance() or QApplication([])
+        app = application()
         assert isinstance(app, QApplication)
-        load_font(app)
         phases.warm_up()
         print(f"whole window {SIZE[0]} x {SIZE[1]}, ms from the request to the last paint it causes\n")
         print("| steps | what | median | p99 | budget | over budget |\n| --- | --- | --- | --- | --- | --- |")
