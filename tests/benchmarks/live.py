@@ -80,15 +80,15 @@ def run(window: Timed, requests: Iterator[Request]) -> np.ndarray:
 
     def painted() -> None:
         nonlocal last
-        if request.answered():
+        if begun and request.answered():  # a paint before the request is none of its own
             if not last:
                 QTimer.singleShot(0, at_rest)  # after all events that the change has posted
             last = time.perf_counter()
 
     def at_rest() -> None:
-        nonlocal last, request
+        nonlocal begun, last, request
         times.append(1e3 * (last - begun))
-        last = 0.0
+        begun = last = 0.0
         following = next(requests, None)
         if following is None:
             loop.quit()
