@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import h5py
 import numpy as np
@@ -205,11 +205,22 @@ class _Described:
 # --- writing ---
 
 
+class Digest(Protocol):
+    """A summary of rows made while they pass by on their way into the file, so that nothing is read twice."""
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        """Rows of a location in their order, as `Sink.append` got them (times as recorded)."""
+
+    def finish(self) -> None:
+        """All rows were taken, the locations are complete: `StoreWriter.derive` what is left."""
+
+
 class StoreWriter(_Described):
     """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
 
     The file appears whole when the ``with`` block is left normally; on an error, `Cancelled` or a kill the
-    old file, if any, is still there. Memory: one chunk per column, and the description.
+    old file, if any, is still there. `digests` see every block of rows on its way. Memory: one chunk per
+    column, the description, and what the digests need.
 
     Raises
     ------
@@ -217,9 +228,17 @@ class StoreWriter(_Described):
     StoreError : the file cannot be written.
     """
 
-    def __init__(self, path: Path, source: Source, importer: Importer) -> None:
+    def __init__(
+        self,
+        path: Path,
+        source: Source,
+        importer: Importer,
+        digests: Sequence[Callable[[StoreWriter], Digest]] = (),
+    ) -> None:
         self.path = path
         self.description = Description(source, ImporterInfo(importer.id, importer.version))
+        self._digests = [digest(self) for digest in digests]
+        self._completed = False
         self._regions: dict[tuple[str, str, str], int] = {}
         self._texts: dict[str, int] = {}
         self._tables: dict[str, _TableWriter] = {}
@@ -303,6 +322,8 @@ class StoreWriter(_Described):
                 self._close_calls()
             writer.append(location, block)
         self._count(table, location, block)
+        for digest in self._digests:
+            digest.take(table, location, block)
 
     # EventSource
 
@@ -388,6 +409,9 @@ class StoreWriter(_Described):
 
     def complete(self) -> None:
         """Say that the importer has delivered everything: counts are final, locations cover their rows."""
+        if self._completed:
+            return
+        self._completed = True
         with _writing(self.path):
             self._close_calls()
         for location, tally, span in zip(self.locations, self.tallies, self._span, strict=True):
@@ -397,6 +421,8 @@ class StoreWriter(_Described):
                 location.last = max(span[1], span[1] if location.last is None else location.last)
             if not location.records:
                 location.records = tally.enter + tally.leave + tally.sent + tally.received + tally.collectives
+        for digest in self._digests:
+            digest.finish()
 
     def _finish(self) -> None:
         self.complete()

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
+from desktop.data import spill
 from desktop.data.events import Activity
 from desktop.data.importers import detect, picl
-from desktop.data.importers._picl import source, spill
 from desktop.data.utilization import build
 from desktop.errors import TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -243,7 +243,7 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
     for path in FILES:
         whole = read(path)
         with monkeypatch.context() as patch:
-            patch.setattr(source, "BLOCK", 1000)
+            patch.setattr("desktop.data.lines.BLOCK", 1000)
             patch.setattr(picl, "CHUNK", 7)
             patch.setattr(spill, "IN_MEMORY", 16)
             pieces = read(path)
@@ -636,7 +636,7 @@ def test_cancel_leaves_nothing_behind(tmp_path, monkeypatch):
 
 
 def test_progress_rises_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(source, "BLOCK", 10_000)
+    monkeypatch.setattr("desktop.data.lines.BLOCK", 10_000)
     seen = []
 
     class Watch(Progress):

@@ -35,7 +35,8 @@ from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source
 from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
-from desktop.data.importers._picl.spill import Interner, Spill, by_time, room
+from desktop.data.lines import blocks
+from desktop.data.spill import Interner, Spill, by_time, room
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -102,7 +103,7 @@ class _Reading:
     def parse(self) -> None:
         size = max(self.path.stat().st_size, 1)
         started = False
-        for block, final, done in source.blocks(self.path, self.report):
+        for block, final, done in blocks(self.path, self.report):
             if not started:
                 self._choose(block)
                 started = True

@@ -1,26 +1,16 @@
-"""The file as a stream of blocks of whole lines, and what format it is of.
+"""Whether a file is a PICL trace, and of which format.
 
 Source: ORNL/TM-12125 and the PICL 1.x node library say nothing of a header: the first lines decide.
 """
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import re
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from desktop.data.events import ImportReport
 from desktop.data.importers._picl import lines as ln
-from desktop.errors import TraceFormatError
+from desktop.data.lines import REFUSED, opener, unpacked_head
 
-BLOCK = 8 << 20
-#: A line longer than this is cut: it is no PICL line, and memory stays bounded.
-LONGEST = 64 << 20
 #: Share of unreadable lines above which a file is refused.
 REFUSED_SHARE = 0.2
 
@@ -79,108 +69,16 @@ def form_of(head: bytes, whole: bool) -> int | None:
     return None
 
 
-_REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"}
 _SUFFIXES = (".trf", ".ttf", ".raw", ".picl")
 
 
 def detect(path: Path, head: bytes) -> bool:
     if path.is_dir():
         return False
-    if any(head.startswith(magic) for magic in _REFUSED):
+    if any(head.startswith(magic) for magic in REFUSED):
         # Only the name can tell what such a file holds; claiming it gives the user a sentence.
         return path.with_suffix("").suffix.lower() in _SUFFIXES
     whole = len(head) < 1 << 16
-    if _opener(head) is not None:
-        head, whole = _unpacked_head(path)
+    if opener(head) is not None:
+        head, whole = unpacked_head(path)
     return form_of(head, whole) is not None
-
-
-def _opener(head: bytes) -> Any:
-    if head.startswith(b"\x1f\x8b"):
-        return gzip.open
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return lzma.open
-    if head.startswith(b"BZh"):
-        return bz2.open
-    return None
-
-
-_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
-
-
-def _unpacked_head(path: Path) -> tuple[bytes, bool]:
-    head = b""
-    try:
-        with path.open("rb") as raw, _opener(raw.read(6))(_rewound(raw)) as stream:
-            while len(head) < 1 << 16:
-                piece = stream.read1(1 << 13)
-                if not piece:
-                    return head, True
-                head += piece
-    except _BROKEN:
-        pass
-    return head, False
-
-
-def _rewound(file: Any) -> Any:
-    file.seek(0)
-    return file
-
-
-def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]]:
-    """Blocks of whole lines, whether it is the last, and how many bytes of the file are read.
-
-    NUL bytes, a byte order mark and end-of-file marks (^Z) are taken out.
-    """
-    with path.open("rb") as raw:
-        magic = raw.read(6)
-        for start, name in _REFUSED.items():
-            if magic.startswith(start):
-                raise TraceFormatError(
-                    f"is compressed with {name}, which cannot be unpacked here",
-                    file=path,
-                    hint="unpack it first (.gz, .xz and .bz2 are read as they are)",
-                )
-        opener = _opener(magic)
-        stream = _rewound(raw) if opener is None else opener(_rewound(raw))
-        pending = b""
-        first = True
-        final = False
-        while not final:
-            pieces: list[bytes] = []
-            size = 0
-            while size < BLOCK:
-                try:
-                    piece = stream.read1(BLOCK - size)
-                except _BROKEN as error:
-                    if opener is None:
-                        raise
-                    report.add(
-                        "compressed stream damaged",
-                        "loss",
-                        f"The compressed file breaks off or is damaged ({error}); what could be unpacked "
-                        "was read.",
-                        where=f"byte {raw.tell()}",
-                    )
-                    piece = b""
-                if not piece:
-                    final = True
-                    break
-                pieces.append(piece)
-                size += len(piece)
-            data = b"".join(pieces)
-            if b"\0" in data or b"\x1a" in data:
-                data = data.translate(None, b"\0\x1a")
-            if first:
-                data = data.lstrip(b"\xef\xbb\xbf\xff\xfe")
-                first = False
-            data = pending + data
-            if final:
-                yield data, True, raw.tell()
-                return
-            cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-            if cut == 0 and len(data) > LONGEST:
-                cut = len(data)
-            pending = data[cut:]
-            if cut:
-                yield data[:cut], False, raw.tell()

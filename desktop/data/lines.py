@@ -1,0 +1,114 @@
+"""Text traces as a stream of blocks of whole lines, whatever they are packed with, in bounded memory."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from desktop.data.events import ImportReport
+from desktop.errors import TraceFormatError
+
+BLOCK = 8 << 20
+#: A line longer than this is cut: no trace has such lines, and memory stays bounded.
+LONGEST = 64 << 20
+
+#: How files begin that are packed in a way that cannot be unpacked here.
+REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"}
+
+
+def opener(head: bytes) -> Any:
+    """What opens a file that begins so as a stream of its content; None: it is not packed."""
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.open
+    if head.startswith(b"\xfd7zXZ\x00"):
+        return lzma.open
+    if head.startswith(b"BZh"):
+        return bz2.open
+    return None
+
+
+_BROKEN = (EOFError, OSError, zlib.error, lzma.LZMAError)
+
+
+def unpacked_head(path: Path) -> tuple[bytes, bool]:
+    """The first 64 KiB of what a packed file holds, and whether that is all."""
+    head = b""
+    try:
+        with path.open("rb") as raw, opener(raw.read(6))(_rewound(raw)) as stream:
+            while len(head) < 1 << 16:
+                piece = stream.read1(1 << 13)
+                if not piece:
+                    return head, True
+                head += piece
+    except _BROKEN:
+        pass
+    return head, False
+
+
+def _rewound(file: Any) -> Any:
+    file.seek(0)
+    return file
+
+
+def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]]:
+    """Blocks of whole lines, whether it is the last, and how many bytes of the file are read.
+
+    NUL bytes, a byte order mark and end-of-file marks (^Z) are taken out.
+    """
+    with path.open("rb") as raw:
+        magic = raw.read(6)
+        for start, name in REFUSED.items():
+            if magic.startswith(start):
+                raise TraceFormatError(
+                    f"is compressed with {name}, which cannot be unpacked here",
+                    file=path,
+                    hint="unpack it first (.gz, .xz and .bz2 are read as they are)",
+                )
+        unpack = opener(magic)
+        stream = _rewound(raw) if unpack is None else unpack(_rewound(raw))
+        pending = b""
+        first = True
+        final = False
+        while not final:
+            pieces: list[bytes] = []
+            size = 0
+            while size < BLOCK:
+                try:
+                    piece = stream.read1(BLOCK - size)
+                except _BROKEN as error:
+                    if unpack is None:
+                        raise
+                    report.add(
+                        "compressed stream damaged",
+                        "loss",
+                        f"The compressed file breaks off or is damaged ({error}); what could be unpacked "
+                        "was read.",
+                        where=f"byte {raw.tell()}",
+                    )
+                    piece = b""
+                if not piece:
+                    final = True
+                    break
+                pieces.append(piece)
+                size += len(piece)
+            data = b"".join(pieces)
+            if b"\0" in data or b"\x1a" in data:
+                data = data.translate(None, b"\0\x1a")
+            if first:
+                data = data.lstrip(b"\xef\xbb\xbf\xff\xfe")
+                first = False
+            data = pending + data
+            if final:
+                yield data, True, raw.tell()
+                return
+            cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
+            if cut == 0 and len(data) > LONGEST:
+                cut = len(data)
+            pending = data[cut:]
+            if cut:
+                yield data[:cut], False, raw.tell()
