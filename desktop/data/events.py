@@ -185,6 +185,13 @@ class Sink(Protocol):
     def text(self, text: str) -> int:
         """Index of a text (metric or operation name, mark)."""
 
+    def wants(self, location: int) -> bool:
+        """Ask before the records of a location are read: whether they belong into this sink.
+
+        A divided import (`Importer.divisible`) reads one trace into several sinks. What is added to the
+        report before the first question is said of the whole trace, what is added later of the locations.
+        """
+
     def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
         """Rows of one location, in time order. Blocks of different locations must not interleave within
         a table: once another location has begun, a former one is closed (ValueError)."""
@@ -232,7 +239,8 @@ class Importer:
     `detect(path, head)` says from content whether the source is of this format (`head`: first 64 KiB,
     empty for a directory). `read(path, sink, progress)` delivers it, in bounded memory, and raises
     `TraceFormatError` only when nothing usable can be read. `files(path)` lists what belongs to the
-    source (for size and hash), largest scope first found by the importer.
+    source (for size and hash), largest scope first found by the importer. `divisible`: `read` asks
+    `Sink.wants` for every location and reads (nearly) nothing of those that are not wanted.
     """
 
     id: str
@@ -242,6 +250,7 @@ class Importer:
     read: Callable[[Path, Sink, Progress], None]
     files: Callable[[Path], list[Path]]
     patterns: tuple[str, ...] = ()
+    divisible: bool = False
 
 
 def columns_like(table: str, rows: int) -> dict[str, NDArray[Any]]:

@@ -304,6 +304,9 @@ class StoreWriter(_Described):
             self.description.texts.append(text)
         return index
 
+    def wants(self, location: int) -> bool:
+        return True
+
     def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
         if not self.ticks_per_second:
             raise ValueError("describe() must be called before the first append()")

@@ -12,7 +12,8 @@ from desktop.data.events import TABLES, ImportReport, Location, Nesting, Region
 
 
 class Memory:
-    def __init__(self) -> None:
+    def __init__(self, only: set[int] | None = None) -> None:
+        self.only = only
         self.report = ImportReport()
         self.ticks_per_second = 0.0
         self.nesting: Nesting = "outermost"
@@ -50,6 +51,9 @@ class Memory:
         if text not in self.texts:
             self.texts.append(text)
         return self.texts.index(text)
+
+    def wants(self, location: int) -> bool:
+        return self.only is None or location in self.only
 
     def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
         assert self.ticks_per_second > 0, "append before describe"
