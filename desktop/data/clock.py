@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.events import EventSource, MessageKind
+from desktop.data.spill import Spill, by_time
+from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
 #: Operations in which every member waits for all others, by the name importers give them.
@@ -36,13 +38,14 @@ Ints = NDArray[np.int64]
 
 
 class Matches(NamedTuple):
-    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent; all (n,)."""
+    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent, tag; all (n,)."""
 
     sender: Ints
     receiver: Ints
     sent: Ints
     received: Ints
     bytes: Ints
+    tag: Ints
 
 
 @dataclass(frozen=True)
@@ -69,11 +72,47 @@ class ClockResult:
     high: NDArray[np.float64]
 
 
-def check_clocks(source: EventSource, progress: Progress | None = None) -> ClockResult:
+class Links:
+    """The table ``links``: matched messages, put in order of their senders and of time."""
+
+    _ROW = np.dtype(list(DERIVED["links"].items()))
+
+    def __init__(self, writer: StoreWriter) -> None:
+        self._writer = writer
+        self._spill = Spill(writer.path.parent, self._ROW)
+
+    def __enter__(self) -> Links:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spill.close()
+
+    def add(self, matches: Matches) -> None:
+        """Messages in any order."""
+        rows = np.empty(matches.sent.size, self._ROW)
+        rows["time"], rows["arrival"] = matches.sent, matches.received
+        rows["peer"], rows["bytes"], rows["tag"] = matches.receiver, matches.bytes, matches.tag
+        self._spill.add(rows, matches.sender, len(self._writer.locations))
+
+    def keep(self) -> None:
+        """Write what was added."""
+        for sender in range(len(self._writer.locations)):
+            if self._spill.size(sender):
+                rows = by_time(self._spill.folder, self._spill.read(sender))
+                self._writer.derive(
+                    "links", sender, **{str(name): rows[name] for name in self._ROW.names or ()}
+                )
+
+
+def check_clocks(
+    source: EventSource,
+    progress: Progress | None = None,
+    matched: Callable[[Matches], None] | None = None,
+) -> ClockResult:
     """Compare the clocks of all processes, and find the constant shifts that reconcile them.
 
     Threads of one process share its clock and its shift. Memory: the rows of one location, `ROWS` rows,
-    and the bounds.
+    and the bounds. `matched` is given every message whose two ends are known, once.
     """
     progress = progress or Progress()
     locations = len(source.locations)
@@ -95,6 +134,8 @@ def check_clocks(source: EventSource, progress: Progress | None = None) -> Clock
             late += int((m.received + shift[m.receiver] < m.sent + shift[m.sender]).sum())
             if bounds is not None:
                 bounds.add_messages(process[m.sender], process[m.receiver], m.received - m.sent)
+                if matched is not None:
+                    matched(m)
         return instances, messages, wrong, late
 
     instances, messages, wrong, late = count(nothing, graph)
@@ -203,7 +244,7 @@ def _match(sends: Ints, receives: Ints) -> Matches:
         named.append((pair[order], channel[order], order))
     s, r = pair_up(named[0][0], named[0][1], named[1][0], named[1][1])
     s, r = named[0][2][s], named[1][2][r]
-    return Matches(sends[0][s], sends[1][s], sends[4][s], receives[4][r], sends[5][s])
+    return Matches(sends[0][s], sends[1][s], sends[4][s], receives[4][r], sends[5][s], sends[3][s])
 
 
 @kernel

@@ -11,7 +11,7 @@ from threading import Event, Thread
 from platformdirs import user_cache_path
 
 from desktop.data import importers
-from desktop.data.clock import ClockResult, check_clocks
+from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
 from desktop.data.importers import curve
 from desktop.data.store import (
@@ -170,7 +170,9 @@ def _import(path: Path, target: Path, importer: Importer, stamp: Stamp, progress
                 f"cannot be read ({error.strerror or error})", file=error.filename or path
             ) from error
         writer.complete()
-        _apply(check_clocks(writer, _Share(progress, 0.8, 0.85)), writer)
+        with Links(writer) as links:
+            _apply(check_clocks(writer, _Share(progress, 0.8, 0.85), links.add), writer)
+            links.keep()
         keep(writer, _Share(progress, 0.85, 1.0))
         source.sha256 = digest.result(progress)
         if _stamp(path, importer) != stamp:

@@ -1,6 +1,6 @@
 """The event store: one HDF5 file per imported trace, and the only module that knows HDF5.
 
-Layout (schema 1)::
+Layout (schema 2)::
 
     /                       attributes: format, schema
     /description            JSON (bytes): source, importer, clock, locations, regions, texts, report
@@ -48,7 +48,7 @@ from desktop.data.events import (
 from desktop.errors import StoreError, TraceFormatError
 
 FORMAT = "phasewright"
-SCHEMA = 1
+SCHEMA = 2  # 1 had no `links`
 SUFFIX = ".h5"
 CHUNK = 1 << 16
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -60,10 +60,12 @@ TICK_LIMIT = 1 << 61
 
 #: Tables that follow from the others. ``calls``: how often a location entered a region, never-entered ones
 #: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
-#: (ticks since the first event) with the default rules; the last row is the end.
+#: (ticks since the first event) with the default rules; the last row is the end. ``links``: the sender's
+#: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
 DERIVED: dict[str, dict[str, str]] = {
     "calls": {"region": "u4", "count": "i8"},
     "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
+    "links": {"time": "i8", "arrival": "i8", "peer": "i4", "bytes": "i8", "tag": "i8"},
 }
 
 #: The column by which the rows of a location are sorted.
@@ -79,6 +81,7 @@ _BOUNDS: dict[tuple[str, str], int | str] = {
     ("marks", "text"): "texts",
     ("metrics", "metric"): "texts",
     ("calls", "region"): "regions",
+    ("links", "peer"): "locations",
 }
 #: Columns in which -1 stands for "none".
 _OPTIONAL = {("messages", "peer"), ("collectives", "root")}

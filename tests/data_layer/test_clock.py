@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -10,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.data import clock
-from desktop.data.clock import check_clocks, match_messages
-from desktop.data.events import TABLES, Location, MessageKind
+from desktop.data.clock import Links, check_clocks, match_messages
+from desktop.data.events import TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
 from desktop.data.importers._otf2 import library
+from desktop.data.store import Source, StoreWriter, open_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 from tests.data_layer.archives import NAMES, facts, unpack
 from tests.data_layer.memory import Memory
 
+MADE = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 
-def rows(memory: Memory, table: str, location: int, *records: tuple[int, ...]) -> None:
+
+def rows(memory: Memory | StoreWriter, table: str, location: int, *records: tuple[int, ...]) -> None:
     columns = np.array(records, np.int64).reshape(len(records), len(TABLES[table])).T
     memory.append(table, location, **dict(zip(TABLES[table], columns, strict=True)))
 
@@ -102,7 +107,7 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
         sent, which = queues[sender, receiver, comm, tag].popleft()
         if blocking:
             receives[receiver].append((at, MessageKind.RECV, sender, comm, tag, 0, 0))
-            expected.append((sender, receiver, sent, at, which))
+            expected.append((sender, receiver, sent, at, which, tag))
         else:
             receives[receiver].append((at, MessageKind.IRECV_POST, -1, 0, -1, 0, number + 1))
             open_requests[receiver].append((sender, comm, tag, number + 1, sent, which))
@@ -111,7 +116,7 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
         for sender, comm, tag, request, sent, which in opened:
             at += 10
             receives[receiver].append((at, MessageKind.IRECV, sender, comm, tag, 0, request))
-            expected.append((sender, receiver, sent, at, which))
+            expected.append((sender, receiver, sent, at, which, tag))
     for i in range(3):
         rows(memory, "messages", i, *sorted(sends[i] + receives[i]))
     for limit in (1 << 20, 5):
@@ -134,6 +139,48 @@ def test_a_request_number_used_again() -> None:
     (found,) = match_messages(memory)
     assert found.sent.tolist() == [1, 2]
     assert found.received.tolist() == [11, 13]
+
+
+@settings(deadline=None, max_examples=30)
+@given(traffic())
+def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type: ignore[no-untyped-def]
+    """Each once, in order of sending, in however many parts they were matched."""
+    kept = []
+    for limit in (1 << 20, 5):
+        with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            path = Path(folder) / "made.h5"
+            patch.setattr(match_messages, "__defaults__", (limit,))
+            with StoreWriter(path, Source("made", "made"), MADE) as writer, Links(writer) as links:
+                writer.describe(ticks_per_second=1e9)
+                for rank in range(3):
+                    writer.location(Location(rank, rank=rank))
+                for rank in range(3):
+                    sent = [
+                        (10 * k, MessageKind.SEND, b, comm, tag, k, 0)
+                        for k, (a, b, comm, tag, _) in enumerate(messages)
+                        if a == rank
+                    ]
+                    took = [
+                        (1000 + 10 * k, MessageKind.RECV, a, comm, tag, 0, 0)
+                        for k, (a, b, comm, tag, _) in enumerate(messages)
+                        if b == rank
+                    ]
+                    rows(writer, "messages", rank, *sent, *took)
+                check_clocks(writer, matched=links.add)
+                links.keep()
+            with open_store(path) as store:
+                kept.append(
+                    [
+                        list(zip(*(c.tolist() for c in block), strict=True))
+                        for rank in range(3)
+                        for block in store.blocks("links", rank)
+                    ]
+                )
+    expected = [
+        [(10 * k, 1000 + 10 * k, b, k, tag) for k, (a, b, _, tag, _) in enumerate(messages) if a == rank]
+        for rank in range(3)
+    ]
+    assert kept == [[rows for rows in expected if rows]] * 2
 
 
 # ---------------------------------------------------------------- shifts
