@@ -1,0 +1,120 @@
+"""Characteristic functions of p: the seven of the paper, and the user's own as a small expression.
+
+Source: Strohmaier, UTK-CS-97-354, section 3. Logarithms are natural (its table 2 fits no other base).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: Longest expression, and the most parts one may have.
+_LONGEST, _PARTS = 200, 60
+
+
+@dataclass(frozen=True)
+class Characteristic:
+    """`u(p)` for p (N,) >= 1; `text` is its name in tables and files."""
+
+    text: str
+    u: Callable[[Array], Array]
+
+
+#: In the order of the paper.
+CHARACTERISTICS: tuple[Characteristic, ...] = (
+    Characteristic("1/p^2", lambda p: 1.0 / (p * p)),
+    Characteristic("1/p", lambda p: 1.0 / p),
+    Characteristic("log(p)/p", lambda p: np.log(p) / p),
+    Characteristic("1/sqrt(p)", lambda p: 1.0 / np.sqrt(p)),
+    Characteristic("1", lambda p: np.ones_like(p)),
+    Characteristic("log(p)", lambda p: np.log(p)),
+    Characteristic("p", lambda p: p.copy()),
+)
+
+_BINARY: dict[type, Callable[[Array, Array], Array]] = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.divide,
+    ast.Pow: np.power,
+}
+_CALLS: dict[str, Callable[[Array], Array]] = {
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+    "cbrt": np.cbrt,
+    "exp": np.exp,
+}
+
+
+def characteristic(text: str) -> Characteristic:
+    """One of the seven by its text, or a function of p written with + - * / ^ ( ), numbers and `_CALLS`.
+
+    The expression is parsed and walked, never executed.
+
+    Raises
+    ------
+    ValueError : it is no such expression, or has no finite value at p = 1, 2, 1000 or 10^6.
+    """
+    wanted = "".join(text.split())
+    for known in CHARACTERISTICS:
+        if known.text == wanted:
+            return known
+    if len(wanted) > _LONGEST:
+        raise ValueError(f"the function of p has {len(wanted)} signs, at most {_LONGEST} are allowed")
+    try:
+        tree = ast.parse(wanted.replace("^", "**"), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"{text!r} is no function of p, write for example log(p)/p or p^0.75") from None
+    if sum(1 for _ in ast.walk(tree)) > 3 * _PARTS:
+        raise ValueError(f"the function {text!r} has too many parts")
+    _check(tree, text)
+
+    def u(p: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(_value(tree, np.asarray(p, np.float64)), np.shape(p)).astype(np.float64)
+
+    if not np.isfinite(u(np.array([1.0, 2.0, 1e3, 1e6]))).all():
+        raise ValueError(f"{text!r} has no finite value for every p from 1 to 1000000")
+    return Characteristic(wanted, u)
+
+
+def _check(node: ast.AST, text: str) -> None:
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        _check(node.left, text)
+        _check(node.right, text)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub):
+        _check(node.operand, text)
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS:
+        if len(node.args) != 1 or node.keywords:
+            raise ValueError(f"{node.func.id} takes one value in {text!r}")
+        _check(node.args[0], text)
+    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        if abs(node.value) > 1e100:
+            raise ValueError(f"a number in {text!r} is too large")
+    elif not (isinstance(node, ast.Name) and node.id == "p"):
+        part = ast.unparse(node)[:40]
+        raise ValueError(
+            f"{part!r} in {text!r} is not understood: there are p, numbers, + - * / ^ and {', '.join(_CALLS)}"
+        )
+
+
+def _value(node: ast.AST, p: Array) -> Array:
+    if isinstance(node, ast.BinOp):
+        return _BINARY[type(node.op)](_value(node.left, p), _value(node.right, p))
+    if isinstance(node, ast.UnaryOp):
+        value = _value(node.operand, p)
+        return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.Call):
+        assert isinstance(node.func, ast.Name)
+        return _CALLS[node.func.id](_value(node.args[0], p))
+    if isinstance(node, ast.Constant):
+        return np.asarray(float(node.value))  # type: ignore[arg-type]  # `_check` let numbers through only
+    return p
