@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from desktop.data.atomic import PartFile, remove_stale
 from desktop.data.events import TABLES, Activity, Importer, Location, Region
-from desktop.data.store import CHUNK, Source, StoreWriter, TraceStore, open_store
+from desktop.data.store import CHUNK, SCHEMA, Source, StoreWriter, TraceStore, open_store
 from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Cancelled
 
@@ -391,7 +391,7 @@ INDEX = "tables/events/index"
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (attribute("schema", 2), "newer version"),
+        (attribute("schema", SCHEMA + 1), "newer version"),
         (attribute("schema", "one"), "no valid schema"),
         (attribute("format", "other"), "not an imported trace"),
         (linked("tables/events/time", h5py.SoftLink("/tables/events/region")), "link to another place"),
