@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,7 @@ except ImportError:  # Windows, where an open file cannot be removed by others a
     fcntl = None  # type: ignore[assignment]  # the branch that other systems do not take
 
 SUFFIX = ".part"
+WORK_SUFFIX = ".work"
 
 
 class PartFile:
@@ -65,6 +67,53 @@ def remove_stale(target: Path) -> None:
         if fcntl is None:
             with suppress(OSError):
                 part.unlink()
+
+
+class WorkFolder:
+    """An empty folder beside `target`, for what is needed while that is made; removed when its block ends.
+
+    Like a `PartFile` it is locked, and making one removes those that a killed process left.
+
+    Raises
+    ------
+    OSError : the folder cannot be made.
+    """
+
+    def __init__(self, target: Path) -> None:
+        _remove_stale_folders(target)
+        while True:
+            self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
+            self.path.mkdir()
+            lock = self.path / "lock"
+            with suppress(FileNotFoundError):  # somebody cleaning up took it before there was a lock
+                self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
+                if _lock(self._fd) is not False and _same_file(self._fd, lock):
+                    return
+                os.close(self._fd)
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _remove_stale_folders(target: Path) -> None:
+    for folder in target.parent.glob(f"{_literal(target.name)}.*{WORK_SUFFIX}"):
+        with suppress(OSError):
+            try:
+                fd = os.open(folder / "lock", os.O_RDWR)
+            except FileNotFoundError:
+                folder.rmdir()  # killed before it was locked
+                continue
+            unused = _lock(fd)
+            os.close(fd)
+            if fcntl is None:
+                (folder / "lock").unlink()  # fails while it is open
+                unused = True
+            if unused:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _lock(fd: int) -> bool | None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 
 from platformdirs import user_cache_path
 
 from desktop.data import importers
+from desktop.data.archive import is_archive, unpack
+from desktop.data.atomic import WorkFolder
 from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
 from desktop.data.importers import curve
+from desktop.data.sources import traces_in
 from desktop.data.store import (
     SCHEMA,
     SUFFIX,
@@ -47,7 +51,7 @@ def open_trace(
 
     Parameters
     ----------
-    path : a store, or a source of any format.
+    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) that holds one.
     format_id : one of `desktop.data.importers.FORMATS`; None: found from the content.
     force : import again even if the store of an earlier import is up to date.
     output : where the store goes; None: into the user's cache.
@@ -62,65 +66,139 @@ def open_trace(
     path = Path(path).absolute()
     if format_id is None and is_store(path):
         return open_store(path)
-    importer = _importer(path, format_id, time_unit)
-    stamp = _stamp(path, importer)
-    target = _cached(path, importer, stamp) if output is None else Path(output).absolute()
+    source = _Source(path, format_id, time_unit)
+    stamp = source.stamp()
+    target = _cached(source, stamp) if output is None else Path(output).absolute()
     if target.exists():
-        known = _known(target, importer, stamp, replaceable=force or output is None)
+        known = _known(target, source, stamp, replaceable=force or output is None)
         if known is not None and not force:
             return known
         if known is not None:
             known.close()
     if output is None:
         _make_cache(target)
-    _import(path, target, importer, stamp, progress or Progress())
+    _import(source, target, stamp, progress or Progress())
     if output is None:
         _drop_superseded(target)
     return open_store(target)
 
 
-def _importer(path: Path, format_id: str | None, time_unit: str) -> Importer:
-    if not path.exists():
-        raise TraceFormatError("does not exist", file=path)
-    found = importers.detect(path) if format_id is None else importers.importer(format_id)
-    if time_unit == "s":
-        return found
-    if found.id != curve.IMPORTER.id:
+class _Source:
+    """What is to be opened: a trace, or an archive of which nobody knows yet what is in it."""
+
+    def __init__(self, path: Path, format_id: str | None, time_unit: str) -> None:
+        if not path.exists():
+            raise TraceFormatError("does not exist", file=path)
+        self.path = path
+        self._format_id, self._time_unit = format_id, time_unit
+        self._packed = is_archive(path)
+        self._importer = None if self._packed else self._choose(path)
+
+    @property
+    def importers(self) -> list[tuple[str, str]]:
+        """Id and version of the importers that may read it."""
+        if self._importer:
+            possible = [self._importer]
+        elif self._time_unit != "s":
+            possible = [curve.importer_in(self._time_unit)]
+        else:
+            names = importers.FORMATS if self._format_id is None else (self._format_id,)
+            possible = [importers.importer(name) for name in names]
+        return [(importer.id, importer.version) for importer in possible]
+
+    def stamp(self) -> Stamp:
+        """Where and how its files are now."""
+        try:
+            stamp = []
+            for file in self._importer.files(self.path) if self._importer else [self.path]:
+                found = file.stat()
+                stamp.append((str(file.resolve()), found.st_size, found.st_mtime_ns))
+            return stamp
+        except OSError as error:
+            raise TraceFormatError(
+                f"cannot be read ({error.strerror})", file=error.filename or self.path
+            ) from None
+
+    @contextmanager
+    def opened(self, target: Path, progress: Progress) -> Iterator[tuple[Path, Importer, Progress]]:
+        """The trace, who reads it, and the progress that is left for that. An archive is unpacked beside
+        `target` meanwhile."""
+        if self._importer:
+            yield self.path, self._importer, progress
+            return
+        with _work_folder(target) as work:
+            folder = work / "unpacked"
+            folder.mkdir()
+            unpack(self.path, folder, _Share(progress, 0.0, 0.1))
+            try:
+                trace = self._only_trace(folder, _Share(progress, 0.1, 0.1))
+                yield trace, self._choose(trace), _Share(progress, 0.1, 1.0)
+            except TraceFormatError as error:
+                # Nobody knows the folder; the place in the archive says more.
+                if error.file and Path(error.file).is_relative_to(folder):
+                    error.file = str(self.path / Path(error.file).relative_to(folder))
+                raise
+
+    def _only_trace(self, folder: Path, progress: Progress) -> Path:
+        found = traces_in(folder, progress).traces
+        if self._format_id:
+            found = [(trace, importer) for trace, importer in found if importer.id == self._format_id]
+        # Two columns of numbers beside a trace are somebody's notes.
+        found = [one for one in found if one[1].id != curve.IMPORTER.id] or found
+        if len(found) == 1:
+            return found[0][0]
+        names = [str(trace.relative_to(folder)) for trace, _ in found]
+        if not names:
+            raise TraceFormatError(
+                "is an archive without a trace that can be imported",
+                file=self.path,
+                hint=f"known are: {', '.join(importers.importer(name).title for name in importers.FORMATS)}",
+            )
+        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
         raise TraceFormatError(
-            f"is of the kind {found.title}, which says its own unit of time",
-            file=path,
-            hint="leave the unit of time out",
+            f"is an archive of several traces ({', '.join(names[:5])}{more})",
+            file=self.path,
+            hint="unpack it and open one of them",
         )
-    return curve.importer_in(time_unit)
+
+    def _choose(self, path: Path) -> Importer:
+        found = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
+        if self._time_unit == "s":
+            return found
+        if found.id != curve.IMPORTER.id:
+            raise TraceFormatError(
+                f"is of the kind {found.title}, which says its own unit of time",
+                file=path,
+                hint="leave the unit of time out",
+            )
+        return curve.importer_in(self._time_unit)
 
 
-def _stamp(path: Path, importer: Importer) -> Stamp:
+def _work_folder(target: Path) -> WorkFolder:
     try:
-        stamp = []
-        for file in importer.files(path):
-            found = file.stat()
-            stamp.append((str(file.resolve()), found.st_size, found.st_mtime_ns))
-        return stamp
+        return WorkFolder(target)
     except OSError as error:
-        raise TraceFormatError(f"cannot be read ({error.strerror})", file=error.filename or path) from None
+        raise StoreError(
+            f"cannot be written ({error.strerror})", file=target, hint="choose another folder or make room"
+        ) from error
 
 
 # --- the store of an earlier import ---
 
 
-def _cached(path: Path, importer: Importer, stamp: Stamp) -> Path:
+def _cached(source: _Source, stamp: Stamp) -> Path:
     """Where the cache keeps the store: a name for the place of the source, and one for its state."""
     place = _digest([name for name, _, _ in stamp])
-    state = _digest([SCHEMA, importer.id, importer.version, stamp])
+    state = _digest([SCHEMA, source.importers, stamp])
     folder = user_cache_path("phasewright", appauthor=False) / "imports"
-    return folder / f"{path.stem[:60]}-{place}-{state}{SUFFIX}"
+    return folder / f"{source.path.stem[:60]}-{place}-{state}{SUFFIX}"
 
 
 def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value).encode("utf-8", "surrogateescape")).hexdigest()[:12]
 
 
-def _known(target: Path, importer: Importer, stamp: Stamp, *, replaceable: bool) -> TraceStore | None:
+def _known(target: Path, source: _Source, stamp: Stamp, *, replaceable: bool) -> TraceStore | None:
     """The store at `target` if it holds this very source; None if it may be replaced."""
     try:
         store = open_store(target)
@@ -130,7 +208,7 @@ def _known(target: Path, importer: Importer, stamp: Stamp, *, replaceable: bool)
         raise StoreError(
             "exists and is no imported trace", file=target, hint="choose another name, or force to replace it"
         ) from error
-    same = (store.importer.id, store.importer.version) == (importer.id, importer.version)
+    same = (store.importer.id, store.importer.version) in source.importers
     if same and store.source.files == stamp:
         return store
     store.close()
@@ -160,22 +238,26 @@ def _drop_superseded(target: Path) -> None:
 # --- import ---
 
 
-def _import(path: Path, target: Path, importer: Importer, stamp: Stamp, progress: Progress) -> None:
-    source = Source(str(path), path.name, sum(size for _, size, _ in stamp), files=stamp)
-    with StoreWriter(target, source, importer) as writer, _Hash(stamp) as digest:
+def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress) -> None:
+    about = Source(str(source.path), source.path.name, sum(size for _, size, _ in stamp), files=stamp)
+    with (
+        _Hash(stamp) as digest,
+        source.opened(target, progress) as (trace, importer, left),
+        StoreWriter(target, about, importer) as writer,
+    ):
         try:
-            importer.read(path, writer, _Share(progress, 0.0, 0.8))
+            importer.read(trace, writer, _Share(left, 0.0, 0.8))
         except OSError as error:
             raise TraceFormatError(
-                f"cannot be read ({error.strerror or error})", file=error.filename or path
+                f"cannot be read ({error.strerror or error})", file=error.filename or trace
             ) from error
         writer.complete()
         with Links(writer) as links:
-            _apply(check_clocks(writer, _Share(progress, 0.8, 0.85), links.add), writer)
+            _apply(check_clocks(writer, _Share(left, 0.8, 0.85), links.add), writer)
             links.keep()
-        keep(writer, _Share(progress, 0.85, 1.0))
-        source.sha256 = digest.result(progress)
-        if _stamp(path, importer) != stamp:
+        keep(writer, _Share(left, 0.85, 1.0))
+        about.sha256 = digest.result(progress)
+        if source.stamp() != stamp:
             writer.report.add(
                 "source changed", "notice", "The source was changed while it was imported; import it again."
             )
