@@ -96,9 +96,9 @@ def _check(node: ast.AST, text: str) -> None:
         if len(node.args) != 1 or node.keywords:
             raise ValueError(f"{node.func.id} takes one value in {text!r}")
         _check(node.args[0], text)
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        if abs(node.value) > 1e100:
-            raise ValueError(f"a number in {text!r} is too large")
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+        if isinstance(node.value, bool) or abs(node.value) > 1e100:
+            raise ValueError(f"{node.value} in {text!r} is no number of a sensible size")
     elif not (isinstance(node, ast.Name) and node.id == "p"):
         part = ast.unparse(node)[:40]
         raise ValueError(
@@ -116,5 +116,6 @@ def _value(node: ast.AST, p: Array) -> Array:
         assert isinstance(node.func, ast.Name)
         return _CALLS[node.func.id](_value(node.args[0], p))
     if isinstance(node, ast.Constant):
-        return np.asarray(float(node.value))  # type: ignore[arg-type]  # `_check` let numbers through only
+        assert isinstance(node.value, int | float)
+        return np.asarray(float(node.value))
     return p

@@ -1,0 +1,378 @@
+"""Least squares of the product model on cells that were reduced to triangles.
+
+Every cell (code, system) becomes a triangle of as many rows as there are functions (QR), after which the
+number of measurements plays no part; nothing is squared that need not be. The model is linear in the work
+for fixed speeds and the other way round: alternate from several starts, then polish all parameters at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+
+_ALTERNATIONS, _ROUNDS = 200, 200
+_SEED = 19970354
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """N run times of `codes` on `systems`.
+
+    code, system : (N,) indices into the names. p : (N,) processors. time : (N,) seconds, or t' itself if
+    `transformed`. work : (codes,) operations, or None if not known; peak : (systems,) operations per second
+    and processor, or None.
+    """
+
+    codes: tuple[str, ...]
+    systems: tuple[str, ...]
+    code: Index
+    system: Index
+    p: Array
+    time: Array
+    work: Array | None = None
+    peak: Array | None = None
+    transformed: bool = False
+
+    def __len__(self) -> int:
+        return int(self.p.size)
+
+    def only(self, keep: NDArray[np.bool_]) -> Measurements:
+        """Some of the rows; the names stay as they are."""
+        return Measurements(
+            self.codes,
+            self.systems,
+            self.code[keep],
+            self.system[keep],
+            self.p[keep],
+            self.time[keep],
+            self.work,
+            self.peak,
+            self.transformed,
+        )
+
+
+def sums(number: Index, values: Array, size: int) -> Array:
+    """Sum of the values of every number below `size`."""
+    return np.asarray(np.bincount(number, values, minlength=size), np.float64)
+
+
+# --- cells reduced to triangles ---
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """K non-empty cells: code, system, points (K,); triangle (K, I, I), target (K, I), rest (K,) = the sum
+    of squares that no delta can remove."""
+
+    code: Index
+    system: Index
+    points: Index
+    triangle: Array
+    target: Array
+    rest: Array
+    number: Index  # (N,) cell of each measurement
+
+    @property
+    def fitted_alone(self) -> NDArray[np.bool_]:
+        """(K,) cells whose own points determine every delta."""
+        diagonal = np.abs(np.diagonal(self.triangle, axis1=1, axis2=2))
+        norms = np.linalg.norm(self.triangle, axis=1)
+        sound = (diagonal > 1e-10 * np.maximum(norms, 1e-300)).all(1)
+        return sound & (self.points >= self.triangle.shape[1])
+
+
+def reduce(data: Measurements, columns: Array, y: Array) -> Cells:
+    """One batched QR over all cells, padded with zero rows to the largest."""
+    count = columns.shape[1]
+    key = data.code * len(data.systems) + data.system
+    keys, number, points = np.unique(key, return_inverse=True, return_counts=True)
+    order = np.argsort(number, kind="stable")
+    starts = np.cumsum(points) - points
+    place = np.arange(len(data)) - np.repeat(starts, points)
+    padded = np.zeros((keys.size, max(int(points.max()), count + 1), count + 1))
+    padded[number[order], place, :count] = columns[order]
+    padded[number[order], place, count] = y[order]
+    upper: Array = np.asarray(np.linalg.qr(padded, mode="r"), np.float64)
+    return Cells(
+        keys // len(data.systems),
+        keys % len(data.systems),
+        points.astype(np.int64),
+        upper[:, :count, :count],
+        upper[:, :count, count],
+        upper[:, count, count] ** 2,
+        number.astype(np.int64),
+    )
+
+
+# --- the product model ---
+
+
+class Product:
+    """Least squares of target = base . (w[code] * v[system]) over rows, v = 1/r, some parameters fixed.
+
+    Parameters are stacked as w (codes * I) and v (systems * I); `free` says which are not fixed.
+    """
+
+    def __init__(
+        self,
+        base: Array,
+        target: Array,
+        code: Index,
+        system: Index,
+        shape: tuple[int, int],
+        free: NDArray[np.bool_],
+        log: bool,
+    ) -> None:
+        self.base, self.target, self.code, self.system, self.shape = base, target, code, system, shape
+        self.free, self.log = free, log
+        count = base.shape[1]
+        # Which parameters a row touches: its code's w, then its system's v.
+        self.touched = np.concatenate(
+            [
+                code[:, None] * count + np.arange(count),
+                shape[0] * count + system[:, None] * count + np.arange(count),
+            ],
+            axis=1,
+        )
+        self.size = count * sum(shape)
+
+    def split(self, theta: Array) -> tuple[Array, Array]:
+        count = self.base.shape[1]
+        return theta[: self.shape[0] * count].reshape(-1, count), theta[self.shape[0] * count :].reshape(
+            -1, count
+        )
+
+    def residual(self, theta: Array) -> Array:
+        w, v = self.split(theta)
+        fit = np.einsum("ki,ki,ki->k", self.base, w[self.code], v[self.system])
+        if not self.log:
+            return self.target - fit
+        with np.errstate(all="ignore"):
+            return np.where(fit > 0, np.log(self.target) - np.log(fit), np.inf)
+
+    def slopes(self, theta: Array) -> Array:
+        """(rows, 2 I): derivatives of the fit by the parameters that a row touches."""
+        w, v = self.split(theta)
+        slopes = np.concatenate([self.base * v[self.system], self.base * w[self.code]], axis=1)
+        if self.log:
+            slopes /= np.einsum("ki,ki,ki->k", self.base, w[self.code], v[self.system])[:, None]
+        return slopes
+
+    def normal(self, theta: Array, residual: Array) -> tuple[Array, Array]:
+        """Gradient (up to sign) and J'J of the free parameters."""
+        slopes = self.slopes(theta)
+        gradient = sums(self.touched.ravel(), (slopes * residual[:, None]).ravel(), self.size)
+        pairs = self.touched[:, :, None] * self.size + self.touched[:, None, :]
+        products = slopes[:, :, None] * slopes[:, None, :]
+        square = sums(pairs.ravel(), products.ravel(), self.size**2)
+        square = square.reshape(self.size, self.size)
+        return gradient[self.free], square[np.ix_(self.free, self.free)]
+
+    def jacobian(self, theta: Array) -> Array:
+        dense = np.zeros((len(self.target), self.size))
+        np.put_along_axis(dense, self.touched, self.slopes(theta), axis=1)
+        return dense[:, self.free]
+
+    def polish(self, theta: Array, total: float) -> tuple[Array, float, bool]:
+        """Levenberg-Marquardt; parameters, sum of squares, and whether the gradient vanished."""
+        residual = self.residual(theta)
+        sse = float(residual @ residual)
+        damping, settled = 1e-4, False
+        for _ in range(_ROUNDS):
+            gradient, square = self.normal(theta, residual)
+            scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
+            # Of the cosine between residual and columns; below this it is rounding.
+            settled = bool((np.abs(gradient) <= 1e-11 * scale * np.sqrt(total)).all())
+            if settled:
+                break
+            scaled = square / np.outer(scale, scale)
+            improved = False
+            while damping < 1e12:
+                step = np.zeros(self.size)
+                step[self.free] = (
+                    np.linalg.solve(scaled + damping * np.eye(scale.size), gradient / scale) / scale
+                )
+                tried = self.residual(theta + step)
+                value = float(tried @ tried)
+                if value < sse:
+                    theta, residual, sse, improved = theta + step, tried, value, True
+                    damping = max(damping / 10, 1e-15)
+                    break
+                damping *= 10
+            if not improved:
+                # No descent is left in double precision.
+                settled = bool((np.abs(gradient) <= 1e-7 * scale * np.sqrt(total)).all())
+                break
+        return theta, sse, settled
+
+
+def alternate(
+    cells: Cells, shape: tuple[int, int], v: Array, total: float, positive: bool
+) -> tuple[Array, Array]:
+    """Alternating least squares from speeds v (systems, I): w for fixed v, v for fixed w, again."""
+    count = v.shape[1]
+    square = np.zeros((*shape, count, count))
+    mixed = np.zeros((*shape, count))
+    square[cells.code, cells.system] = np.einsum("kji,kjl->kil", cells.triangle, cells.triangle)
+    mixed[cells.code, cells.system] = np.einsum("kji,kj->ki", cells.triangle, cells.target)
+    solve = _solve_positive if positive else _solve
+    before = np.inf
+    w = np.zeros((shape[0], count))
+    for _ in range(_ALTERNATIONS * (5 if positive else 1)):
+        w = solve(np.einsum("csij,si,sj->cij", square, v, v), np.einsum("csi,si->ci", mixed, v))
+        v = solve(np.einsum("csij,ci,cj->sij", square, w, w), np.einsum("csi,ci->si", mixed, w))
+        size = np.abs(v).max(0)
+        size[size == 0] = 1.0
+        v, w = v / size, w * size
+        delta = w[cells.code] * v[cells.system]
+        error = cells.target - np.einsum("kij,kj->ki", cells.triangle, delta)
+        sse = float((error * error).sum())
+        if before - sse < 1e-14 * total:
+            break
+        before = sse
+    return w, v
+
+
+def _solve(square: Array, mixed: Array) -> Array:
+    """Symmetric systems (K, I, I); where one is singular, the shortest solution."""
+    scale = np.sqrt(np.maximum(np.diagonal(square, axis1=1, axis2=2), 1e-300))
+    scaled = square / (scale[:, :, None] * scale[:, None, :])
+    solution = np.linalg.pinv(scaled, rcond=1e-13, hermitian=True) @ (mixed / scale)[:, :, None]
+    return solution[:, :, 0] / scale
+
+
+def _solve_positive(square: Array, mixed: Array) -> Array:
+    """The same with no value below zero: the best of all choices of values that are zero."""
+    count = mixed.shape[1]
+    best, gain = np.zeros_like(mixed), np.zeros(len(mixed))
+    for size in range(1, count + 1):
+        for kept in combinations(range(count), size):
+            chosen = list(kept)
+            part = _solve(square[:, chosen][:, :, chosen], mixed[:, chosen])
+            achieved = (part * mixed[:, chosen]).sum(1)
+            better = (part >= 0).all(1) & (achieved > gain)
+            best[better] = 0.0
+            best[np.ix_(better, chosen)] = part[better]
+            gain[better] = achieved[better]
+    return best
+
+
+def first_speeds(cells: Cells, shape: tuple[int, int], count: int, random: int) -> list[Array]:
+    """Speeds (as 1/r) to start from: all 1; the best rank-one fit of the individual deltas; random ones."""
+    found = [np.ones((shape[1], count))]
+    sound = cells.fitted_alone
+    if sound.any():
+        delta = np.zeros((*shape, count))
+        known = np.zeros(shape, bool)
+        known[cells.code[sound], cells.system[sound]] = True
+        delta[known] = np.linalg.solve(cells.triangle[sound], cells.target[sound][:, :, None])[:, :, 0]
+        # `known[...] = True` above is in the order of cells, as `delta[known]` is: both row by row.
+        v = np.ones((shape[1], count))
+        for _ in range(30):
+            w = np.einsum("csi,si->ci", delta, v) / np.maximum(known @ (v * v), 1e-300)
+            v = np.einsum("csi,ci->si", delta, w) / np.maximum(known.T @ (w * w), 1e-300)
+            v /= np.maximum(np.abs(v).max(0), 1e-300)
+        v[np.abs(v) < 1e-6] = 1e-6
+        found.append(v)
+    generator = np.random.default_rng(_SEED)
+    found += [np.exp(generator.normal(0.0, 0.7, (shape[1], count))) for _ in range(random)]
+    return found
+
+
+def references(
+    data: Measurements, cells: Cells, reference: str | None, functions: list[str]
+) -> tuple[Array, list[str]]:
+    """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected
+    part of the table; parameters that no measurement touches are fixed at 0."""
+    shape, count = (len(data.codes), len(data.systems)), len(functions)
+    fixed = np.full((sum(shape), count), np.nan)
+    names = [*data.codes, *data.systems]
+    if reference is not None and reference not in names:
+        raise ValueError(f"there is no system or code {reference!r} to refer to")
+    if reference is not None and not (
+        np.any(data.systems.index(reference) == data.system)
+        if reference in data.systems
+        else np.any(data.codes.index(reference) == data.code)
+    ):
+        raise ValueError(f"{reference!r} has no measurements, it cannot be the reference")
+    warnings = []
+    for i in range(count):
+        touched = np.linalg.norm(cells.triangle[:, :, i], axis=1) > 0
+        part = _parts(cells.code[touched], cells.system[touched] + shape[0], sum(shape))
+        lonely = np.bincount(part, minlength=sum(shape))[part] == 1
+        fixed[lonely, i] = 0.0
+        labels = np.unique(part[~lonely])
+        for label in labels:
+            members = np.flatnonzero(part == label)
+            chosen = names.index(reference) if reference is not None else -1
+            if reference in data.systems:
+                chosen = shape[0] + data.systems.index(reference)
+            if chosen not in members:
+                chosen = int(members[members >= shape[0]][0])
+            fixed[chosen, i] = 1.0
+        if labels.size > 1:
+            warnings.append(
+                f"in {functions[i]} the table falls into {labels.size} parts with no code and no system in "
+                "common: ratios between parts do not exist, each has a reference of its own"
+            )
+    return fixed.ravel(), warnings
+
+
+def _parts(a: Index, b: Index, nodes: int) -> Index:
+    """Connected parts of a graph: the smallest node of each node's part."""
+    label = np.arange(nodes)
+    while True:
+        low = np.minimum(label[a], label[b])
+        new = label.copy()
+        np.minimum.at(new, a, low)
+        np.minimum.at(new, b, low)
+        if (new == label).all():
+            return label
+        label = new
+
+
+def normalised(
+    theta: Array, fixed: Array, shape: tuple[int, int], count: int, cells: Cells
+) -> tuple[Array, bool]:
+    """The same products with the references at 1, function by function and part by part."""
+    split = shape[0]
+    table, wanted = theta.reshape(-1, count).copy(), fixed.reshape(-1, count)
+    for i in range(count):
+        touched = np.linalg.norm(cells.triangle[:, :, i], axis=1) > 0
+        part = _parts(cells.code[touched], cells.system[touched] + split, sum(shape))
+        for at in np.flatnonzero(wanted[:, i] == 1.0):
+            size = table[at, i]
+            if not np.isfinite(size) or abs(size) < 1e-12:
+                return theta, False
+            factor = size if at >= split else 1.0 / size
+            members = part == part[at]
+            codes, systems = members.copy(), members.copy()
+            codes[split:], systems[:split] = False, False
+            table[codes, i] *= factor
+            table[systems, i] /= factor
+        table[wanted[:, i] == 0.0, i] = 0.0
+    return table.ravel(), bool(np.isfinite(table).all())
+
+
+def inverse_of(product: Product, theta: Array) -> tuple[float, Array, Array]:
+    """Condition of the column-scaled Jacobian, its weakest direction, and the inverse of J'J."""
+    square = product.normal(theta, np.zeros(len(product.target)))[1]
+    scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
+    sizes, right = np.linalg.eigh(square / np.outer(scale, scale))
+    if sizes[0] > 1e-10 * sizes[-1]:
+        sizes = np.sqrt(sizes)
+    else:
+        # Squared, the smallest sizes drown in rounding; take them from the Jacobian itself.
+        upper = np.linalg.qr(product.jacobian(theta) / scale, mode="r")
+        _, sizes, right = np.linalg.svd(upper)
+        sizes, right = sizes[::-1], right[::-1].T
+    condition = float(sizes[-1] / sizes[0]) if sizes[0] > 0 else float("inf")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = right / sizes / scale[:, None]
+        return condition, right[:, 0], half @ half.T
