@@ -1,0 +1,267 @@
+"""Lines of a .prv file to rows, at compiled speed.
+
+A line is a kind and decimal fields between colons::
+
+    1:cpu:app:task:thread:begin:end:state
+    2:cpu:app:task:thread:time:type:value[:type:value...]
+    3:cpu:app:task:thread:send:physical send:cpu:app:task:thread:receive:physical receive:bytes:tag
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+
+#: A state (`type` is -1 - state, `value` its end) or an event of a thread.
+ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
+#: One end of a message; kind as in `MessageKind`.
+MESSAGE = np.dtype([("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("peer", "i4"), ("kind", "i4")])
+
+#: Rows that are parsed at a time. An event line with more events than this is none.
+ROWS = 1 << 18
+_FIELDS = 14  # of a message, the kind apart
+#: Times from here on (73 years of nanoseconds) are damage.
+LATEST = 1 << 61
+
+# What is counted line by line.
+(
+    LINES,  # that are not empty
+    STATES,
+    EVENTS,
+    MESSAGES,
+    COMMUNICATORS,
+    COMMENTS,
+    OLD,  # global operations, kind 4
+    UNENDED,  # the last line has no end
+    FIELDS,  # bad: a wrong number of fields
+    NUMBER,  # bad: a field is no number, or a time beyond all limits
+    BACKWARD,  # bad: a state ends before it begins
+    THREAD,  # bad: a thread that the header does not name
+    KIND,  # bad: a line of no known kind
+    COUNTS,
+) = range(14)
+BAD = (FIELDS, NUMBER, BACKWARD, THREAD, KIND)
+
+
+@kernel
+def _thread(first_task: Any, first_thread: Any, app: int, task: int, thread: int) -> int:
+    """Index of a thread from its numbers, which begin at 1; -1: there is none."""
+    if app < 1 or app >= len(first_task):
+        return -1
+    t = first_task[app - 1] + task - 1
+    if task < 1 or t >= first_task[app]:
+        return -1
+    found = first_thread[t] + thread - 1
+    return found if thread >= 1 and found < first_thread[t + 1] else -1
+
+
+@kernel
+def _here(spans: Any, thread: int, time: int) -> None:
+    if time < spans[thread, 0]:
+        spans[thread, 0] = time
+    if time > spans[thread, 1]:
+        spans[thread, 1] = time
+
+
+@kernel
+def parse(
+    buf: Any,
+    at: int,
+    final: bool,
+    first_task: Any,
+    first_thread: Any,
+    acts: Any,
+    act_threads: Any,
+    messages: Any,
+    message_threads: Any,
+    spans: Any,
+    records: Any,
+    counts: Any,
+    firsts: Any,
+    line: int,
+) -> Any:
+    """Lines of `buf` from byte `at` on, until the end or until there is no room for further rows.
+
+    spans (threads, 2): first and last time, records (threads,): how many, both are brought up to date, as
+    are `counts` and `firsts` (line of the first). Returns the next byte, rows, message rows, lines so far.
+    """
+    n = len(buf)
+    used = 0
+    sent = 0
+    f = np.empty(_FIELDS, np.int64)
+    i = at
+    while i < n and used < len(acts) and sent + 2 <= len(messages):
+        c = buf[i]
+        kind = KIND
+        what = 0
+        p = i
+        nf = 0
+        here = np.int64(0)
+        if c == 10 or (c == 13 and i + 1 < n and buf[i + 1] == 10):
+            line += 1
+            i += 1 if c == 10 else 2
+            continue
+        if c == 35:
+            kind = COMMENTS
+        elif i + 1 < n and buf[i + 1] == 58:
+            if c == 99 or c == 105:
+                kind = COMMUNICATORS
+            elif c == 52:
+                kind = OLD
+            elif 49 <= c <= 51:
+                what = c - 48
+                kind = STATES + what - 1
+        if what != 0:
+            p = i + 2
+            room = len(acts) - used
+            over = False
+            while True:
+                q = p
+                negative = q < n and buf[q] == 45
+                if negative:
+                    q += 1
+                digits = q
+                value = np.int64(0)
+                while q < n:
+                    d = np.int64(buf[q]) - 48
+                    if d < 0 or d > 9:
+                        break
+                    value = value * 10 + d
+                    q += 1
+                digits = q - digits
+                # 19 digits beyond 2^63 come out negative.
+                if digits == 0 or digits > 19 or value < 0:
+                    kind = NUMBER
+                    break
+                if negative:
+                    value = -value
+                if what == 2 and nf >= 5:
+                    k = (nf - 5) >> 1
+                    if k >= room:
+                        over = True
+                        kind = FIELDS
+                        break
+                    if nf & 1:
+                        acts[used + k]["type"] = value
+                        if value < 0:
+                            kind = NUMBER
+                            break
+                    else:
+                        acts[used + k]["value"] = value
+                elif nf < _FIELDS:
+                    f[nf] = value
+                else:
+                    kind = FIELDS
+                    break
+                nf += 1
+                p = q
+                if q == n or buf[q] == 10:
+                    break
+                if buf[q] == 58:
+                    p = q + 1
+                    continue
+                while q < n and (buf[q] == 13 or buf[q] == 32 or buf[q] == 9):
+                    q += 1
+                p = q
+                if q < n and buf[q] != 10:
+                    kind = NUMBER
+                break
+            if over and used > 0:
+                return i, used, sent, line  # there is more room for it next time
+        while p < n and buf[p] != 10:
+            p += 1
+        line += 1
+        counts[LINES] += 1
+        if p == n and final:
+            counts[LINES] -= 1
+            kind = UNENDED
+        rows = 0
+        if kind == STATES:
+            here = _thread(first_task, first_thread, f[1], f[2], f[3])
+            if nf != 7:
+                kind = FIELDS
+            elif f[4] < 0 or f[5] >= LATEST or f[6] < 0:
+                kind = NUMBER
+            elif f[4] > f[5]:
+                kind = BACKWARD
+            elif here < 0:
+                kind = THREAD
+            else:
+                acts[used]["type"] = -1 - f[6]
+                acts[used]["value"] = f[5]
+                rows = 1
+                _here(spans, here, f[5])
+        elif kind == EVENTS:
+            here = _thread(first_task, first_thread, f[1], f[2], f[3])
+            if nf < 7 or nf & 1 == 0:
+                kind = FIELDS
+            elif f[4] < 0 or f[4] >= LATEST:
+                kind = NUMBER
+            elif here < 0:
+                kind = THREAD
+            else:
+                rows = (nf - 5) >> 1
+        elif kind == MESSAGES:
+            here = _thread(first_task, first_thread, f[1], f[2], f[3])
+            there = _thread(first_task, first_thread, f[7], f[8], f[9])
+            if nf != 14:
+                kind = FIELDS
+            elif min(f[4], f[10]) < 0 or max(f[4], f[10]) >= LATEST:
+                kind = NUMBER
+            elif here < 0 or there < 0:
+                kind = THREAD
+            else:
+                for side in range(2):
+                    m = messages[sent]
+                    m["time"] = f[10] if side else f[4]
+                    m["bytes"] = f[12]
+                    m["tag"] = f[13]
+                    m["peer"] = here if side else there
+                    m["kind"] = 3 if side else 0
+                    message_threads[sent] = there if side else here
+                    sent += 1
+                records[here] += 1
+                _here(spans, here, f[4])
+                _here(spans, there, f[10])
+        if rows > 0:
+            for k in range(used, used + rows):
+                acts[k]["time"] = f[4]
+                act_threads[k] = here
+            used += rows
+            records[here] += 1
+            _here(spans, here, f[4])
+        counts[kind] += 1
+        if firsts[kind] == 0:
+            firsts[kind] = line
+        i = p + 1
+    return min(i, n), used, sent, line
+
+
+class LineReader:
+    """Parses blocks of whole lines, remembering counts, line numbers and spans between them."""
+
+    def __init__(self, first_task: NDArray[np.int64], first_thread: NDArray[np.int64]) -> None:
+        threads = int(first_thread[-1])
+        self.threads = first_task, first_thread
+        self.counts = np.zeros(COUNTS, np.int64)
+        self.firsts = np.zeros(COUNTS, np.int64)
+        self.line = 1  # the header
+        #: (threads, 2) first and last time; the first is after the last where there is none
+        self.spans = np.tile(np.array([np.iinfo(np.int64).max, -1]), (threads, 1))
+        self.records = np.zeros(threads, np.int64)
+
+    def parse(
+        self, block: NDArray[np.uint8], at: int, final: bool
+    ) -> tuple[int, NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
+        """Rows of the lines from byte `at` on and their threads, messages and theirs; the next byte."""
+        acts, act_threads = np.empty(ROWS, ACT), np.empty(ROWS, np.int64)
+        messages, message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
+        at, used, sent, self.line = parse(
+            block, at, final, *self.threads, acts, act_threads, messages, message_threads,
+            self.spans, self.records, self.counts, self.firsts, self.line,
+        )  # fmt: skip
+        return at, acts[:used], act_threads[:used], messages[:sent], message_threads[:sent]

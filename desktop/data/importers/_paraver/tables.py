@@ -1,0 +1,86 @@
+"""Extrae's public numbers: states, MPI calls, event types. The labels of a trace (.pcf) go before them.
+
+Source: the event tables of Extrae (bsc-performance-tools/extrae, LGPL) and the labels that its traces carry.
+"""
+
+from __future__ import annotations
+
+from desktop.data.events import Activity
+
+_C, _O, _I = Activity.COMPUTING, Activity.OVERHEAD, Activity.IDLE
+
+#: Name and activity of each state, by number.
+STATES: tuple[tuple[str, Activity], ...] = (
+    ("Idle", _I),
+    ("Running", _C),
+    ("Not created", Activity.UNMEASURED),
+    ("Waiting a message", _I),
+    ("Blocking send", _O),
+    ("Synchronization", _I),
+    ("Test/Probe", _I),
+    ("Scheduling and fork/join", _O),
+    ("Wait/WaitAll", _I),
+    ("Blocked", _I),
+    ("Immediate send", _O),
+    ("Immediate receive", _O),
+    ("I/O", Activity.IO),
+    ("Group communication", _I),
+    ("Tracing disabled", Activity.UNMEASURED),
+    ("Others", _O),
+    ("Send receive", _O),
+    ("Memory transfer", _O),
+    ("Profiling", Activity.UNMEASURED),
+    ("On-line analysis", Activity.UNMEASURED),
+    ("Remote memory access", _O),
+    ("Atomic", _O),
+    ("Memory ordering", _O),
+    ("Distributed locking", _O),
+    ("Overhead", _O),
+)
+IDLE = 0
+_BY_LABEL = {name.lower(): activity for name, activity in STATES}
+
+
+def state_activity(number: int, label: str) -> Activity:
+    """What a thread does in a state: by its label if that is a known one, else by its number."""
+    known = STATES[number][1] if 0 <= number < len(STATES) else _O
+    return _BY_LABEL.get(label.strip().lower(), known)
+
+
+POINT_TO_POINT, COLLECTIVE, OTHER, ONE_SIDED, FILES = range(50000001, 50000006)
+MPI_ROLES = ("point2point", "coll_other", "function", "rma", "file_io")
+#: Communicator, sizes and root of a collective stand beside its begin.
+SENT, RECEIVED, ROOT, COMMUNICATOR = range(50100001, 50100005)
+FUNCTION = 60000019
+TRACING, FLUSHING = 40000012, 40000003
+
+#: Names of MPI calls without prefix, by the value of events 50000001 to 50000005.
+MPI_CALLS = {
+    **dict(
+        enumerate(
+            """Send Recv Isend Irecv Wait Waitall Bcast Barrier Reduce Allreduce Alltoall Alltoallv Gather
+            Gatherv Scatter Scatterv Allgather Allgatherv Comm_rank Comm_size""".split(),
+            start=1,
+        )
+    ),
+    **dict(enumerate("Scan Init Finalize Bsend Ssend Rsend Ibsend Issend Irsend Test".split(), start=30)),
+    41: "Sendrecv",
+    42: "Sendrecv_replace",
+    **dict(enumerate("Waitany Waitsome Probe Iprobe".split(), start=59)),
+    80: "Reduce_scatter",
+    155: "Iallreduce",
+    156: "Ibarrier",
+}
+#: Collective operations and their roles.
+OPERATIONS = {
+    name: role
+    for role, names in {
+        "barrier": "Barrier",
+        "coll_one2all": "Bcast Scatter Scatterv",
+        "coll_all2one": "Reduce Gather Gatherv",
+        "coll_all2all": "Allreduce Allgather Allgatherv Alltoall Alltoallv Alltoallw Reduce_scatter "
+        "Reduce_scatter_block",
+        "coll_other": "Scan Exscan",
+    }.items()
+    for name in names.split()
+}

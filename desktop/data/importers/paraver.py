@@ -1,0 +1,449 @@
+"""Paraver traces: .prv (also packed with gzip, bzip2 or xz), with labels (.pcf) and names (.row) beside it.
+
+A processor is a thread of a task of an application. What it does is said by state records; where a thread
+has none, by the events of MPI calls. Both become regions (`_paraver.intervals`), and where both are there
+the states decide. User functions (60000019) are regions too, all other events are metrics. While tracing is
+off (40000012) or the buffer is flushed (40000003) nothing is known. Of the two times that a message has at
+each end the logical one is used, when the call was made; the physical one, of the transfer, is left out.
+
+Sources: the format as Extrae writes it (bsc-performance-tools), and samples; numbers in `_paraver.tables`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.events import Activity, Importer, Location, Region, Sink
+from desktop.data.importers._paraver import header as hd
+from desktop.data.importers._paraver import intervals as iv
+from desktop.data.importers._paraver import lines as ln
+from desktop.data.importers._paraver import tables as tb
+from desktop.data.lines import REFUSED, blocks, opener, unpacked_head
+from desktop.data.spill import Interner, Spill, by_time, room
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress
+
+CHUNK = 1 << 17
+#: Share of bad lines above which a file is refused.
+REFUSED_SHARE = 0.1
+#: Distinct regions and metrics; more are damage.
+MOST_NAMES = 1 << 20
+#: Share by which computing may differ between states and MPI events without a remark.
+AGREEMENT = 0.01
+NO_COMMUNICATOR = 0xFFFFFFFF
+
+_BAD = {
+    ln.FIELDS: "lines with a wrong number of fields",
+    ln.NUMBER: "lines with a field that is no number",
+    ln.BACKWARD: "states that end before they begin",
+    ln.THREAD: "lines of unknown threads",
+    ln.KIND: "unreadable lines",
+}
+
+
+class _Reading:
+    """One import."""
+
+    def __init__(self, path: Path, sink: Sink, progress: Progress, folder: Path) -> None:
+        self.path, self.sink, self.progress, self.folder = path, sink, progress, folder
+        self.report = sink.report
+        self.acts, self.messages = Spill(folder, ln.ACT), Spill(folder, ln.MESSAGE)
+        self.labels = hd.Labels()
+        self.names = Interner()
+        self.names(np.array([iv.key_of(iv.STATE + 1, what) for what in (iv.GAP, iv.OFF)], np.int64))
+        self.known = np.full(2, iv.APART, np.uint8)  # by interned number
+        self.regions = np.full(4, -1, np.int64)  # by code
+        self.types = Interner()
+        self.metrics = np.zeros(0, np.int64)  # text by interned type
+        self.tally = np.zeros(iv.PAIR, np.int64)
+        self.sums = np.zeros(iv.CARRY, np.int64)
+        self.stateless = 0
+
+    # -- first pass: lines to the spill files
+
+    def parse(self) -> None:
+        size = max(self.path.stat().st_size, 1)
+        first = True
+        for block, final, done in blocks(self.path, self.report):
+            at = 0
+            if first:
+                at = self._begin(block)
+                first = False
+            data = np.frombuffer(block, np.uint8)
+            while at < len(data):
+                at, acts, act_threads, messages, message_threads = self.lines.parse(data, at, final)
+                self.acts.add(acts, act_threads, self.threads)
+                self.messages.add(messages, message_threads, self.threads)
+                self.progress.step(min(done, size), 2 * size, "reading lines")
+        self._check_lines()
+
+    def _begin(self, block: bytes) -> int:
+        end = block.find(b"\n")
+        if end < 0 and block.startswith(b"#Paraver"):
+            raise TraceFormatError("ends in its header", file=self.path, where="line 1")
+        self.header = hd.read_header(block[: end + 1], self.path)
+        self.lines = ln.LineReader(self.header.first_task, self.header.first_thread)
+        self.threads = len(self.lines.records)
+        self.communicators = hd.communicators(block[end + 1 :])
+        return end + 1
+
+    def _check_lines(self) -> None:
+        counts, firsts = self.lines.counts, self.lines.firsts
+        bad = int(counts[list(ln.BAD)].sum())
+        lines = int(counts[ln.LINES] - counts[ln.COMMENTS])
+        if bad > REFUSED_SHARE * lines:
+            where = min(int(firsts[kind]) for kind in ln.BAD if firsts[kind])
+            raise TraceFormatError(
+                f"{bad} of {lines} lines cannot be read",
+                file=self.path,
+                where=f"first in line {where}",
+                hint="the file is damaged or no Paraver trace",
+            )
+        if not self.lines.records.any():
+            raise TraceFormatError("holds no states, events or messages", file=self.path)
+        for kind, name in _BAD.items():
+            self._note(kind, name, "loss", "Such lines cannot be read and were left out.")
+        self._note(ln.UNENDED, "last line cut off", "loss", "The last line has no end and was left out.")
+        self._note(
+            ln.OLD,
+            "old global operations",
+            "notice",
+            "Lines of kind 4 (global operations of old traces) are not read.",
+        )
+        self._note(ln.COMMENTS, "comments", "info", "Comments are not read.")
+
+    def _note(self, kind: int, name: str, severity: Any, text: str) -> None:
+        if count := int(self.lines.counts[kind]):
+            where = f"line {int(self.lines.firsts[kind])}"
+            self.report.add(name, severity, text, count=count, where=where)
+
+    # -- second pass: thread by thread to the sink
+
+    def deliver(self) -> None:
+        self._read_labels()
+        self.sink.describe(ticks_per_second=self.header.ticks_per_second, notes={"format": "Paraver"})
+        locations = list(self._locations())
+        for location in locations:
+            self.sink.location(location)
+        # A collective is checked on the communicator that its event names, or on the only one there is.
+        large = [number for number, size in self.communicators if size > 1]
+        self.communicator = large[0] if len(large) == 1 else NO_COMMUNICATOR
+        for index, location in enumerate(locations):
+            size = max(self.path.stat().st_size, 1)
+            self.progress.step(size + size * index / len(locations), 2 * size, "arranging threads")
+            if location.first is None:
+                location.damage = "no data"
+                continue
+            self._calls_and_states(index, location)
+            self._messages(index)
+        self._tell(locations)
+        self.progress.step(1, 1, "arranging threads")
+
+    def _read_labels(self) -> None:
+        labels = hd.companion(self.path, ".pcf")
+        if labels.is_file():
+            self.labels = hd.read_labels(labels)
+        else:
+            self.report.add(
+                "no labels",
+                "info",
+                f"There is no {labels.name}: states and MPI calls have the names that their numbers usually "
+                "have, functions and counters have none.",
+            )
+        rows = hd.companion(self.path, ".row")
+        self.objects = hd.read_names(rows) if rows.is_file() else {}
+
+    def _locations(self) -> Iterator[Location]:
+        objects, tasks = self.objects.get("THREAD", []), self.objects.get("TASK", [])
+        index = task = 0
+        for application, count in enumerate(self.header.tasks, start=1):
+            for number in range(1, count + 1):
+                for thread in range(self.header.threads[task]):
+                    place = f"{application}.{number}.{thread + 1}"
+                    first, last = self.lines.spans[index].tolist()
+                    yield Location(
+                        id=index + 1,
+                        name=objects[index] if index < len(objects) else f"THREAD {place}",
+                        rank=task,
+                        thread=thread,
+                        process=tasks[task] if task < len(tasks) else f"TASK {application}.{number}",
+                        records=int(self.lines.records[index]),
+                        first=first if first <= last else None,
+                        last=last if first <= last else None,
+                    )
+                    index += 1
+                task += 1
+
+    def _calls_and_states(self, index: int, location: Location) -> None:
+        assert location.first is not None and location.last is not None
+        rows = by_time(self.folder, self.acts.read(index))
+        ends = room(self.folder, len(rows), np.dtype(np.int64))
+        tally = np.zeros(iv.PAIR, np.int64)
+        iv.pair(rows, ends, tally)
+        self.tally += tally
+        stated, switched = bool(tally[iv.STATED]), bool(tally[iv.SWITCHED])
+        self.stateless += not stated
+        carry = np.zeros(iv.CARRY, np.int64)
+        carry[[iv.NOW, iv.LAST]] = location.first, location.last
+        carry[[iv.NOW_STATE, iv.SEAT]] = -1
+        tops = np.zeros(iv.CALLS, np.int64)
+        open_ids, open_at = (np.empty((iv.CALLS, int(tally[iv.DEPTH])), np.int64) for _ in range(2))
+        begin = 0
+        while begin < len(rows):
+            end = int(iv.cut(rows, min(begin + CHUNK, len(rows))))
+            ids = self._ids(rows, begin, end)
+            out = self._room(5 * (end - begin) + 3)
+            used = iv.nest(
+                rows, ends, ids, begin, end, self.known, stated, switched, carry,
+                tops, open_ids, open_at, *out,
+            )  # fmt: skip
+            self._append_events(index, out, used)
+            self._collectives(index, rows[begin:end], ends[begin:end], ids)
+            self._metrics(index, rows[begin:end])
+            self.progress.step(0, 0, "arranging threads")
+            begin = end
+        out = self._room(4)
+        self._append_events(index, out, iv.finish(self.known, stated, carry, *out))
+        self.sums += carry
+
+    def _room(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+        return np.empty(rows, np.int64), np.empty(rows, np.uint8), np.empty(rows, np.int64)
+
+    def _append_events(
+        self, index: int, out: tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]], used: int
+    ) -> None:
+        time, kind, code = (column[:used] for column in out)
+        if not used:
+            return
+        occurs = np.zeros(len(self.regions), bool)
+        occurs[code] = True
+        for new in np.flatnonzero(occurs & (self.regions < 0)).tolist():
+            self.regions[new] = self.sink.region(self._region(new >> 1, bool(new & 1)))
+        self.sink.append("events", index, time=time, kind=kind, region=self.regions[code].astype(np.uint32))
+
+    def _ids(self, rows: NDArray[Any], begin: int, end: int) -> NDArray[np.int64]:
+        """Interned numbers of what the rows begin; new ones become known."""
+        keys = np.empty(end - begin, np.int64)
+        iv.keys(rows, begin, end, keys)
+        before = self.names.used
+        ids = self.names(keys)
+        if self.names.used > MOST_NAMES:
+            raise TraceFormatError(
+                f"names more than {MOST_NAMES} functions and states", file=self.path, hint="it is damaged"
+            )
+        new = self.names.values[before:].tolist()
+        if new:
+            known = [self._known(key & 7, key >> 3) for key in new]
+            self.known = np.append(self.known, np.array(known, np.uint8))
+            self.regions = np.append(self.regions, np.full(2 * len(new), -1, np.int64))
+        return ids
+
+    def _state(self, number: int) -> tuple[str, Activity]:
+        usual = tb.STATES[number][0] if number < len(tb.STATES) else f"state {number}"
+        label = self.labels.states.get(number, usual)
+        return label, tb.state_activity(number, label)
+
+    def _known(self, kind: int, value: int) -> int:
+        if kind != iv.STATE:
+            return iv.SHOWN
+        activity = self._state(value)[1]
+        if activity is Activity.COMPUTING:
+            return iv.COMPUTES
+        # The events of MPI calls do not know these.
+        return iv.APART if activity is Activity.UNMEASURED or value == tb.IDLE else iv.SHOWN
+
+    def _region(self, number: int, crossing: bool) -> Region:
+        """The region of an interned number; `crossing`: of a call that does not lie within one state."""
+        if number in (iv.GAP, iv.OFF):
+            name = "no state" if number == iv.GAP else "tracing off"
+            return Region(name, "state", "paraver", Activity.UNMEASURED, synthetic=True)
+        key = int(self.names.values[number])
+        kind, value = key & 7, key >> 3
+        if kind == iv.STATE:
+            name, activity = self._state(value)
+            return Region(name, "state", "paraver", activity, synthetic=True)
+        if kind == iv.FUNCTION:
+            name = self.labels.values.get(tb.FUNCTION, {}).get(value, f"function {value}")
+            return Region(name, "function", "user", Activity.COMPUTING if self.tally[iv.STATED] else None)
+        name = self._mpi_call(kind, value)
+        if crossing:
+            return Region(name, "", "mpi", Activity.COMPUTING)
+        role = tb.OPERATIONS.get(name.removeprefix("MPI_"), tb.MPI_ROLES[kind])
+        return Region(name, role, "mpi")
+
+    def _mpi_call(self, kind: int, value: int) -> str:
+        usual = f"MPI_{tb.MPI_CALLS[value]}" if value in tb.MPI_CALLS else f"MPI call {value}"
+        return self.labels.values.get(tb.POINT_TO_POINT + kind, {}).get(value, usual)
+
+    def _collectives(
+        self, index: int, rows: NDArray[Any], ends: NDArray[np.int64], ids: NDArray[np.int64]
+    ) -> None:
+        at = np.flatnonzero(
+            (rows["type"] == tb.COLLECTIVE) & (rows["value"] != 0) & (ends >= 0) & (ends != iv.NEVER)
+        )
+        if not len(at):
+            return
+        values, inverse = np.unique(rows["value"][at], return_inverse=True)
+        calls = [self._mpi_call(tb.COLLECTIVE - tb.POINT_TO_POINT, v) for v in values.tolist()]
+        operations = [call.removeprefix("MPI_") for call in calls]
+        stored = np.array([operation in tb.OPERATIONS for operation in operations])[inverse]
+        at, inverse = at[stored], inverse[stored]
+        if not len(at):
+            return
+        numbers = np.array(
+            [self.sink.text(name) if name in tb.OPERATIONS else 0 for name in operations], np.uint32
+        )
+        begin = np.ascontiguousarray(rows["time"][at])
+
+        def beside(event: int, otherwise: int) -> NDArray[np.int64]:
+            """The value of an event that stands beside the begins."""
+            found = rows[rows["type"] == event]
+            if not len(found):
+                return np.full(len(begin), otherwise, np.int64)
+            near = np.minimum(np.searchsorted(found["time"], begin), len(found) - 1)
+            return np.where(found["time"][near] == begin, found["value"][near], otherwise)
+
+        communicator = beside(tb.COMMUNICATOR, self.communicator)
+        self.sink.append(
+            "collectives",
+            index,
+            begin=begin,
+            end=np.ascontiguousarray(ends[at]),
+            operation=numbers[inverse],
+            communicator=(communicator & 0xFFFFFFFF).astype(np.uint32),
+            root=np.where(beside(tb.ROOT, 0) == 1, index, -1).astype(np.int32),
+            sent=beside(tb.SENT, 0),
+            received=beside(tb.RECEIVED, 0),
+        )
+
+    def _metrics(self, index: int, rows: NDArray[Any]) -> None:
+        event = rows["type"]
+        mpi = (event >= tb.POINT_TO_POINT) & (event <= tb.FILES)
+        kept = (event >= 0) & ~mpi & ~np.isin(event, (tb.FUNCTION, tb.TRACING, tb.FLUSHING))
+        if not kept.any():
+            return
+        rows = rows[kept]
+        ids = self.types(np.ascontiguousarray(rows["type"]))
+        if self.types.used > MOST_NAMES:
+            raise TraceFormatError(
+                f"has more than {MOST_NAMES} types of events", file=self.path, hint="it is damaged"
+            )
+        if new := self.types.values[len(self.metrics) :].tolist():
+            texts = [self.sink.text(self.labels.types.get(kind, f"event type {kind}")) for kind in new]
+            self.metrics = np.append(self.metrics, texts)
+        self.sink.append(
+            "metrics",
+            index,
+            time=np.ascontiguousarray(rows["time"]),
+            metric=self.metrics[ids].astype(np.uint32),
+            value=rows["value"].astype(np.float64),
+        )
+
+    def _messages(self, index: int) -> None:
+        rows = by_time(self.folder, self.messages.read(index))
+        for begin in range(0, len(rows), CHUNK):
+            part = rows[begin : begin + CHUNK]
+            self.sink.append(
+                "messages",
+                index,
+                time=np.ascontiguousarray(part["time"]),
+                kind=part["kind"].astype(np.uint8),
+                peer=np.ascontiguousarray(part["peer"]),
+                communicator=np.zeros(len(part), np.uint32),  # the records name none
+                tag=np.ascontiguousarray(part["tag"]),
+                bytes=np.ascontiguousarray(part["bytes"]),
+                request=np.zeros(len(part), np.uint64),
+            )
+            self.progress.step(0, 0, "arranging threads")
+
+    # -- the report
+
+    def _tell(self, locations: list[Location]) -> None:
+        add, unit = self.report.add, self.header.ticks_per_second
+        if count := int(self.tally[iv.STRAY]):
+            add("ends without begin", "notice", "Ends of calls that did not begin are ignored.", count=count)
+        if count := int(self.tally[iv.REPEATED]):
+            add(
+                "calls begin twice",
+                "notice",
+                "An MPI call begins again before it has ended; it ends there.",
+                count=count,
+            )
+        if count := int(self.tally[iv.OVERLAPS]):
+            add(
+                "states overlap",
+                "notice",
+                "A state that lasts into the next one of its thread ends where that begins.",
+                count=count,
+            )
+        there = sum(location.first is not None for location in locations)
+        if there < len(locations):
+            add("threads without data", "notice", "No line names them.", count=len(locations) - there)
+        if self.tally[iv.STATED] and self.stateless:
+            add(
+                "threads without states",
+                "notice",
+                "What they do is taken from the events of their MPI calls.",
+                count=self.stateless,
+            )
+        running, outside = int(self.sums[iv.RUNNING]), int(self.sums[iv.OUTSIDE])
+        entered = any(0 <= kind < iv.FUNCTION for kind in (self.names.values & 7).tolist())
+        if entered and abs(running - outside) > AGREEMENT * max(running, outside):
+            add(
+                "states and MPI calls differ",
+                "notice",
+                f"By their states the threads compute {running / unit:.9g} s, by the events of their MPI "
+                f"calls {outside / unit:.9g} s; the states decide.",
+            )
+        last = max(location.last for location in locations if location.last is not None)
+        if last != self.header.total:
+            add(
+                "duration differs",
+                "notice",
+                f"The header says that the trace lasts {self.header.total / unit:.9g} s, its last record is "
+                f"at {last / unit:.9g} s; the records count.",
+            )
+
+
+def _read(path: Path, sink: Sink, progress: Progress) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        reading = _Reading(path, sink, progress, Path(folder))
+        try:
+            reading.parse()
+            reading.deliver()
+        finally:
+            reading.acts.close()
+            reading.messages.close()
+
+
+def _detect(path: Path, head: bytes) -> bool:
+    if path.is_dir():
+        return False
+    if any(head.startswith(magic) for magic in REFUSED):
+        # Only the name can tell what such a file holds; claiming it gives the user a sentence.
+        return path.with_suffix("").suffix.lower() == ".prv"
+    if opener(head) is not None:
+        head, _ = unpacked_head(path)
+    return head.lstrip(b"\xef\xbb\xbf\0").startswith(b"#Paraver")
+
+
+def _files(path: Path) -> list[Path]:
+    beside = (hd.companion(path, suffix) for suffix in (".pcf", ".row"))
+    return [path, *(file for file in beside if file.is_file())]
+
+
+IMPORTER = Importer(
+    id="paraver",
+    title="Paraver",
+    version="1",
+    detect=_detect,
+    read=_read,
+    files=_files,
+    patterns=("*.prv", "*.prv.gz", "*.prv.bz2", "*.prv.xz"),
+)
