@@ -5,7 +5,8 @@
     DesktopError            one sentence: file, what, where, what to do
     ├── TraceFormatError    a trace of which nothing usable can be read
     ├── StoreError          an imported file (HDF5) that cannot be read or written
-    └── CurveError          a curve that violates its invariants
+    ├── CurveError          a curve that violates its invariants
+    └── TableError          a table of measurements that cannot be used
 
 Wrong arguments of a function are ``ValueError``. A damaged trace is usually no exception: it is
 counted in the `desktop.data.events.ImportReport` and what could be read is kept.
@@ -49,3 +50,7 @@ class StoreError(DesktopError):
 
 class CurveError(DesktopError):
     """A curve violates its invariants."""
+
+
+class TableError(DesktopError):
+    """A table of measurements cannot be used; `where` names row and column."""

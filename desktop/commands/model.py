@@ -1,0 +1,297 @@
+"""``phasewright model``: the factor model of a table of run times."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.progress import Progress
+
+if TYPE_CHECKING:
+    from desktop.core.factor_answers import FTest, Ranking
+    from desktop.core.factor_model import ModelFit
+    from desktop.data.tables import Selection, Table
+
+DEFAULT = ("1/p", "1/sqrt(p)")
+#: Chance that a point of a sound table is called suspect, over all its points.
+SUSPECT = 0.05
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """The words of the command."""
+    parser.add_argument(
+        "table", metavar="TABLE", type=Path, help="CSV, TSV, .xlsx, NPB listing or a folder of them"
+    )
+    parser.add_argument("--functions", metavar="F,F", help="functions of p, default 1/p,1/sqrt(p)")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--joint", action="store_true", help="work over speed, over all cells (default)")
+    kind.add_argument("--individual", action="store_true", help="every code on every system by itself")
+    parser.add_argument("--reference", metavar="NAME", help="system or code whose parameters are 1")
+    parser.add_argument("--response", choices=("t", "t'", "log"), default="t'")
+    parser.add_argument("--repeats", choices=("points", "median", "minimum"), default="points")
+    parser.add_argument("--positive", action="store_true", help="let no parameter fall below zero")
+    parser.add_argument(
+        "--all-pairs", action="store_true", help="rank all pairs of the characteristic functions"
+    )
+    parser.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="ROLE=HEADING",
+        help="what a column means, e.g. time=elapsed",
+    )
+    parser.add_argument("--systems", type=Path, metavar="TABLE", help="peak rate of every system, in a table")
+    parser.add_argument("--codes", type=Path, metavar="TABLE", help="operations of every code, in a table")
+    parser.add_argument("--unit", action="append", default=[], metavar="ROLE=UNIT", help="e.g. time=ms")
+
+
+def run(
+    options: argparse.Namespace, progress: Progress
+) -> tuple[dict[str, Any], ModelFit | Ranking, Selection]:
+    """Fit as the words say: the result as one plain object, and what it came from."""
+    from desktop.core.factor_answers import f_test, rank_pairs
+    from desktop.core.factor_model import fit_individual, fit_joint
+    from desktop.data.tables import measurements, read_table, with_values
+
+    table = read_table(options.table, columns=_pairs(options.column), units=_pairs(options.unit))
+    if options.systems:
+        table = with_values(table, options.systems, "peak", _pairs(options.unit).get("peak"))
+    if options.codes:
+        table = with_values(table, options.codes, "work", _pairs(options.unit).get("work"))
+    chosen = measurements(table, options.repeats)
+    functions = _functions(options.functions)
+    if options.all_pairs:
+        ranking = rank_pairs(
+            chosen.data,
+            "individual" if options.individual else "joint",
+            options.response,
+            reference=None if options.individual else options.reference,
+            positive=options.positive,
+            progress=progress,
+            **({"functions": functions} if options.functions else {}),
+        )
+        return _ranked(ranking, table, chosen), ranking, chosen
+    individual = None
+    try:
+        individual = fit_individual(chosen.data, functions, options.response)
+    except ValueError:
+        if options.individual:
+            raise
+    if options.individual:
+        assert individual is not None
+        return described(individual, table, chosen, None), individual, chosen
+    joint = fit_joint(
+        chosen.data, functions, options.response, reference=options.reference, positive=options.positive
+    )
+    test = f_test(joint, individual) if individual is not None else None
+    return described(joint, table, chosen, test), joint, chosen
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    for word in words:
+        if "=" not in word:
+            raise ValueError(f"{word!r} should read NAME=VALUE")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def _functions(text: str | None) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",")) if text else DEFAULT
+
+
+def described(fit: ModelFit, table: Table, chosen: Selection, test: FTest | None) -> dict[str, Any]:
+    """The keys of the contract."""
+    return {
+        "functions": list(fit.functions),
+        "response": fit.response.kind,
+        "response_note": fit.response.note,
+        "kind": fit.kind,
+        "reference": fit.reference or None,
+        "n": fit.n,
+        "npar": fit.npar,
+        "df": fit.df,
+        "sse": fit.sse,
+        "sst": fit.sst,
+        "r2": fit.r2,
+        "r2_centred": fit.r2_centred,
+        "s": fit.s,
+        "aicc": fit.aicc,
+        "mean_relative_error": fit.mean_relative_error,
+        "max_relative_error": fit.max_relative_error,
+        "parameters": parameters(fit),
+        "status": fit.status,
+        "starts": fit.starts,
+        "starts_agreeing": fit.starts_agreeing,
+        "condition": fit.condition,
+        "f_test": None if test is None else {"f": test.f, "df1": test.df1, "df2": test.df2, "p": test.p},
+        "warnings": warnings(fit, table, chosen),
+        "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
+        "suspect_rows": suspects(fit, chosen),
+    }
+
+
+def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
+    """Of the fit, of columns that were not used, and of names that look alike."""
+    alike = [f"{', '.join(map(repr, names))} differ by blanks or case only" for names in table.similar]
+    return [*fit.warnings, *chosen.dropped, *alike]
+
+
+def parameters(fit: ModelFit) -> list[dict[str, Any]]:
+    """Every parameter by name."""
+    data, found = fit.data, []
+    for i, text in enumerate(fit.functions):
+        if fit.kind == "joint":
+            for s, name in enumerate(data.systems):
+                found.append(_parameter("speed", text, name, None, fit.speed[i, s], fit.speed_se[i, s]))
+            for c, name in enumerate(data.codes):
+                found.append(_parameter("work", text, None, name, fit.work[i, c], fit.work_se[i, c]))
+        else:
+            for c, code in enumerate(data.codes):
+                for s, system in enumerate(data.systems):
+                    if fit.points[c, s]:
+                        value, se = fit.delta[i, c, s], fit.delta_se[i, c, s]
+                        found.append(_parameter("delta", text, system, code, value, se))
+    return found
+
+
+def _parameter(
+    kind: str, text: str, system: str | None, code: str | None, value: float, se: float
+) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "function": text,
+        "system": system,
+        "code": code,
+        "value": float(value),
+        "se": float(se),
+    }
+
+
+def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
+    """Rows whose externally studentized residual is too large for so many rows (Bonferroni)."""
+    from desktop.core.factor_answers import quantile
+
+    if fit.df < 3:
+        return []
+    limit = quantile(fit.df - 1, 1.0 - SUSPECT / fit.n)
+    data = fit.data
+    return [
+        {
+            "line": chosen.lines[k],
+            "code": data.codes[data.code[k]],
+            "system": data.systems[data.system[k]],
+            "p": int(data.p[k]),
+            "studentized": float(value),
+        }
+        for k, value in enumerate(fit.studentized)
+        if math.isfinite(value) and abs(value) > limit
+    ]
+
+
+def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]:
+    return {
+        "kind": ranking.fits[0].kind,
+        "response": ranking.fits[0].response.kind,
+        "pairs": [
+            {
+                "functions": list(fit.functions),
+                "n": fit.n,
+                "npar": fit.npar,
+                "sse": fit.sse,
+                "sst": fit.sst,
+                "r2": fit.r2,
+                "r2_centred": fit.r2_centred,
+                "s": fit.s,
+                "aicc": fit.aicc,
+                "mean_relative_error": fit.mean_relative_error,
+                "max_relative_error": fit.max_relative_error,
+                "undetermined": undetermined(fit),
+                "negative": negative(fit),
+                "status": fit.status,
+                "starts_agreeing": fit.starts_agreeing,
+            }
+            for fit in ranking.fits
+        ],
+        "best_of_cells": None
+        if math.isnan(ranking.best_sse)
+        else {"sse": ranking.best_sse, "npar": ranking.best_npar},
+        "dropped": [
+            {"functions": list(functions), "reason": reason} for functions, reason in ranking.dropped
+        ],
+        "warnings": warnings(ranking.fits[0], table, chosen),
+        "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
+    }
+
+
+def undetermined(fit: ModelFit) -> int:
+    """Parameters not different from zero: |value| < 2 standard errors."""
+    return sum(abs(p["value"]) < 2 * p["se"] for p in parameters(fit) if math.isfinite(p["se"]))
+
+
+def negative(fit: ModelFit) -> int:
+    """Parameters below zero."""
+    return sum(p["value"] < 0 for p in parameters(fit))
+
+
+def told(result: dict[str, Any], found: ModelFit | Ranking, chosen: Selection) -> list[str]:
+    """The result as a person reads it."""
+    from desktop.core.factor_model import ModelFit
+
+    if isinstance(found, ModelFit):
+        return _told_fit(result, found)
+    lines = [
+        f"{'functions':<24}{'SSE':>12}{'R2':>9}{'s':>10}{'npar':>6}{'AICc':>10}{'mean':>8}{'max error':>11}"
+    ]
+    for pair in result["pairs"]:
+        name = " + ".join(pair["functions"])
+        lines.append(
+            f"{name:<24}{pair['sse']:>12.5g}{pair['r2']:>9.5f}{pair['s']:>10.4g}{pair['npar']:>6}"
+            f"{pair['aicc']:>10.5g}{pair['mean_relative_error']:>8.1%}{pair['max_relative_error']:>11.1%}"
+        )
+    best = result["best_of_cells"]
+    if best:
+        lines.append(f"{'best of every cell':<24}{best['sse']:>12.5g}{'':>25}{best['npar']:>6}")
+    lines += [f"not listed: {' + '.join(drop['functions'])}, {drop['reason']}" for drop in result["dropped"]]
+    return lines + [f"note: {warning}" for warning in result["warnings"]]
+
+
+def _told_fit(result: dict[str, Any], fit: ModelFit) -> list[str]:
+    test = result["f_test"]
+    lines = [
+        f"{fit.kind} model, response {fit.response.kind}, {' + '.join(fit.functions)}: {fit.n} measurements, "
+        f"{fit.npar} parameters, {fit.status}",
+        f"SSE {fit.sse:.6g} of SST {fit.sst:.6g} (not centred), R2 {fit.r2:.5f}, centred "
+        f"{fit.r2_centred:.5f}, s {fit.s:.4g}, AICc {fit.aicc:.5g}",
+        f"relative error: mean {fit.mean_relative_error:.1%}, largest {fit.max_relative_error:.1%}",
+    ]
+    if fit.response.note:
+        lines.append(fit.response.note)
+    if fit.kind == "joint":
+        lines.append(
+            f"{fit.starts_agreeing} of {fit.starts} starts agree, condition {fit.condition:.3g}, "
+            f"reference {fit.reference}"
+        )
+    if test is not None:
+        verdict = "does not hold in the strict sense" if test["p"] < 0.05 else "is not contradicted"
+        lines.append(
+            f"product form: F({test['df1']}, {test['df2']}) = {test['f']:.3g}, p = {test['p']:.2g}, "
+            f"it {verdict}"
+        )
+    head = "parameter" if fit.kind == "joint" else "delta"
+    lines.append(f"{head:<10}{'of':<34}{'function':<14}{'value':>12}{'std. error':>12}")
+    for row in result["parameters"]:
+        name = " on ".join(part for part in (row["code"], row["system"]) if part)
+        se = (
+            f"{row['se']:>12.4g}"
+            if math.isfinite(row["se"])
+            else f"{'fixed' if fit.kind == 'joint' else '-':>12}"
+        )
+        weak = "  not different from 0" if abs(row["value"]) < 2 * row["se"] else ""
+        lines.append(f"{row['kind']:<10}{name[:33]:<34}{row['function']:<14}{row['value']:>12.5g}{se}{weak}")
+    for row in result["suspect_rows"]:
+        lines.append(
+            f"suspect: line {row['line']}, {row['code']} on {row['system']}, p = {row['p']}, "
+            f"{row['studentized']:+.1f} standard deviations away"
+        )
+    return lines + [f"note: {warning}" for warning in result["warnings"]]

@@ -1,0 +1,620 @@
+"""Tables of run times: CSV, TSV, spreadsheets, pasted text and the listings of the NAS benchmarks.
+
+A table is read into rows as they are written, columns are recognised by their headings (or named by the
+user), and every row that cannot be used keeps its reason. Nothing is repaired silently.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from desktop.core.factor_fit import Measurements
+from desktop.errors import TableError
+
+#: What a column can mean.
+ROLES = ("code", "system", "p", "time", "t_prime", "work", "peak", "repeat", "note")
+#: Headings (lower case, unit taken off) of each role; the first that a table has wins.
+_HEADINGS: dict[str, tuple[str, ...]] = {
+    "code": ("code", "program", "application", "app", "benchmark", "kernel"),
+    "system": ("system", "machine", "computer", "host", "platform", "cluster"),
+    "p": ("p", "processors", "procs", "processes", "cores", "ranks", "n_procs", "np", "p_cores", "mpi_ranks"),
+    "time": ("time", "t", "seconds", "runtime", "run_time", "elapsed", "wall", "wall_time", "walltime",
+             "time_median", "time_s_median", "time_min"),
+    "t_prime": ("t_prime", "t'", "tprime"),
+    "work": ("w", "work", "operations", "ops", "flop", "flops"),
+    "peak": ("r_peak", "rpeak", "peak", "peak_rate"),
+    "repeat": ("repeat", "replicate", "run", "repetition"),
+    "note": ("note", "remark", "comment", "excluded"),
+}  # fmt: skip
+#: Units of each role with the factor to seconds, operations, operations per second.
+UNITS: dict[str, dict[str, float]] = {
+    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0},
+    "work": {"op": 1.0, "mop": 1e6, "gop": 1e9, "top": 1e12},
+    "peak": {"op/s": 1.0, "mop/s": 1e6, "gop/s": 1e9, "top/s": 1e12},
+}
+_UNIT_NAMES = {
+    "sec": "s", "secs": "s", "seconds": "s", "msec": "ms", "µs": "us", "usec": "us", "minutes": "min",
+    "hours": "h", "flop": "op", "mflop": "mop", "gflop": "gop", "tflop": "top", "flops": "op/s",
+    "mflops": "mop/s", "gflops": "gop/s", "tflops": "top/s", "flop/s": "op/s", "mflop/s": "mop/s",
+    "gflop/s": "gop/s", "tflop/s": "top/s",
+}  # fmt: skip
+
+Repeats = Literal["points", "median", "minimum"]
+#: Largest table and cell, so that a wrong file ends in a sentence.
+_LARGEST, _ROWS, _CELL = 64 << 20, 1_000_000, 1000
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement. `line` is its place in the source (from 1); `reason`: why it takes no part, or ""."""
+
+    line: int
+    code: str = ""
+    system: str = ""
+    p: float = math.nan
+    time: float = math.nan
+    work: float = math.nan
+    peak: float = math.nan
+    repeat: str = ""
+    note: str = ""
+    source: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """`rows` in the order of the source; `columns`: role -> heading; `transformed`: `time` holds t'.
+
+    `similar`: names that differ by blanks or case only, offered to be merged (never merged by themselves).
+    """
+
+    source: str
+    rows: tuple[Row, ...]
+    columns: Mapping[str, str]
+    units: Mapping[str, str]
+    transformed: bool = False
+    similar: tuple[tuple[str, ...], ...] = ()
+    other: tuple[str, ...] = ()
+
+    def exclude(self, lines: Sequence[int], reason: str) -> Table:
+        """Rows by line take no part, for a reason; an empty reason takes those back that can be used."""
+        chosen = set(lines)
+        return replace(
+            self,
+            rows=tuple(
+                replace(row, reason=reason or _fault(row)) if row.line in chosen else row for row in self.rows
+            ),
+        )
+
+    def rename(self, old: Sequence[str], new: str) -> Table:
+        """Codes and systems of any of the old names get the new one."""
+        names = set(old)
+        rows = tuple(
+            replace(
+                row,
+                code=new if row.code in names else row.code,
+                system=new if row.system in names else row.system,
+            )
+            for row in self.rows
+        )
+        return replace(self, rows=rows, similar=_similar(rows))
+
+
+def read_table(
+    source: Path | str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    units: Mapping[str, str] | None = None,
+) -> Table:
+    """A table from a file, a folder of NPB listings, or pasted text.
+
+    Parameters
+    ----------
+    source : a path (CSV, TSV, .xlsx, one listing, or a folder of listings), or the text itself.
+    columns : role -> heading, for headings that are not recognised, or meant otherwise.
+    units : of "time", "work", "peak", where the heading does not say it; by default s, op, op/s.
+
+    Raises
+    ------
+    TableError : it cannot be read, lacks a column, or has no usable row; names row and column.
+    """
+    if isinstance(source, str):
+        return _from_text(source, "pasted text", columns or {}, units or {})
+    path = Path(source)
+    try:
+        if path.is_dir():
+            return _from_listings(path)
+        if path.stat().st_size > _LARGEST:
+            raise TableError(
+                f"has {path.stat().st_size} bytes, tables of up to {_LARGEST >> 20} MB are read",
+                file=path,
+                hint="choose a table of measurements",
+            )
+        data = path.read_bytes()
+    except OSError as error:
+        raise TableError(f"cannot be read ({error.strerror})", file=path) from None
+    if data.startswith(b"PK\x03\x04"):
+        return _tabulate(_sheet(data, path), str(path), columns or {}, units or {})
+    text = _decoded(data, path)
+    if _LISTING.search(text):
+        return _listings([(path, text)], str(path))
+    return _from_text(text, str(path), columns or {}, units or {})
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    for encoding in ("utf-8-sig", "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "cp1252"):
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        if "\0" not in text:
+            return text
+    raise TableError(
+        "is no text", file=path, hint="name a table of measurements (CSV, TSV, .xlsx, NPB listing)"
+    )
+
+
+def _from_text(text: str, source: str, columns: Mapping[str, str], units: Mapping[str, str]) -> Table:
+    lines = [line for line in text.splitlines()[: _ROWS + 1] if line.strip() and not line.startswith("#")]
+    counts = {sign: lines[0].count(sign) if lines else 0 for sign in (",", ";", "\t")}
+    sign = max(counts, key=lambda known: counts[known]) if any(counts.values()) else ""
+    numbered: list[tuple[int, list[str]]] = []
+    if sign:
+        reader = csv.reader(io.StringIO(text), delimiter=sign)
+        try:
+            for row in reader:
+                if row and not row[0].startswith("#") and any(cell.strip() for cell in row):
+                    numbered.append((reader.line_num, [cell.strip() for cell in row]))
+        except csv.Error as error:
+            raise TableError(
+                f"cannot be read ({error})", file=source, where=f"line {reader.line_num}"
+            ) from None
+    else:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip() and not line.startswith("#"):
+                numbered.append((number, line.split()))
+    if sign == ";":
+        # Where a semicolon separates, a comma is the decimal sign.
+        numbered = [
+            (number, [_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells]) for number, cells in numbered
+        ]
+    return _tabulate(numbered, source, columns, units)
+
+
+_DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
+
+
+def _sheet(data: bytes, path: Path) -> list[tuple[int, list[str]]]:
+    """The first sheet of a workbook."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > 8 * _LARGEST:
+                raise TableError("unpacks to more than a table can have", file=path)
+        from openpyxl import load_workbook
+
+        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        found = []
+        for number, cells in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
+            if number > _ROWS:
+                raise TableError(f"has more than {_ROWS} rows", file=path)
+            texts = ["" if cell is None else str(cell).strip() for cell in cells]
+            if any(texts):
+                found.append((number, texts))
+        book.close()
+    except TableError:
+        raise
+    except Exception as error:  # openpyxl raises whatever the XML parser, zip and its own checks raise
+        raise TableError(
+            f"is no spreadsheet that can be read ({type(error).__name__})", file=path, hint="save it as CSV"
+        ) from None
+    if not found:
+        raise TableError("its first sheet is empty", file=path, hint="put the table on the first sheet")
+    return found
+
+
+def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit: str | None = None) -> Table:
+    """The same rows with the work of their codes, or the peak of their systems, from a table of its own.
+
+    Raises
+    ------
+    TableError : the table of values cannot be read, or names no code or system of the first.
+    """
+    of: Literal["code", "system"] = "code" if role == "work" else "system"
+    text = _decoded(Path(source).read_bytes(), source)
+    reader = csv.reader(io.StringIO(text))
+    header = next(reader, [])
+    names = [_heading(heading) for heading in header]
+    value_at = next((k for k, name in enumerate(names) if name[0].startswith(_HEADINGS[role])), None)
+    name_at = next((k for k, name in enumerate(names) if name[0] in _HEADINGS[of]), None)
+    if value_at is None or name_at is None:
+        raise TableError(
+            f"has no columns for {of} and {role}",
+            file=source,
+            where="line 1",
+            hint=f"its columns are {_listed(header)}",
+        )
+    factor = UNITS[role].get(_unit(unit or names[value_at][1]) or next(iter(UNITS[role])), None)
+    if factor is None:
+        raise TableError(f"the unit of {header[value_at]!r} is not known", file=source, where="line 1")
+    values: dict[str, float] = {}
+    for cells in reader:
+        if len(cells) > max(name_at, value_at):
+            try:
+                values[cells[name_at].strip()] = float(cells[value_at]) * factor
+            except ValueError:
+                raise TableError(
+                    f"{role} of {cells[name_at]} is {cells[value_at]!r}, which is no number",
+                    file=source,
+                    where=f"line {reader.line_num}",
+                ) from None
+    if not any(getattr(row, of) in values for row in table.rows):
+        raise TableError(f"names no {of} of {table.source}", file=source, hint="names have to be the same")
+    found = (values.get(getattr(row, of), math.nan) for row in table.rows)
+    rows = (
+        replace(row, work=value) if role == "work" else replace(row, peak=value)
+        for row, value in zip(table.rows, found, strict=True)
+    )
+    return replace(table, rows=tuple(rows), columns={**table.columns, role: header[value_at]})
+
+
+# --- headings ---
+
+
+def _heading(text: str) -> tuple[str, str]:
+    """A heading and its unit: ``Time [ms]``, ``time_s``, ``r_peak (Mflop/s)``, ``operations_gflop``."""
+    name = " ".join(text.strip().casefold().split())
+    bracket = re.match(r"^(.*?)\s*[\[(]\s*([^\])]+?)\s*[\])]$", name)
+    if bracket:
+        return bracket[1].replace(" ", "_"), _unit(bracket[2])
+    name = name.replace(" ", "_")
+    head, _, tail = name.rpartition("_")
+    if head and (_unit(tail) in _ALL_UNITS):
+        return head, _unit(tail)
+    for part in ("_s_", "_ms_", "_gflops_", "_mflops_"):
+        if part in name:
+            return name.replace(part, "_"), _unit(part.strip("_"))
+    return name, ""
+
+
+def _unit(text: str) -> str:
+    plain = text.casefold().replace("per_second", "/s")
+    return _UNIT_NAMES.get(plain, plain)
+
+
+_ALL_UNITS = {unit for table in UNITS.values() for unit in table}
+
+
+def recognise(header: Sequence[str]) -> dict[str, int]:
+    """Role -> index of the column whose heading says so."""
+    names = [_heading(text)[0] for text in header]
+    exact = [" ".join(text.strip().casefold().split()).replace(" ", "_") for text in header]
+    found: dict[str, int] = {}
+    for role, headings in _HEADINGS.items():
+        for heading in headings:
+            at = next((k for k in range(len(names)) if heading in (exact[k], names[k])), None)
+            if at is not None and at not in found.values():
+                found[role] = at
+                break
+    return found
+
+
+def _tabulate(
+    numbered: list[tuple[int, list[str]]], source: str, columns: Mapping[str, str], units: Mapping[str, str]
+) -> Table:
+    if not numbered:
+        raise TableError("holds no table", file=source, hint="the first line names the columns")
+    first, header = numbered[0]
+    places = recognise(header)
+    for role, heading in columns.items():
+        if role not in ROLES:
+            raise TableError(f"there is no column meaning {role!r}", hint=f"known are {', '.join(ROLES)}")
+        if heading not in header:
+            raise TableError(
+                f"has no column {heading!r}",
+                file=source,
+                where=f"line {first}",
+                hint=f"its columns are {_listed(header)}",
+            )
+        places = {r: at for r, at in places.items() if at != header.index(heading)}
+        places[role] = header.index(heading)
+    named_time = places.get("time") is not None and _heading(header[places["time"]])[0] in (
+        "time",
+        "t",
+        "seconds",
+    )
+    if "t_prime" in places and "t_prime" not in columns and ("time" in columns or named_time):
+        del places["t_prime"]
+    transformed = "t_prime" in places
+    if transformed:
+        places.pop("time", None)
+    for role in ("code", "system", "p", "t_prime" if transformed else "time"):
+        if role not in places:
+            raise TableError(
+                f"has no column for {'the time' if role == 'time' else role}",
+                file=source,
+                where=f"line {first}",
+                hint=f"its columns are {_listed(header)}; call one {_HEADINGS[role][0]!r} or say which it is",
+            )
+    chosen: dict[str, str] = {}
+    for role, known in UNITS.items():
+        if role not in places:
+            continue
+        unit = _unit(units.get(role, "")) or _heading(header[places[role]])[1] or next(iter(known))
+        if unit + "/s" in known:
+            unit += "/s"
+        if role == "work" and unit.removesuffix("/s") in known:
+            unit = unit.removesuffix("/s")
+        if unit not in known:
+            raise TableError(
+                f"the unit {unit!r} of column {header[places[role]]!r} is not known",
+                file=source,
+                where=f"line {first}",
+                hint=f"known are {', '.join(known)}",
+            )
+        chosen[role] = unit
+    rows = tuple(
+        _row(number, cells, places, chosen, transformed) for number, cells in numbered[1 : _ROWS + 1]
+    )
+    return _checked(
+        Table(
+            source,
+            rows,
+            {role: header[at] for role, at in places.items()},
+            chosen,
+            transformed,
+            _similar(rows),
+            tuple(name for k, name in enumerate(header) if k not in places.values()),
+        )
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _row(
+    number: int, cells: list[str], places: Mapping[str, int], units: Mapping[str, str], transformed: bool
+) -> Row:
+    def cell(role: str) -> str:
+        at = places.get(role)
+        return cells[at][:_CELL] if at is not None and at < len(cells) else ""
+
+    def value(role: str) -> float:
+        try:
+            return float(cell(role)) * UNITS[role][units[role]] if role in units else float(cell(role))
+        except ValueError:
+            return math.nan
+
+    row = Row(
+        number,
+        cell("code"),
+        cell("system"),
+        value("p"),
+        value("t_prime" if transformed else "time"),
+        value("work") if "work" in places else math.nan,
+        value("peak") if "peak" in places else math.nan,
+        cell("repeat"),
+        cell("note"),
+    )
+    written = {"p": cell("p"), "time": cell("t_prime" if transformed else "time")}
+    return replace(row, reason=_fault(row, written))
+
+
+def _fault(row: Row, written: Mapping[str, str] | None = None) -> str:
+    """Why a row cannot be used; "" if it can."""
+    said = written or {}
+    if not row.code:
+        return "no code is named"
+    if not row.system:
+        return "no system is named"
+    if not (math.isfinite(row.p) and row.p >= 1 and row.p == int(row.p)):
+        return f"p is {said.get('p') or row.p!r}, it must be a positive whole number"
+    if not (math.isfinite(row.time) and row.time > 0):
+        return f"the time is {said.get('time') or row.time!r}, it must be a positive number"
+    return ""
+
+
+def _checked(table: Table) -> Table:
+    if not table.rows:
+        raise TableError(
+            "holds no rows below its heading", file=table.source, hint="give one row a measurement"
+        )
+    if all(row.reason for row in table.rows):
+        row = table.rows[0]
+        raise TableError(
+            f"has no usable row: {row.reason}",
+            file=table.source,
+            where=f"line {row.line}",
+            hint="check which column is which",
+        )
+    return table
+
+
+def _similar(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
+    found = []
+    for names in ({row.code for row in rows}, {row.system for row in rows}):
+        groups: dict[str, list[str]] = {}
+        for name in sorted(names):
+            groups.setdefault(re.sub(r"[\s_-]+", "", name.casefold()), []).append(name)
+        found += [tuple(group) for group in groups.values() if len(group) > 1]
+    return tuple(found)
+
+
+# --- listings of the NAS parallel benchmarks ---
+
+_LISTING = re.compile(r"^\s*(\w+) Benchmark Completed\.?\s*$", re.MULTILINE | re.IGNORECASE)
+_FIELD = re.compile(r"^\s*([A-Za-z/ ]+?)\s*=\s*(.+?)\s*$")
+
+
+def _from_listings(folder: Path) -> Table:
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
+            with path.open("rb") as file:
+                text = file.read().decode("utf-8", "replace")
+            if _LISTING.search(text):
+                found.append((path, text))
+            if len(found) > 100_000:
+                raise TableError("holds more than 100000 listings", file=folder)
+    if not found:
+        raise TableError(
+            "holds no result listing of the NAS parallel benchmarks",
+            file=folder,
+            hint="a listing has a line such as 'BT Benchmark Completed.'",
+        )
+    return _listings(found, str(folder))
+
+
+def _listings(files: Sequence[tuple[Path, str]], source: str) -> Table:
+    """One row for every "Benchmark Completed": its code is NAME.CLASS, its system the folder's name."""
+    rows: list[Row] = []
+    for path, text in files:
+        parts = _LISTING.split(text)
+        for name, body in zip(parts[1::2], parts[2::2], strict=True):
+            fields: dict[str, str] = {}
+            for line in body.splitlines():
+                match = _FIELD.match(line)
+                if match:
+                    fields.setdefault(match[1].casefold(), match[2])
+            rows.append(_listing(name, fields, path, len(rows) + 1))
+    return _checked(
+        Table(source, tuple(rows), {"time": "Time in seconds", "p": "Total processes"},
+              {"time": "s", "work": "op"}, False, _similar(rows))
+    )  # fmt: skip
+
+
+def _listing(name: str, fields: Mapping[str, str], path: Path, number: int) -> Row:
+    def value(*keys: str) -> float:
+        for key in keys:
+            if key in fields:
+                try:
+                    return float(fields[key].split()[0])
+                except (ValueError, IndexError):
+                    return math.nan
+        return math.nan
+
+    kind = fields.get("class", "").strip()
+    seconds = value("time in seconds")
+    row = Row(
+        number,
+        f"{name.upper()}.{kind}" if kind else name.upper(),
+        path.parent.name,
+        value("total processes", "total threads", "total number of processes"),
+        seconds,
+        value("mop/s total") * 1e6 * seconds,
+        source=path.name,
+    )
+    if fields.get("verification", "").casefold().startswith("unsuccess"):
+        return replace(row, reason="the benchmark says that its verification was unsuccessful")
+    return replace(row, reason=_fault(row))
+
+
+# --- what is fitted ---
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """What of a table is fitted. lines : (N,) the row's line of every measurement (the first one's where
+    repeats were joined). dropped : what was not used of a column, and why, in words."""
+
+    data: Measurements
+    lines: tuple[int, ...]
+    excluded: tuple[Row, ...]
+    dropped: tuple[str, ...]
+
+
+def measurements(table: Table, repeats: Repeats = "points") -> Selection:
+    """The usable rows as numbers.
+
+    Work must be one number per code and peak one per system, positive and known for all; else they are
+    left out for all (and said).
+
+    Raises
+    ------
+    TableError : work or peak contradict each other or are not positive.
+    """
+    rows = [row for row in table.rows if not row.reason]
+    excluded = tuple(row for row in table.rows if row.reason)
+    if not rows:
+        raise TableError("every row is excluded", file=table.source, hint="take some rows back")
+    codes = tuple(dict.fromkeys(row.code for row in rows))
+    systems = tuple(dict.fromkeys(row.system for row in rows))
+    dropped: list[str] = []
+    work = _shared(table, rows, "work", "code", codes, dropped)
+    peak = _shared(table, rows, "peak", "system", systems, dropped)
+    points: list[tuple[Row, float]] = [(row, row.time) for row in rows]
+    if repeats != "points":
+        cells: dict[tuple[str, str, float], list[Row]] = {}
+        for row in rows:
+            cells.setdefault((row.code, row.system, row.p), []).append(row)
+        join = np.median if repeats == "median" else np.min
+        points = [(group[0], float(join([row.time for row in group]))) for group in cells.values()]
+    where_code, where_system = {n: i for i, n in enumerate(codes)}, {n: i for i, n in enumerate(systems)}
+    data = Measurements(
+        codes,
+        systems,
+        np.array([where_code[row.code] for row, _ in points], np.int64),
+        np.array([where_system[row.system] for row, _ in points], np.int64),
+        np.array([row.p for row, _ in points], np.float64),
+        np.array([time for _, time in points], np.float64),
+        work,
+        peak,
+        table.transformed,
+    )
+    return Selection(data, tuple(row.line for row, _ in points), excluded, tuple(dropped))
+
+
+def _shared(
+    table: Table,
+    rows: Sequence[Row],
+    role: Literal["work", "peak"],
+    of: Literal["code", "system"],
+    names: Sequence[str],
+    dropped: list[str],
+) -> np.ndarray | None:
+    """The one value of every code or system; None if the table has none for some."""
+    if table.transformed or all(math.isnan(getattr(row, role)) for row in rows):
+        return None
+    values: dict[str, Counter[float]] = {name: Counter() for name in names}
+    for row in rows:
+        value = getattr(row, role)
+        if math.isnan(value):
+            continue
+        if not (math.isfinite(value) and value > 0):
+            raise TableError(
+                f"{role} of {getattr(row, of)} is {value:g}, it must be positive",
+                file=table.source,
+                where=f"line {row.line}, column {table.columns.get(role, role)}",
+                hint="correct it or leave the column out",
+            )
+        values[getattr(row, of)][value] += 1
+    missing = [name for name in names if not values[name]]
+    if missing:
+        dropped.append(f"{role} is missing for {_listed(missing)}, so it is used for none")
+        return None
+    found = []
+    for name in names:
+        known = sorted(values[name])
+        # Derived from rounded rates, operation counts agree to some digits only.
+        if known[-1] > 1.02 * known[0]:
+            row = next(r for r in rows if getattr(r, of) == name and getattr(r, role) == known[-1])
+            raise TableError(
+                f"{name} has {role} {known[0]:g} and {known[-1]:g}",
+                file=table.source,
+                where=f"line {row.line}, column {table.columns.get(role, role)}",
+                hint=f"a {of} has one {role}; give other sizes another name",
+            )
+        found.append(float(np.median(list(values[name].elements()))))
+    return np.array(found)
