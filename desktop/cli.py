@@ -138,7 +138,9 @@ def _parser() -> argparse.ArgumentParser:
             group.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
 
     sub = command("import", _import, "import traces into HDF5")
-    sub.add_argument("sources", nargs="+", metavar="SOURCE", type=Path)
+    sub.add_argument(
+        "sources", nargs="+", metavar="SOURCE", type=Path, help="a trace, an archive, or a folder of them"
+    )
     sub.add_argument("-o", "--output", type=Path, metavar="OUT.h5", help="where to (default: the cache)")
     sub.add_argument("--format", choices=FORMATS, help="do not look at the content")
     sub.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), default="s", help="of a curve file")
@@ -243,29 +245,46 @@ def _open(path: Path, **options: Any) -> TraceStore:
 
 def _import(options: argparse.Namespace) -> int:
     from desktop.data.info import info
+    from desktop.data.opening import import_all
+    from desktop.data.sources import expand
+    from desktop.data.store import open_store
 
-    if options.output and len(options.sources) > 1 and not options.output.is_dir():
-        raise ValueError("several sources need a folder after -o, which exists")
-    code, results = DONE, []
-    for source in options.sources:
-        output = options.output
-        if output and output.is_dir():
-            output = output / f"{source.name or 'trace'}.h5"
-        with _open(
-            source, output=output, format_id=options.format, force=options.force, time_unit=options.time_unit
-        ) as store:
+    how = {"format_id": options.format, "force": options.force, "time_unit": options.time_unit}
+    with _progress() as progress:
+        found = expand(options.sources, progress)
+        folder = options.output and options.output.is_dir()
+        if options.output and len(found.paths) > 1 and not folder:
+            raise ValueError("several sources need a folder after -o, which exists")
+        places = [options.output / f"{name}.h5" if folder else options.output for _, name in found.paths]
+        sources = [path for path, _ in found.paths]
+        outcomes = import_all(list(zip(sources, places, strict=True)), progress, **how)
+    codes, results = [], []
+    for source, outcome in zip(sources, outcomes, strict=True):
+        if isinstance(outcome, Exception):
+            if len(sources) == 1:
+                raise outcome
+            print(f"phasewright: {_sentence(outcome)}", file=sys.stderr)
+            codes.append(FAILED)
+            results.append({"source": {"name": source.name}, "error": _sentence(outcome)})
+            continue
+        with open_store(outcome) as store:
             facts = info(store)
-            results.append({"store": str(store.path), **facts})
-            code = max(code, _outcome(store))
-            if not options.json:
-                totals = facts["totals"]
-                print(
-                    f"{source}: {totals['events']} events of {len(facts['locations'])} locations, "
-                    f"kept in {store.path}"
-                )
+            codes.append(_outcome(store))
+        results.append({"store": str(outcome), **facts})
+        if not options.json:
+            print(
+                f"{source}: {facts['totals']['events']} events of {len(facts['locations'])} locations, "
+                f"kept in {outcome}"
+            )
+    if found.strange:
+        names = [str(path) for path in found.strange]
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        print(f"phasewright: not recognised as traces: {', '.join(names[:10])}{more}", file=sys.stderr)
     if options.json:
-        _print_json(results[0] if len(results) == 1 else {"imports": results})
-    return code
+        several = {"imports": results, "not_recognised": [str(path) for path in found.strange]}
+        _print_json(results[0] if len(results) == 1 else several)
+    # Of several sources, those that failed are input that was refused.
+    return FAILED if set(codes) == {FAILED} else LOSSY if any(codes) else DONE
 
 
 def _info(options: argparse.Namespace) -> int:

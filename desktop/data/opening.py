@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
+from typing import Any
 
 from platformdirs import user_cache_path
 
@@ -16,6 +19,7 @@ from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder
 from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
+from desktop.data.farm import Farm, cores
 from desktop.data.importers import curve
 from desktop.data.sources import traces_in
 from desktop.data.store import (
@@ -28,11 +32,17 @@ from desktop.data.store import (
     is_store,
     open_store,
 )
+from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError
 from desktop.progress import Progress
 
 _HASHED_AT_ONCE = 1 << 20
+#: What is summed up while rows pass by on their way into the store.
+_DIGESTS = (TimelineDigest,)
+
+#: Bytes of all sources from which on a process for each at a time gains more than its start costs.
+SIDE_BY_SIDE = 1 << 24
 
 #: Path, size in bytes and modification time in ns of every file of a source.
 Stamp = list[tuple[str, int, int]]
@@ -81,6 +91,65 @@ def open_trace(
     if output is None:
         _drop_superseded(target)
     return open_store(target)
+
+
+def import_all(
+    sources: Sequence[tuple[Path, Path | None]], progress: Progress | None = None, **options: Any
+) -> list[Path | Exception]:
+    """Import several sources, side by side on the cores there are where that is worth their start.
+
+    Parameters
+    ----------
+    sources : of each its path, and where the store goes (None: into the cache).
+    options : `format_id`, `force` and `time_unit` as for `open_trace`.
+
+    Returns
+    -------
+    The store of each, or why there is none. One that fails, or whose process dies, does not stop the others.
+
+    Raises
+    ------
+    Cancelled : by `progress`; stores that were complete by then are kept.
+    """
+    progress = progress or Progress()
+    workers = min(cores(), len(sources))
+    if workers > 1 and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
+        tasks = [(path, output, options) for path, output in sources]
+        with TemporaryDirectory(prefix="phasewright-") as folder:
+            done = Farm(Path(folder), workers).run(_import_one, tasks, progress, "importing")
+        return [_outcome(future, path) for future, (path, _) in zip(done, sources, strict=True)]
+    outcomes: list[Path | Exception] = []
+    for number, (path, output) in enumerate(sources):
+        share = _Share(progress, number / len(sources), (number + 1) / len(sources))
+        try:
+            outcomes.append(_import_one(path, output, options, share))
+        except (DesktopError, OSError, ValueError, MemoryError) as error:
+            outcomes.append(error)
+    return outcomes
+
+
+def _import_one(path: Path, output: Path | None, options: dict[str, Any], progress: Progress) -> Path:
+    with open_trace(path, progress, output=output, **options) as store:
+        return store.path
+
+
+def _outcome(done: Future[Path], source: Path) -> Path | Exception:
+    error = done.exception()
+    if error is None:
+        return done.result()
+    if not isinstance(error, Exception):
+        raise error
+    if isinstance(error, DesktopError) and error.file is None:
+        error.file = str(source)
+    return error
+
+
+def _size(path: Path) -> int:
+    """Bytes of a source, 0 if that cannot be said."""
+    try:
+        return sum(size for _, size, _ in _Source(path.absolute(), None, "s").stamp())
+    except DesktopError:
+        return 0
 
 
 class _Source:
@@ -243,7 +312,7 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress) -> 
     with (
         _Hash(stamp) as digest,
         source.opened(target, progress) as (trace, importer, left),
-        StoreWriter(target, about, importer) as writer,
+        StoreWriter(target, about, importer, _DIGESTS) as writer,
     ):
         try:
             importer.read(trace, writer, _Share(left, 0.0, 0.8))

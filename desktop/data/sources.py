@@ -1,14 +1,17 @@
-"""Which traces a folder holds, whatever else lies there."""
+"""Which traces there are in the folders that somebody names, whatever else lies there."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
 from desktop.data import importers
+from desktop.data.archive import is_archive
 from desktop.data.events import Importer
+from desktop.data.importers import curve
 from desktop.data.store import is_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -18,9 +21,11 @@ DEPTH = 6
 
 
 class Found(NamedTuple):
-    """`traces`: the file to open of each, with its importer. `others`: files that belong to none of them."""
+    """`traces`: the file to open of each, with its importer. `archives`: of which none knows what they hold.
+    `others`: files that belong to none of them."""
 
     traces: list[tuple[Path, Importer]]
+    archives: list[Path]
     others: list[Path]
 
 
@@ -31,32 +36,38 @@ def traces_in(folder: Path, progress: Progress) -> Found:
     ------
     Cancelled : by `progress`.
     """
-    patterns = [
-        pattern
-        for name in importers.FORMATS
-        for pattern in importers.importer(name).patterns
-        if pattern != "*"
-    ]
+    patterns = {name: importers.importer(name).patterns for name in importers.FORMATS}
     files = _files(folder, progress)
     # Those with a name that a trace has come first: what belongs to them need not be looked into.
-    files.sort(key=lambda file: not any(fnmatch(file.name, pattern) for pattern in patterns))
+    files.sort(key=lambda file: not any(_is_named(file, patterns[name]) for name in importers.FORMATS))
     traces: list[tuple[Path, Importer]] = []
+    archives: list[Path] = []
     others: list[Path] = []
     taken: set[Path] = set()
     for number, file in enumerate(files):
         progress.step(number, len(files), "looking for traces")
         if file in taken:
             continue
+        if is_archive(file):
+            archives.append(file)
+            continue
         try:
             importer = importers.detect(file)
-            belonging = importer.files(file)
+            # Texts with a table in them are many; one that is meant as a curve has a name that says so.
+            if importer.id == curve.IMPORTER.id and not _is_named(file, importer.patterns):
+                others.append(file)
+                continue
+            taken.update(importer.files(file))
+            traces.append((file, importer))
         except (TraceFormatError, OSError):
             if not is_store(file):
                 others.append(file)
-            continue
-        traces.append((file, importer))
-        taken.update(belonging)
-    return Found(sorted(traces, key=lambda found: found[0]), [file for file in others if file not in taken])
+    traces.sort(key=lambda found: found[0])
+    return Found(traces, sorted(archives), [file for file in others if file not in taken])
+
+
+def _is_named(file: Path, patterns: Sequence[str]) -> bool:
+    return any(fnmatch(file.name, pattern) for pattern in patterns)
 
 
 def _files(folder: Path, progress: Progress) -> list[Path]:
@@ -68,3 +79,47 @@ def _files(folder: Path, progress: Progress) -> list[Path]:
         folders[:] = sorted(name for name in folders if not name.startswith(".") and deep < DEPTH)
         found += [here / name for name in sorted(names) if (here / name).is_file()]
     return found
+
+
+class Sources(NamedTuple):
+    """`paths`: what to open, each with a name that differs from the others' where two would be the same.
+    `strange`: files of the folders that are no trace and belong to none."""
+
+    paths: list[tuple[Path, str]]
+    strange: list[Path]
+
+
+def expand(paths: Sequence[Path], progress: Progress) -> Sources:
+    """Put the traces and archives that a folder holds in its place; a folder that is one trace stays.
+
+    Raises
+    ------
+    Cancelled : by `progress`.
+    """
+    found: list[tuple[Path, str]] = []
+    strange: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append((path, path.name))
+            continue
+        inside = traces_in(path, progress)
+        traces = [trace for trace, _ in inside.traces]
+        if len(traces) + len(inside.archives) < 2 and (_opens(path) or not traces + inside.archives):
+            found.append((path, path.absolute().name))
+            continue
+        strange += inside.others
+        found += [(one, "-".join(one.relative_to(path).parts)) for one in sorted([*traces, *inside.archives])]
+    seen: dict[str, int] = {}
+    named = []
+    for path, name in found:
+        seen[name] = seen.get(name, 0) + 1
+        named.append((path, name if seen[name] == 1 else f"{name}-{seen[name]}"))
+    return Sources(named, strange)
+
+
+def _opens(folder: Path) -> bool:
+    try:
+        importers.detect(folder)
+    except TraceFormatError:
+        return False
+    return True
