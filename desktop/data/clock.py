@@ -26,7 +26,7 @@ from desktop.progress import Progress
 SYNCHRONISING = frozenset(
     (
         *("Barrier", "Allreduce", "Allgather", "Allgatherv", "Alltoall", "Alltoallv", "Alltoallw"),
-        *("Reduce_scatter", "Reduce_scatter_block"),
+        *("Reduce_scatter", "Reduce_scatter_block", "all-to-all"),
     )
 )
 NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself

@@ -8,7 +8,7 @@ from pathlib import Path
 from desktop.data.events import Importer
 from desktop.errors import TraceFormatError
 
-FORMATS = ("otf2", "paraver", "picl", "curve")
+FORMATS = ("otf2", "otf1", "paraver", "picl", "curve")
 HEAD = 1 << 16
 
 

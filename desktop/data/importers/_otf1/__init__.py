@@ -1,0 +1,1 @@
+"""Inner parts of the OTF importer: definitions, lines of events, streams, rows."""

@@ -1,0 +1,228 @@
+"""What the numbers of an OTF trace mean: the master file and the definition files.
+
+Source: the Open Trace Format 1.12 (TU Dresden), its short and its long keywords.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from desktop.data.classify import mpi_call
+from desktop.data.events import Location, Region
+from desktop.data.importers._otf1.lines import TOKENS
+from desktop.data.importers._otf1.text import Text
+
+#: More definitions, or a longer name, are taken for damage.
+MOST = 1 << 20
+LONGEST_NAME = 1 << 12
+
+STREAM = re.compile(rb"\s*([0-9a-f]{1,8})\s*:([0-9a-f, \t]*)\s*$")
+
+
+@dataclass
+class Master:
+    """Which processes each stream has, in order of the file, and what was wrong with it."""
+
+    streams: dict[int, list[int]] = field(default_factory=dict)
+    damaged: int = 0  # lines
+    repeated: int = 0  # processes that were in a former line already
+    elsewhere: int = 0  # lines that stand for files of another kind
+
+
+def read_master(path: Path) -> Master:
+    """Raises OSError."""
+    master = Master()
+    seen: set[int] = set()
+    with path.open("rb") as file:
+        lines = file.read(MOST * 16).splitlines()
+    for line in lines:
+        if line.startswith(b"i"):
+            master.elsewhere += 1
+        elif found := STREAM.match(line):
+            listed = [int(number, 16) for number in found[2].replace(b",", b" ").split()]
+            mine = master.streams.setdefault(int(found[1], 16), [])
+            for process in listed:
+                if process in seen or process >= TOKENS:
+                    master.repeated += 1
+                else:
+                    seen.add(process)
+                    mine.append(process)
+        elif b":" in line:
+            master.damaged += 1
+    return master
+
+
+_RECORD = re.compile(rb"\s*(?:DEF|D)([A-Z]+)\s*([0-9a-f]+)?\s*")
+_FIELD = re.compile(rb"([A-Z]*)\s*(?:\"([^\"]*)\"|([0-9a-f]+))[\s,]*")
+#: Records that say something here, by their short and their long keyword without prefix.
+_KINDS = {
+    word: kind
+    for kind, words in {
+        "resolution": (b"TR", b"TIMERRESOLUTION"),
+        "process": (b"P", b"PROCESS"),
+        "function": (b"F", b"FUNCTION"),
+        "group": (b"FG", b"FUNCTIONGROUP"),
+        "operation": (b"CO", b"COLLOP"),
+        "counter": (b"CNT", b"COUNTER"),
+        "creator": (b"CR", b"CREATOR"),
+        "comment": (b"CMT", b"COMMENT"),
+        "version": (b"V", b"VERSION"),
+    }.items()
+    for word in words
+}
+_FIELDS = {
+    word: name
+    for name, words in {
+        "name": (b"NM", b"NAME"),
+        "parent": (b"PT", b"PARENT"),
+        "group": (b"G", b"GROUP"),
+        "type": (b"Y", b"TYPE"),
+        "properties": (b"P", b"PROPERTIES"),
+    }.items()
+    for word in words
+}
+
+
+Fields = dict[str, str | int]
+
+
+class Definitions:
+    """The definitions of one file, over those of another that hold wherever this one says nothing.
+
+    notes: creator, comment and version. repeated: definitions of a number that had one, in this file.
+    damaged: lines. cut: why the file could not be read to its end, or empty.
+    """
+
+    def __init__(self, file: Path | None = None, beneath: Definitions | None = None) -> None:
+        self.beneath = beneath
+        self.by: dict[str, dict[int, Fields]] = {}
+        self.notes: dict[str, str] = {}
+        self.resolution = 0
+        self.repeated = self.damaged = 0
+        self.cut = ""
+        if file is not None:
+            self._read(file)
+
+    def _read(self, file: Path) -> None:
+        text = Text(file)
+        kept = 0
+        for block in text.blocks():
+            for line in block.splitlines():
+                kept += self._take(line)
+            if kept > MOST:
+                self.cut = f"more than {MOST} definitions"
+                return
+        self.damaged += text.overlong
+        self.cut = text.wrong or ("the last line is cut" if text.unended else "")
+
+    def _take(self, line: bytes) -> bool:
+        """Keep what a line defines, if it says something here; whether it did."""
+        found = _RECORD.match(line)
+        if found is None:
+            self.damaged += bool(line.strip()) and not line.lstrip().startswith(b"K")
+            return False
+        kind = _KINDS.get(found[1])
+        if kind is None:
+            return False
+        if kind in ("creator", "comment", "version"):
+            text = _string(line[found.end(1) :].replace(b'"', b" ").strip())
+            self.notes[kind] = f"{self.notes[kind]}; {text}"[:LONGEST_NAME] if kind in self.notes else text
+            return False
+        fields: Fields = {}
+        at = found.end()
+        while at < len(line) and (part := _FIELD.match(line, at)) is not None:
+            if name := _FIELDS.get(part[1]):
+                fields[name] = _string(part[2]) if part[3] is None else int(part[3][:16], 16)
+            at = part.end()
+        number = int(found[2][:16], 16) if found[2] else 0
+        if at < len(line) or not number or (kind != "resolution" and "name" not in fields):
+            self.damaged += 1
+            return False
+        if kind == "resolution":
+            self.resolution = number
+            return False
+        known = self.by.setdefault(kind, {})
+        self.repeated += number in known
+        known[number] = fields
+        return True
+
+    def _find(self, kind: str, number: int) -> Fields:
+        """What is defined of a number; nothing if it is not."""
+        found = self.by.get(kind, {}).get(number)
+        if found is None and self.beneath is not None:
+            return self.beneath._find(kind, number)
+        return found or {}
+
+    def region(self, number: int) -> Region | None:
+        """The region of a function; None if it is not defined."""
+        found = self._find("function", number)
+        if not found:
+            return None
+        name, group = str(found["name"]), found.get("group", 0)
+        of_mpi = self._find("group", int(group)).get("name") == "MPI" or mpi_call(name)
+        return Region(name, "function", "mpi" if of_mpi else "user")
+
+    def operation(self, number: int) -> str:
+        """The name of a collective operation, such as Allreduce."""
+        found = self._find("operation", number)
+        name = str(found.get("name", "")) or f"operation {number}"
+        if mpi_call(name):
+            return name[name.index("_") + 1 :]
+        return {1: "Barrier", 4: "all-to-all"}.get(int(found.get("type", 0)), name)
+
+    def counter(self, number: int) -> tuple[str, int]:
+        """Name and type of values of a counter; the type is one of `VALUE_TYPES`."""
+        found = self._find("counter", number)
+        return str(found.get("name", "")) or f"counter {number}", int(found.get("properties", 0)) & 0x1E0
+
+
+#: Types of a counter's values by its properties: of these a 32-bit float and a 64-bit one, and signed ones;
+#: all others are unsigned.
+FLOAT, DOUBLE, SIGNED = 256, 288, (32, 96, 160)
+
+
+def _string(raw: bytes) -> str:
+    return raw[:LONGEST_NAME].decode("utf-8", "replace")
+
+
+def locations(definitions: list[Definitions], listed: Iterable[int]) -> tuple[list[Location], int]:
+    """The processes that are defined or listed in the master file, by rank and thread, and how many name
+    a parent that does not exist.
+
+    Ranks count the processes that are no threads, in order of their numbers (which begin with 1).
+    """
+    defined: dict[int, Fields] = {}
+    for each in reversed(definitions):  # the global ones, which are first, count most
+        defined |= each.by.get("process", {})
+    numbers = sorted(defined.keys() | set(listed))
+    known = set(numbers)
+    orphans = 0
+
+    def master(number: int) -> int:
+        """The process that a thread belongs to; itself for any other."""
+        nonlocal orphans
+        seen = {number}
+        while parent := int(defined.get(number, {}).get("parent", 0)):
+            if parent in seen or parent not in known:
+                orphans += 1
+                return number
+            seen.add(parent)
+            number = parent
+        return number
+
+    masters = {number: master(number) for number in numbers}
+    ranks = {number: rank for rank, number in enumerate(n for n in numbers if masters[n] == n)}
+    threads: dict[int, int] = {}
+
+    def name(number: int) -> str:
+        return str(defined.get(number, {}).get("name", "")) or f"Process {number}"
+
+    found = []
+    for number in sorted(numbers, key=lambda n: (ranks[masters[n]], masters[n] != n, n)):
+        of = masters[number]
+        threads[of] = threads.get(of, -1) + 1
+        found.append(Location(number, name(number), ranks[of], threads[of], process=name(of)))
+    return found, orphans

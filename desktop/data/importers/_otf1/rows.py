@@ -1,0 +1,173 @@
+"""From the rows of a stream to those of the sink: numbers of the trace become indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.events import Region, Severity, Sink
+from desktop.data.importers._otf1 import lines as ln
+from desktop.data.importers._otf1.definitions import DOUBLE, FLOAT, SIGNED, Definitions
+from desktop.data.importers._otf1.stream import Stream
+from desktop.data.spill import Interner, by_time
+
+PART = 1 << 16
+#: Deeper nesting is no program's: what is further in is not looked at when a leave names no region.
+_DEEPEST = 1 << 12
+#: Functions without a definition that get a region of their own; of the comments, see `Stream`.
+_NAMELESS = 1 << 12
+
+#: What can be odd, how bad that is, and what was done.
+FINDINGS: dict[str, tuple[Severity, str]] = {
+    "leaves": ("loss", "leaves name no region where none is open; they were left out"),
+    "regions": (
+        "notice",
+        "enters and leaves are of regions that are not defined; they are called by their number and count as "
+        "computing",
+    ),
+    "peers": ("notice", "messages name a process that is not defined; their partner is unknown"),
+}
+
+_TABLES = ("events", "messages", "collectives", "metrics", "marks")
+
+
+class Numbers:
+    """Numbers of the trace -> indices of the sink; `find` is asked once for each."""
+
+    def __init__(self, find: Callable[[int], int]) -> None:
+        self._find = find
+        self._dense = Interner()
+        self._known: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def __call__(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        dense = self._dense(numbers.astype(np.int64))
+        new = self._dense.values[len(self._known) :].tolist()
+        if new:
+            self._known = np.append(self._known, [self._find(number) for number in new])
+        return self._known[dense]
+
+
+@kernel
+def _name_leaves(region: Any, kind: Any, stack: Any, depth: int) -> int:
+    """Give leaves without a region (0) that of the innermost open one; `depth`: how many are open."""
+    for i in range(len(region)):
+        if kind[i] == 0:
+            if depth < len(stack):
+                stack[depth] = region[i]
+            depth += 1
+        elif depth > len(stack):
+            depth -= 1
+        elif region[i] == 0 and depth > 0:
+            depth -= 1
+            region[i] = stack[depth]
+        elif region[i] != 0:
+            at = depth - 1
+            while at >= 0 and stack[at] != region[i]:
+                at -= 1
+            if at >= 0:
+                depth -= 1
+                for k in range(at, depth):
+                    stack[k] = stack[k + 1]
+    return depth
+
+
+class Rows:
+    """Puts the rows of locations into the sink, and names there what it meets for the first time."""
+
+    def __init__(self, sink: Sink, definitions: Definitions, index: dict[int, int]) -> None:
+        """`index`: process -> location."""
+        self._sink, self._definitions = sink, definitions
+        self._nameless: dict[int, int] = {}
+        self.functions = Numbers(self._function)
+        self.operations = Numbers(lambda number: sink.text(definitions.operation(number)))
+        self.counters = Numbers(lambda number: sink.text(definitions.counter(number)[0]))
+        self.value_types = Numbers(lambda number: definitions.counter(number)[1])
+        self.peers = Numbers(lambda number: index.get(number, -1))
+
+    def _function(self, number: int) -> int:
+        region = self._definitions.region(number)
+        if region is not None:
+            return self._sink.region(region)
+        if len(self._nameless) == _NAMELESS:
+            return self._sink.region(Region("regions without a definition", "unknown", "unknown"))
+        self._nameless[number] = self._sink.region(Region(f"region {number}", "unknown", "unknown"))
+        return self._nameless[number]
+
+    def _tell(self, finding: str, count: int, stream: Stream) -> None:
+        if count:
+            severity, text = FINDINGS[finding]
+            self._sink.report.add(finding, severity, text, count=count, where=stream.text.path.name)
+
+    def deliver(self, stream: Stream, group: int, location: int) -> Iterator[None]:
+        """Append the rows of a group to those of a location, part by part."""
+        for table, name in enumerate(_TABLES):
+            parts = self._parts(stream, table, group)
+            if table == ln.EVENTS and stream.known[group, ln.BARE]:
+                parts = self._leaving(parts, stream)
+            for rows in parts:
+                self._sink.append(name, location, **getattr(self, "_" + name)(rows, stream))
+                yield
+
+    def _parts(self, stream: Stream, table: int, group: int) -> Iterator[NDArray[Any]]:
+        spill = stream.spills[table]
+        if spill is None:
+            return
+        if not stream.unsorted[group, table]:
+            yield from spill.parts(group, PART)
+            return
+        rows = by_time(stream.folder, spill.read(group))
+        for at in range(0, len(rows), PART):
+            yield np.array(rows[at : at + PART])
+
+    def _leaving(self, parts: Iterator[NDArray[Any]], stream: Stream) -> Iterator[NDArray[Any]]:
+        stack, depth, lost = np.zeros(_DEEPEST, np.int64), 0, 0
+        for rows in parts:
+            region = rows["region"].astype(np.int64)
+            depth = _name_leaves(region, np.ascontiguousarray(rows["kind"]), stack, depth)
+            rows["region"] = region
+            named = (region != 0) | (rows["kind"] == 0)
+            lost += int((~named).sum())
+            yield rows[named]
+        self._tell("leaves", lost, stream)
+
+    def _events(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+        region = self.functions(rows["region"])
+        if self._nameless:
+            self._tell("regions", int(np.isin(rows["region"], list(self._nameless)).sum()), stream)
+        return {"time": rows["time"], "kind": rows["kind"], "region": region.astype(np.uint32)}
+
+    def _messages(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+        peer = self.peers(rows["peer"])
+        self._tell("peers", int((peer < 0).sum()), stream)
+        same = {name: rows[name] for name in ("time", "kind", "communicator", "tag", "bytes")}
+        return {**same, "peer": peer.astype(np.int32), "request": np.zeros(len(rows), np.uint64)}
+
+    def _collectives(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+        same = {name: rows[name] for name in ("end", "communicator", "sent", "received")}
+        return {
+            **same,
+            "begin": rows["time"],
+            "operation": self.operations(rows["operation"]).astype(np.uint32),
+            "root": self.peers(rows["root"]).astype(np.int32),
+        }
+
+    def _metrics(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+        bits = np.ascontiguousarray(rows["value"])
+        kind = self.value_types(rows["metric"])
+        # As float32 the low half counts, whatever the order of bytes here.
+        single = bits.astype(np.uint32).view(np.float32).astype(np.float64)
+        value = np.select(
+            [kind == FLOAT, kind == DOUBLE, np.isin(kind, SIGNED)],
+            [single, bits.view(np.float64), bits.astype(np.float64)],
+            bits.view(np.uint64).astype(np.float64),
+        )
+        metric = self.counters(rows["metric"]).astype(np.uint32)
+        return {"time": rows["time"], "metric": metric, "value": value}
+
+    def _marks(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
+        texts = np.array([self._sink.text(text) for text in stream.texts], np.uint32)
+        return {"time": rows["time"], "text": texts[rows["text"]]}

@@ -1,0 +1,117 @@
+"""One stream of an OTF trace: its event file read line by line, its rows kept by process on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.importers._otf1 import lines as ln
+from desktop.data.importers._otf1.text import Text
+from desktop.data.spill import Spill
+
+#: Lines that are read at a time; more if their rows go to many processes.
+LINES = 1 << 17
+#: Different comments that are kept of one stream.
+TEXTS = 1 << 14
+#: What the writer of a trace says when it gives up.
+_ABORTED = "error due to unsorted time stamp"
+
+MARK = np.dtype([("time", "i8"), ("text", "i8")])
+
+
+class Stream:
+    """What reading an event file gives.
+
+    spills: rows by group for each of `lines.ROWS`, with `MARK` for comments; None: there are none. state,
+    known, unsorted: see `lines.step`. texts: of the comments, by their number.
+    """
+
+    def __init__(self, file: Path, groups: dict[int, int], span: int, folder: Path) -> None:
+        """`groups`: process -> group, or `lines.UNWANTED`. `span`: a step in time that long is damage."""
+        self.text = Text(file)
+        self.folder, self.span = folder, span
+        self.processes = np.array(sorted(groups), np.int64)
+        self.groups = np.array([groups[process] for process in sorted(groups)], np.int64)
+        self.count = max(groups.values()) + 1
+        self.state = np.zeros(ln.STATE, np.int64)
+        self.state[[ln.TIME, ln.PROCESS]] = -1
+        self.state[ln.GROUP] = ln.NOBODY
+        self.known = np.zeros((self.count, ln.KNOWN), np.int64)
+        self.known[:, ln.FIRST] = ln.LIMIT
+        self.known[:, [ln.LAST, ln.ENTERED]] = -1
+        self.unsorted: NDArray[np.uint8] = np.zeros((self.count, len(ln.ROWS)), np.uint8)
+        self.spills: list[Spill | None] = [None] * len(ln.ROWS)
+        self.texts: dict[str, int] = {}
+        self.aborted = False
+        self.comments_lost = 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the file ends as its writer ends it: with the last time and its process once more."""
+        state = self.state
+        return bool(state[ln.ENDING] == 2 and state[ln.TIME] == state[ln.RECORDED])
+
+    def read(self, stop: Event) -> None:
+        """Read it all, unless `stop` is set. Everything that is wrong is kept to be told, but for OSError
+        when the disk is full."""
+        last = np.full((self.count, len(ln.ROWS)), -1, np.int64)
+        opened = np.empty(ln.OPENED, np.int64)
+        room = min(max(LINES, 64 * self.count), 1 << 20)
+        rows = [np.empty(room, dtype) for dtype in ln.ROWS]
+        owners = np.empty((len(rows), room), np.int64)
+        n = np.zeros(len(rows), np.int64)
+        for block in self.text.blocks():
+            buf = np.frombuffer(block, np.uint8)
+            at = 0
+            while at < len(buf):
+                if stop.is_set():
+                    return
+                at = ln.step(
+                    buf,
+                    at,
+                    self.span,
+                    self.processes,
+                    self.groups,
+                    self.state,
+                    self.known,
+                    last,
+                    self.unsorted,
+                    opened,
+                    *rows,
+                    owners,
+                    n,
+                )
+                for table in range(ln.NOTES):
+                    self._keep(table, rows[table][: n[table]], owners[table, : n[table]])
+                if n[ln.NOTES]:
+                    self._keep_notes(block, rows[ln.NOTES][: n[ln.NOTES]], owners[ln.NOTES, : n[ln.NOTES]])
+
+    def _keep(self, table: int, rows: NDArray[np.void], groups: NDArray[np.int64]) -> None:
+        if not len(rows):
+            return
+        spill = self.spills[table]
+        if spill is None:
+            spill = self.spills[table] = Spill(self.folder, rows.dtype)
+        spill.add(rows, groups, self.count)
+
+    def _keep_notes(self, block: bytes, notes: NDArray[np.void], groups: NDArray[np.int64]) -> None:
+        kept = []
+        for (_, at, size), group in zip(notes.tolist(), groups.tolist(), strict=True):
+            text = block[at + 1 : at + min(size, 1 << 12)].decode("utf-8", "replace").strip()
+            text = text.removeprefix("EVTCOMMENT").strip().strip('"')
+            self.aborted |= text.startswith(_ABORTED)
+            room = group >= 0 and (text in self.texts or len(self.texts) < TEXTS)
+            self.comments_lost += group >= 0 and not room
+            kept.append(self.texts.setdefault(text, len(self.texts)) if room else -1)
+        numbers = np.array(kept, np.int64)
+        marks = np.empty((numbers >= 0).sum(), MARK)
+        marks["time"], marks["text"] = notes["time"][numbers >= 0], numbers[numbers >= 0]
+        self._keep(ln.NOTES, marks, groups[numbers >= 0])
+
+    def close(self) -> None:
+        for spill in self.spills:
+            if spill is not None:
+                spill.close()

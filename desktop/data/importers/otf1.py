@@ -1,0 +1,367 @@
+"""Traces in the Open Trace Format, version 1: of VampirTrace, TAU and what converts to it.
+
+A master file ``NAME.otf`` says which processes each stream has; beside it are the definitions ``NAME.0.def``
+and for each stream ``NAME.STREAM.events``, as text or zlib (``.z``). They are read by their grammar alone
+(`_otf1.lines`), for the library of the format gives up at the first bad line, and with a zlib of today reads
+nothing that is compressed. Streams are read side by side; the rows of their processes wait on disk
+(`_otf1.stream`) for their turn in the sink (`_otf1.rows`). Here is the order of it all, and the report.
+
+Source: the Open Trace Format 1.12 (TU Dresden).
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Event
+
+from desktop.data.events import Importer, Location, Severity, Sink
+from desktop.data.importers._otf1 import lines as ln
+from desktop.data.importers._otf1.definitions import STREAM, Definitions, locations, read_master
+from desktop.data.importers._otf1.rows import FINDINGS as OF_ROWS
+from desktop.data.importers._otf1.rows import Rows
+from desktop.data.importers._otf1.stream import Stream
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress
+
+#: Streams that are read at the same time.
+READERS = 2
+#: No trace has a gap of more days than that.
+LONGEST_GAP = 400
+
+#: What can be odd, how bad that is, and what was done.
+FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
+    "master file": ("loss", "lines of the master file are damaged; they were left out"),
+    "repeated processes": ("loss", "processes are listed in several streams; they were read in the first"),
+    "other files": ("loss", "streams are kept in files of another kind, which are not read"),
+    "other event files": ("loss", "event files are of no stream of the master file; they were not read"),
+    "markers": ("notice", "files with markers are not read"),
+    "packed twice": ("notice", "files exist packed and unpacked; the unpacked ones were read"),
+    "definitions": (
+        "loss",
+        "the global definitions are missing; functions and processes are called by their numbers",
+    ),
+    "damaged definitions": (
+        "loss",
+        "files of definitions cannot be read to their end; what came before the damage was kept",
+    ),
+    "bad definitions": ("loss", "lines of the definitions are damaged; they were left out"),
+    "repeated definitions": ("notice", "definitions have the number of an earlier one; the last was taken"),
+    "timer resolution": (
+        "notice",
+        "how many ticks make a second is not defined; what is called a second here is a tick",
+    ),
+    "timer resolutions": (
+        "notice",
+        "the timer resolution is defined differently by streams; the first counts",
+    ),
+    "parents": ("notice", "processes are threads of none that is defined; they count as processes"),
+    "no stream": ("notice", "processes are defined that no stream has; they have no data"),
+    "no events": ("notice", "processes have no events at all"),
+    "event file": ("loss", "event files are missing; their processes have no data"),
+    "damaged events": (
+        "loss",
+        "event files cannot be read or unpacked to their end; what came before the damage was kept",
+    ),
+    "writer gave up": (
+        "loss",
+        "the writer of the trace met times out of order and ended streams there; they are incomplete",
+    ),
+    "cut events": (
+        "loss",
+        "event files do not end as complete ones do, with the last time and its process once more; the lines "
+        "that are whole were kept",
+    ),
+    "bad lines": (
+        "loss",
+        "lines are damaged; they were left out (records after a damaged time have the time before it)",
+    ),
+    "unknown records": ("loss", "records are of kinds that are not known; they were left out"),
+    "other records": ("notice", "records of files, remote memory and snapshots are not stored"),
+    "other processes": (
+        "loss",
+        "records are of processes that the master file does not list for their stream; they were left out",
+    ),
+    "nobody's records": (
+        "loss",
+        "records have no time or no process, for want of a line that says it; they were left out",
+    ),
+    "times": ("notice", "times go back; the records were put in order of time"),
+    "collectives": ("notice", "collective operations have no begin or no end; they were left out"),
+    "comments": ("notice", "comments are so many that only the first ones are stored"),
+}
+
+
+class Files:
+    """The files of one trace: `parts` by kind and stream; `twice`: how many exist packed and unpacked."""
+
+    def __init__(self, master: Path) -> None:
+        self.master = master
+        self.stem = master.name[: -len(".otf")] if master.name.lower().endswith(".otf") else master.name
+        self.parts: dict[tuple[str, int], Path] = {}
+        self.twice = 0
+        part = re.compile(re.escape(self.stem) + r"\.([0-9a-f]{1,8})\.(def|events|snaps|stats|marker)(\.z)?")
+        for file in sorted(master.parent.iterdir()):
+            found = part.fullmatch(file.name)
+            if found and file.is_file():
+                key = (found[2], int(found[1], 16))
+                self.twice += key in self.parts
+                self.parts.setdefault(key, file)
+
+    def of(self, kind: str) -> dict[int, Path]:
+        return {stream: file for (found, stream), file in self.parts.items() if found == kind}
+
+
+class Task:
+    """A stream to be read: its processes, groups of those that are wanted, and its reading, once begun.
+
+    tells: this import is the one that says what is wrong with the stream, if several read it.
+    """
+
+    def __init__(self, number: int, processes: list[int], wanted: dict[int, bool]) -> None:
+        self.number = number
+        self.wanted = [process for process in processes if wanted[process]]
+        self.groups = dict.fromkeys(processes, ln.UNWANTED)
+        self.groups |= {process: group for group, process in enumerate(self.wanted)}
+        self.tells = wanted[processes[0]]
+        self.stream: Stream | None = None
+        self.reading: Future[None] | None = None
+
+    def close(self) -> None:
+        if self.stream is not None:
+            self.stream.close()
+
+
+class Trace:
+    """One trace on its way into a sink."""
+
+    def __init__(self, master: Path, sink: Sink, progress: Progress) -> None:
+        self.sink, self.progress = sink, progress
+        self.files = Files(master)
+        self.events = self.files.of("events")
+        self.streams = self.listed()
+        self.definitions, self.local = self.defined()
+        self.locations: dict[int, Location] = {}
+        self.index: dict[int, int] = {}
+
+    def tell(self, finding: str, count: int = 1, where: str = "") -> None:
+        if count:
+            severity, text = FINDINGS[finding]
+            self.sink.report.add(finding, severity, text, count=count, where=where)
+
+    # ---- what the trace says of itself
+
+    def listed(self) -> dict[int, list[int]]:
+        """The processes of each stream."""
+        file = self.files.master
+        master = read_master(file)
+        self.tell("master file", master.damaged, file.name)
+        self.tell("repeated processes", master.repeated, file.name)
+        self.tell("other files", master.elsewhere, file.name)
+        streams = {stream: processes for stream, processes in master.streams.items() if processes}
+        if not streams:
+            raise TraceFormatError(
+                "names no stream (in a line such as 1:1,2), so it is no master file of an OTF trace",
+                file=file,
+                hint="copy it again",
+            )
+        if not self.events.keys() & streams.keys():
+            raise TraceFormatError(
+                "has no event files beside it",
+                file=file,
+                where=f"such as {self.files.stem}.{next(iter(streams)):x}.events",
+                hint="copy the trace again, with all its files",
+            )
+        others = [other.name for stream, other in self.events.items() if stream not in streams]
+        self.tell("other event files", len(others), "".join(others[:1]))
+        markers = [other.name for other in self.files.of("marker").values() if other.stat().st_size]
+        self.tell("markers", len(markers), "".join(markers[:1]))
+        self.tell("packed twice", self.files.twice)
+        return streams
+
+    def defined(self) -> tuple[Definitions, dict[int, Definitions]]:
+        """The definitions that hold everywhere, and those of single streams."""
+        found: dict[int, Definitions] = {}
+        for stream, file in sorted(self.files.of("def").items()):
+            self.progress.step(0, 0, "reading definitions")
+            known = found[stream] = Definitions(file, found.get(0))
+            self.tell("damaged definitions", bool(known.cut), f"{file.name}: {known.cut}")
+            self.tell("bad definitions", known.damaged, file.name)
+            self.tell("repeated definitions", known.repeated, file.name)
+        self.tell("definitions", 0 not in found, f"{self.files.stem}.0.def")
+        return found.pop(0, None) or Definitions(), found
+
+    def describe(self) -> None:
+        every = [self.definitions, *self.local.values()]
+        resolutions = [each.resolution for each in every if each.resolution]
+        self.tell("timer resolution", not resolutions)
+        self.tell("timer resolutions", len(set(resolutions)) > 1)
+        self.span = LONGEST_GAP * 86400 * resolutions[0] if resolutions else ln.LIMIT
+        found, orphans = locations(every, (process for listed in self.streams.values() for process in listed))
+        self.tell("parents", orphans)
+        for location in found:
+            self.locations[location.id] = location
+            self.index[location.id] = self.sink.location(location)
+        # The format has no clock offsets, so constant shifts are what is right if the clocks contradict.
+        self.sink.describe(
+            ticks_per_second=float(resolutions[0]) if resolutions else 1.0,
+            repair=True,
+            notes=self.definitions.notes | ({} if resolutions else {"unit of time": "ticks"}),
+        )
+        self.rows = Rows(self.sink, self.definitions, self.index)
+
+    # ---- streams
+
+    def read(self) -> None:
+        self.describe()
+        wanted = {process: self.sink.wants(index) for process, index in self.index.items()}
+        listed = {process for processes in self.streams.values() for process in processes}
+        for process, location in self.locations.items():
+            if wanted[process] and process not in listed:
+                location.damage = "no data"
+                self.tell("no stream", where=location.name)
+        tasks = deque(
+            task
+            for task in (Task(stream, listed, wanted) for stream, listed in self.streams.items())
+            if task.wanted
+        )
+        files = {task.number: self.events[task.number] for task in tasks if task.number in self.events}
+        self.done, self.total = 0, sum(file.stat().st_size for file in files.values())
+        stop = Event()
+        begun: deque[Task] = deque()
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="phasewright-")))
+            stack.callback(lambda: deque(map(Task.close, begun)))
+            pool = stack.enter_context(ThreadPoolExecutor(READERS, "otf stream"))
+            stack.callback(stop.set)
+            while tasks or begun:
+                # One more than is read waits for its turn, so that the readers need not.
+                while tasks and len(begun) <= READERS:
+                    begun.append(task := tasks.popleft())
+                    if task.number in files:
+                        task.stream = Stream(files[task.number], task.groups, self.span, folder)
+                        task.reading = pool.submit(task.stream.read, stop)
+                self.finish(begun[0])
+                begun.popleft().close()
+        if all(wanted.values()) and not any(location.records for location in self.locations.values()):
+            raise TraceFormatError(
+                "has no readable events",
+                file=self.files.master,
+                where=f"in {len(self.streams)} streams",
+                hint="copy the trace again, with all its files",
+            )
+
+    def finish(self, task: Task) -> None:
+        """Wait for a stream, hand over its rows, and say what was wrong with it."""
+        stream = task.stream
+        if stream is None or task.reading is None:
+            for process in task.wanted:
+                self.locations[process].damage = "no data"
+            self.tell("event file", task.tells, f"{self.files.stem}.{task.number:x}.events")
+            return
+
+        def step() -> None:
+            self.progress.step(self.done + stream.text.read, self.total, f"reading {stream.text.path.name}")
+
+        step()
+        while not wait([task.reading], 0.05).done:
+            step()
+        task.reading.result()
+        rows = self.rows
+        if task.number in self.local:
+            rows = Rows(self.sink, self.local[task.number], self.index)
+        for process in task.wanted:
+            location, about = self.locations[process], stream.known[task.groups[process]]
+            location.records = int(about[ln.RECORDS])
+            if location.records:
+                location.first, location.last = int(about[ln.FIRST]), int(about[ln.LAST])
+            for _ in rows.deliver(stream, task.groups[process], self.index[process]):
+                step()
+        self.judge(task, stream)
+        self.done += stream.text.read
+
+    def judge(self, task: Task, stream: Stream) -> None:
+        """Say what the reading of a stream has shown."""
+        text, state = stream.text, stream.state
+        name = text.path.name
+
+        def line(number: int) -> str:
+            return f"{name}, line {state[number]}"
+
+        early = bool(text.wrong) or stream.aborted or not stream.complete
+        for process in task.wanted:
+            location, about = self.locations[process], stream.known[task.groups[process]]
+            if not location.records:
+                location.damage = "no data"
+                self.tell("no events", where=f"{location.name} in {name}")
+            elif early and not about[ln.ENDED]:
+                location.damage = "ends early"
+        self.tell("other records", int(state[ln.UNSTORED]), name)
+        self.tell("collectives", int(state[ln.ORPHANS] + state[ln.OPEN]), name)
+        self.tell("comments", stream.comments_lost, name)
+        if not task.tells:
+            return
+        if text.wrong:
+            self.tell("damaged events", where=f"{name}: {text.wrong}")
+        elif stream.aborted:
+            self.tell("writer gave up", where=name)
+        elif early:
+            self.tell("cut events", where=line(ln.LINE))
+        self.tell("bad lines", int(state[ln.BAD]) + text.overlong, line(ln.FIRST_BAD))
+        self.tell("unknown records", int(state[ln.UNKNOWN]), name)
+        self.tell("other processes", int(state[ln.FOREIGN]), name)
+        self.tell("nobody's records", int(state[ln.LOST]), name)
+        self.tell("times", int(state[ln.BACK]), line(ln.FIRST_BACK))
+
+
+def master_of(path: Path) -> Path | None:
+    """The master file: the path itself, or the only ``*.otf`` in the folder."""
+    if not path.is_dir():
+        return path
+    found = sorted(file for file in path.iterdir() if file.suffix.lower() == ".otf")
+    return found[0] if len(found) == 1 else None
+
+
+def detect(path: Path, head: bytes) -> bool:
+    """A master file has lines such as ``1:1,2``, and other files of the trace beside it; a font has not."""
+    try:
+        master = master_of(path)
+        if master is None:
+            return False
+        if master != path:
+            with master.open("rb") as file:
+                head = file.read(1 << 16)
+        named = master.suffix.lower() == ".otf"
+        return (named or any(map(STREAM.match, head.splitlines()))) and bool(Files(master).parts)
+    except OSError:
+        return False
+
+
+def read(path: Path, sink: Sink, progress: Progress) -> None:
+    master = master_of(path)
+    if master is None:
+        raise TraceFormatError(
+            "holds not exactly one OTF master file", file=path, hint="choose one *.otf file"
+        )
+    Trace(master, sink, progress).read()
+
+
+def files(path: Path) -> list[Path]:
+    master = master_of(path)
+    return [] if master is None else [master, *Files(master).parts.values()]
+
+
+IMPORTER = Importer(
+    id="otf1",
+    title="OTF trace (version 1)",
+    version="1",
+    detect=detect,
+    read=read,
+    files=files,
+    patterns=("*.otf",),
+    divisible=True,
+)
