@@ -9,7 +9,7 @@ Layout (schema 2)::
     /derived/TABLE/...      the same for `DERIVED`: what can be computed again, kept so that opening a
                             store needs no pass over its events
 
-Columns have chunks of 65536 rows, byte shuffle and gzip level 1, so any HDF5 program reads them. Rows of a
+Columns have chunks of `CHUNK` rows, byte shuffle and gzip level 1, so any HDF5 program reads them. Rows of a
 location are contiguous. Stores may come from strangers: everything is checked against the declaration
 before it is used, and nothing in a store is ever executed.
 """
@@ -28,9 +28,10 @@ from typing import Any, Protocol, Self, TypeVar
 
 import h5py
 import numpy as np
-from isal import isal_zlib
+from isal import igzip_lib, isal_zlib
 from numpy.typing import NDArray
 
+from desktop.core.jit import kernel
 from desktop.data.atomic import PartFile
 from desktop.data.events import (
     SEVERITIES,
@@ -50,7 +51,11 @@ from desktop.errors import StoreError, TraceFormatError
 FORMAT = "phasewright"
 SCHEMA = 2  # 1 had no `links`
 SUFFIX = ".h5"
-CHUNK = 1 << 16
+#: Rows in a chunk of a column: what is read at least to know one row. (Schema 1 had 65536.)
+CHUNK = 1 << 14
+FORMER_CHUNK = 1 << 16
+#: Chunks that a `TraceStore` keeps unpacked.
+KEPT_CHUNKS = 64
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Largest description that is written or read, in bytes; 10^5 locations need some 40 MB.
 DESCRIPTION_LIMIT = 1 << 28
@@ -62,14 +67,18 @@ TICK_LIMIT = 1 << 61
 #: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
 #: (ticks since the first event) with the default rules; the last row is the end. ``links``: the sender's
 #: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
+#: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`.
 DERIVED: dict[str, dict[str, str]] = {
     "calls": {"region": "u4", "count": "i8"},
     "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
     "links": {"time": "i8", "arrival": "i8", "peer": "i4", "bytes": "i8", "tag": "i8"},
+    "strips": {"first": "i8", "last": "i8", "width": "u1", "region": "i4", "activity": "u1"},
+    "timeline": {"region": "i4", "activity": "u1", "regions": "u8", "activities": "u1"},
+    "checkpoints": {"time": "i8", "row": "i8", "region": "i4", "since": "i8"},
 }
 
-#: The column by which the rows of a location are sorted.
-_KEYS = {"collectives": "begin", "calls": "region"}
+#: The column by which the rows of a location are sorted; "" if by none.
+_KEYS = {"collectives": "begin", "calls": "region", "strips": "first", "timeline": ""}
 #: Columns whose values must be below a fixed number, or refer to one of these lists.
 _BOUNDS: dict[tuple[str, str], int | str] = {
     ("events", "kind"): len(EventKind),
@@ -82,9 +91,22 @@ _BOUNDS: dict[tuple[str, str], int | str] = {
     ("metrics", "metric"): "texts",
     ("calls", "region"): "regions",
     ("links", "peer"): "locations",
+    ("strips", "width"): 62,
+    ("strips", "region"): "regions",
+    ("strips", "activity"): len(Activity),
+    ("timeline", "region"): "regions",
+    ("timeline", "activity"): len(Activity),
+    ("timeline", "activities"): 1 << len(Activity),
+    ("checkpoints", "region"): "regions",
 }
 #: Columns in which -1 stands for "none".
-_OPTIONAL = {("messages", "peer"), ("collectives", "root")}
+_OPTIONAL = {
+    ("messages", "peer"),
+    ("collectives", "root"),
+    ("strips", "region"),
+    ("timeline", "region"),
+    ("checkpoints", "region"),
+}
 
 
 @dataclass
@@ -338,7 +360,7 @@ class StoreWriter(_Described):
         return 0 if writer is None else writer.index.get(location, (0, 0))[1]
 
     def blocks(
-        self, table: str, location: int, *columns: str, rows: int = CHUNK
+        self, table: str, location: int, *columns: str, rows: int = 1 << 16
     ) -> Iterator[tuple[NDArray[Any], ...]]:
         names = columns or tuple((TABLES | DERIVED)[table])
         writer = self._tables.get(table)
@@ -483,8 +505,8 @@ class _TableWriter:
         }
 
     def append(self, location: int, block: dict[str, NDArray[Any]]) -> None:
-        self._begin(location, block[self._key])
-        rows = block[self._key].size
+        rows = next(iter(block.values())).size
+        self._begin(location, block[self._key] if self._key else np.zeros(0))
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
@@ -624,27 +646,103 @@ class TraceStore(_Described):
         self._lock = RLock()
         self._tables = tables
         self._index = index
+        self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
 
     def rows(self, table: str, location: int) -> int:
         return int(self._index[table][location, 1]) if table in self._index else 0
 
     def blocks(
-        self, table: str, location: int, *columns: str, rows: int = CHUNK
+        self, table: str, location: int, *columns: str, rows: int = 1 << 16
     ) -> Iterator[tuple[NDArray[Any], ...]]:
         names = columns or tuple((TABLES | DERIVED)[table])
         if table not in self._tables:
             return
-        datasets = self._tables[table]
         start, count = (int(v) for v in self._index[table][location])
         for a in range(start, start + count, rows):
-            b = min(a + rows, start + count)
-            with self._lock:
-                try:
-                    block = {name: datasets[name][a:b] for name in names}
-                except (OSError, RuntimeError, ValueError) as error:
-                    raise self._damaged(f"rows {a} to {b} of {table} cannot be read") from error
-            _check_values(table, block, self._bound, self._damaged)
-            yield tuple(block[name] for name in names)
+            yield self._read(table, a, min(a + rows, start + count), names)
+
+    def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+        datasets = self._tables[table]
+        with self._lock:
+            try:
+                block = {name: datasets[name][a:b] for name in names}
+            except (OSError, RuntimeError, ValueError) as error:
+                raise self._damaged(f"rows {a} to {b} of {table} cannot be read") from error
+        _check_values(table, block, self._bound, self._damaged)
+        return tuple(block[name] for name in names)
+
+    def part(
+        self, table: str, location: int, begin: int, end: int, *columns: str
+    ) -> tuple[NDArray[Any], ...]:
+        """The rows `begin` to `end` (counted from its first) of a location, as `blocks` gives them.
+
+        For few rows here and there: the latest chunks stay unpacked, and are unpacked beside other threads.
+        """
+        if not 0 <= begin <= end <= self.rows(table, location):
+            raise ValueError(f"location {location} has no rows {begin} to {end} of {table}")
+        if begin == end:
+            return tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
+        start = int(self._index[table][location, 0])
+        block = {}
+        for name in columns:
+            size = self._tables[table][name].chunks[0]
+            a, b = start + begin, start + end
+            pieces = [
+                self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
+                for number in range(a // size, -(-b // size))
+            ]
+            block[name] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        _check_values(table, block, self._bound, self._damaged)
+        return tuple(block[name] for name in columns)
+
+    def _chunk(self, table: str, name: str, number: int) -> NDArray[Any]:
+        """A whole chunk of a column; what lies beyond the column's end in the last one means nothing."""
+        key = (table, name, number)
+        with self._lock:
+            known = self._chunks.pop(key, None)
+            if known is not None:
+                self._chunks[key] = known
+                return known
+            dataset = self._tables[table][name]
+            size = dataset.chunks[0]
+            try:
+                mask, packed = dataset.id.read_direct_chunk((number * size,))
+                if mask or tuple(_filters(dataset)) != _OUR_FILTERS:
+                    packed = None
+                    chunk: NDArray[Any] = dataset[number * size : (number + 1) * size]
+            except (OSError, RuntimeError, ValueError) as error:
+                raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
+        if packed is not None:
+            chunk = np.empty(size, dataset.dtype)
+            try:
+                # One byte more than fits, so that a bomb is found out and not unpacked.
+                planes = isal_zlib.decompressobj().decompress(packed, chunk.nbytes + 1)
+            except igzip_lib.error as error:
+                raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
+            if len(planes) != chunk.nbytes:
+                raise self._damaged(f"rows from {number * size} of {table} are too few or too many")
+            _unshuffle(
+                np.frombuffer(planes, np.uint8).reshape(-1, size), chunk.view(f"u{chunk.dtype.itemsize}")
+            )
+        with self._lock:
+            self._chunks[key] = chunk
+            while len(self._chunks) > KEPT_CHUNKS:
+                self._chunks.pop(next(iter(self._chunks)), None)
+        return chunk
+
+    def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+        """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
+        of each. Only for tables known to fit into memory."""
+        if table not in self._tables:
+            nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
+            return np.zeros((len(self.locations), 2), np.int64), nothing
+        with self._lock:
+            try:
+                block = {name: self._tables[table][name][:] for name in columns}
+            except (OSError, RuntimeError, ValueError) as error:
+                raise self._damaged(f"{table} cannot be read") from error
+        _check_values(table, block, self._bound, self._damaged)
+        return self._index[table], tuple(block[name] for name in columns)
 
     def column(self, table: str, name: str, location: int = 0) -> NDArray[Any]:
         """A whole column of a location."""
@@ -732,7 +830,7 @@ def _checked(path: Path, file: h5py.File) -> TraceStore:
             file=path,
             hint="update Phasewright or import the source again",
         )
-    text = _dataset(file, "description", "u1", None, DESCRIPTION_LIMIT)
+    text = _dataset(file, "description", "u1", False, DESCRIPTION_LIMIT)
     description = _decode(text[:].tobytes())
     locations = len(description.locations)
     tables: dict[str, dict[str, h5py.Dataset]] = {}
@@ -757,7 +855,7 @@ def _checked_table(
         raise ValueError(f"{group.name} has no index of its locations")
     _plain(places)
     index: NDArray[np.int64] = places[:]
-    datasets = {name: _dataset(group, name, dtype, CHUNK, None) for name, dtype in columns.items()}
+    datasets = {name: _dataset(group, name, dtype, True, None) for name, dtype in columns.items()}
     rows = {dataset.size for dataset in datasets.values()}
     if len(rows) != 1:
         raise ValueError(f"the columns of {group.name} differ in length")
@@ -788,7 +886,7 @@ def _child(group: h5py.Group, name: str, kind: type[_Kind]) -> _Kind | None:
     return found
 
 
-def _dataset(group: h5py.Group, name: str, dtype: str, chunk: int | None, limit: int | None) -> h5py.Dataset:
+def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int | None) -> h5py.Dataset:
     found = _child(group, name, h5py.Dataset)
     if found is None:
         raise ValueError(f"{group.name}/{name} is missing")
@@ -796,8 +894,8 @@ def _dataset(group: h5py.Group, name: str, dtype: str, chunk: int | None, limit:
         raise ValueError(f"{group.name}/{name} is not a column of type {dtype}")
     if limit is not None and found.size > limit:
         raise ValueError(f"{group.name}/{name} is larger than the allowed {limit} bytes")
-    if chunk is not None and found.chunks != (chunk,):
-        raise ValueError(f"{group.name}/{name} is not in chunks of {chunk} rows")
+    if column and found.chunks not in ((CHUNK,), (FORMER_CHUNK,)):
+        raise ValueError(f"{group.name}/{name} is not in chunks of {CHUNK} rows")
     _plain(found)
     if found.chunks is not None:
         if found.chunks[0] > max(CHUNK, 1 << 20):
@@ -810,12 +908,31 @@ def _dataset(group: h5py.Group, name: str, dtype: str, chunk: int | None, limit:
 
 def _plain(dataset: h5py.Dataset) -> None:
     """Data lie in this very file and need none but the standard filters."""
-    properties = dataset.id.get_create_plist()
-    filters = {properties.get_filter(i)[0] for i in range(properties.get_nfilters())}
-    if not filters <= {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE}:
+    if not set(_filters(dataset)) <= set(_OUR_FILTERS):
         raise ValueError(f"{dataset.name} uses filters that are not allowed")
     if dataset.is_virtual or dataset.external:
         raise ValueError(f"{dataset.name} refers to another file, which is not allowed")
+
+
+_OUR_FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE)
+
+
+def _filters(dataset: h5py.Dataset) -> list[int]:
+    """In the order in which they are applied on writing."""
+    properties = dataset.id.get_create_plist()
+    return [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+
+
+@kernel
+def _unshuffle(planes, out):
+    """Unsigned numbers (rows,) from the planes (width, rows) of their bytes, the lowest first."""
+    width, rows = planes.shape
+    for i in range(rows):
+        out[i] = planes[0, i]
+    for k in range(1, width):
+        place = np.uint64(8 * k)
+        for i in range(rows):
+            out[i] |= np.uint64(planes[k, i]) << place
 
 
 # --- the description as JSON ---

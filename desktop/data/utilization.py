@@ -229,7 +229,7 @@ class Replay:
         self.processors = len(there)
         self.defined = sum(location.kind == "cpu" for location in source.locations)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
-        classes = _classes(source, rules)
+        classes = region_classes(source, rules)
         active = np.array([is_parallel(region) for region in source.regions], np.uint8)
         rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(there)))
         self._tracks = [_Track(source, i, classes, active, repaired, rows, self.totals[i]) for i in there]
@@ -618,7 +618,7 @@ def _is_worker(source: EventSource, index: int, location: Location) -> bool:
     return any(bool(np.isin(block[0], parallel).any()) for block in entered)
 
 
-def _classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
+def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
     """The class of every region."""
     found = np.zeros(len(source.regions), np.uint8)
     for i, region in enumerate(source.regions):
@@ -642,7 +642,7 @@ def states(
     repaired = source.repair if rules.repaired is None else rules.repaired
     active = np.array([is_parallel(region) for region in source.regions], np.uint8)
     totals = np.zeros(_CLASSES, np.int64)
-    track = _Track(source, location, _classes(source, rules), active, repaired, ROWS_IN_FLIGHT, totals)
+    track = _Track(source, location, region_classes(source, rules), active, repaired, ROWS_IN_FLIGHT, totals)
     parts = [track.take(None)]
     while not track.ended:
         track.advance()

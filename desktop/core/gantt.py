@@ -1,0 +1,454 @@
+"""Kernels of the timeline: events to states, states to time bins, bins to pixel columns, columns to pixels.
+
+A *state* is what a location does between two of its events: its innermost open region and its activity. A
+*strip* is the dyadic picture of one location: bins of ``2**width`` ticks, aligned to whole multiples, each
+with the region and the activity that last longest in it and a set of all that occur in it, however short;
+every further level has bins four times as wide. A pixel column of any view touches a few bins of the right
+level, so a picture costs its number of cells, whatever it stands for.
+
+Regions are counted from 0, -1 is none. A key is ``(region + 1) * 8 + code``; codes are activities, or
+
+* `BASE`: no region is open;
+* `OUTSIDE`: regions are open, but none in which a worker thread computes;
+
+what these two mean depends on the whole location (`desktop.data.utilization`) and is resolved at the end.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from desktop.core.jit import kernel
+
+BASE, OUTSIDE = 5, 6
+CODES = 8
+#: Bins of one level that become one bin of the next: 2**FAN_BITS.
+FAN_BITS = 2
+
+# State of `unfold`.
+DEPTH, OUTERMOST, ACTIVE, PARALLEL, ROW = range(5)
+# State of `fill`.
+WIDTH, USED, FIRST, NOW, KEY = range(5)
+
+#: Classes of a tile; the first are activities or colours of regions.
+CLASSES = 16
+NO_REGION, ABSENT = 14, 15
+
+
+@kernel
+def unfold(kind, region, time, classes, active, strength, strongest, state, counts, stack, since, top, code):
+    """Replay events from row ``state[ROW]`` on: innermost region and activity code after each of them.
+
+    `stack` and `since` hold the open regions, outermost first, and when they were entered. Stops early
+    where they are full. A leave closes the innermost open region of that name, wherever it stands; one
+    that fits none is ignored.
+    """
+    depth, outermost = state[0], state[1]
+    i = state[4]
+    while i < kind.size:
+        r = np.int64(region[i])
+        if kind[i] == 0:
+            if depth == stack.size:
+                break
+            stack[depth] = r
+            since[depth] = time[i]
+            c = classes[r]
+            counts[c] += 1
+            if c != 0 and outermost < 0:
+                outermost = depth
+            if active[r]:
+                state[2] += 1
+                state[3] = 1
+            depth += 1
+        else:
+            p = depth - 1
+            while p >= 0 and stack[p] != r:
+                p -= 1
+            if p >= 0:
+                depth -= 1
+                for q in range(p, depth):
+                    stack[q] = stack[q + 1]
+                    since[q] = since[q + 1]
+                counts[classes[r]] -= 1
+                if active[r]:
+                    state[2] -= 1
+                if p < outermost:
+                    outermost -= 1
+                elif p == outermost:
+                    while outermost < depth and classes[stack[outermost]] == 0:
+                        outermost += 1
+                    if outermost == depth:
+                        outermost = -1
+        top[i] = stack[depth - 1] if depth else -1
+        if outermost >= 0:
+            if strongest:
+                best = 0
+                for k in range(counts.size):
+                    if counts[k] > 0 and strength[k] > strength[best]:
+                        best = k
+                code[i] = best
+            else:
+                code[i] = classes[stack[outermost]]
+        elif depth == 0:
+            code[i] = 5
+        else:
+            code[i] = 0 if state[2] > 0 else 6
+        i += 1
+    state[0], state[1], state[4] = depth, outermost, i
+
+
+# --- states to bins ---
+
+
+@kernel
+def _add(bins, keys, ticks, n, slot, b, key, more):
+    """Add time to the entry of a key in the newest bin, or begin one; the number of entries."""
+    s = slot[key]
+    if s < n and keys[s] == key and bins[s] == b:
+        ticks[s] += more
+        return n
+    bins[n], keys[n], ticks[n] = b, key, more
+    slot[key] = n
+    return n + 1
+
+
+@kernel
+def coarsen(bins, keys, ticks, n, slot):
+    """Join neighbouring bins, in place; the number of entries."""
+    out = 0
+    for i in range(n):
+        out = _add(bins, keys, ticks, out, slot, bins[i] >> 1, keys[i], ticks[i])
+    return out
+
+
+@kernel
+def fill(time, top, code, state, slot, bins, keys, ticks, most):
+    """Sort states into bins: entries (bin, key, ticks), a key once per bin, bins ascending.
+
+    ``state[NOW]`` and ``state[KEY]`` are when the last state began and what it was. There are at most
+    `most` bins; before there would be more, or more entries than there is room for, bins double in width.
+    A state without duration has an entry of no ticks.
+    """
+    w, n, first, now, key = state[0], state[1], state[2], state[3], state[4]
+    for i in range(time.size):
+        t = time[i]
+        while (t >> w) - (first >> w) >= most or n + (t >> w) - (now >> w) + 1 >= bins.size:
+            n = coarsen(bins, keys, ticks, n, slot)
+            w += 1
+        if key >= 0:
+            b = now >> w
+            if t == now:
+                n = _add(bins, keys, ticks, n, slot, b, key, 0)
+            while now < t:
+                end = min((b + 1) << w, t)
+                n = _add(bins, keys, ticks, n, slot, b, key, end - now)
+                now = end
+                b += 1
+        now = t
+        key = (np.int64(top[i]) + 1) * 8 + code[i]
+    state[0], state[1], state[3], state[4] = w, n, now, key
+
+
+@kernel
+def cells(bins, keys, ticks, n, resolve, spent, region, activity, regions, activities):
+    """One cell per bin: the region and the activity of most time, and the bits of all that occur.
+
+    Bit ``r % 64`` stands for region r; no region has no bit. `spent` is scratch, one per region and none,
+    all zero before and after. Returns the number of bins.
+    """
+    by_activity = np.zeros(8, np.int64)
+    i = 0
+    cell = 0
+    while i < n:
+        j = i
+        by_activity[:] = 0
+        found = np.uint64(0)
+        does = 0
+        while j < n and bins[j] == bins[i]:
+            r = (keys[j] >> 3) - 1
+            a = resolve[keys[j] & 7]
+            spent[r + 1] += ticks[j]
+            by_activity[a] += ticks[j]
+            does |= 1 << a
+            if r >= 0:
+                found |= np.uint64(1) << np.uint64(r & 63)
+            j += 1
+        most = np.int64(-1)
+        for k in range(i, j):
+            r = keys[k] >> 3
+            if spent[r] > most:
+                most = spent[r]
+                region[cell] = r - 1
+        for k in range(i, j):
+            spent[keys[k] >> 3] = 0
+        best = -1
+        for a in range(5):
+            if does >> a & 1 and (best < 0 or by_activity[a] > by_activity[best]):
+                best = a
+        activity[cell] = best
+        regions[cell] = found
+        activities[cell] = does
+        cell += 1
+        i = j
+    return cell
+
+
+# --- bins to columns ---
+
+
+@kernel
+def add_strip(
+    edges,
+    shift,
+    width,
+    first,
+    last,
+    levels,
+    at,
+    value,
+    present,
+    lut,
+    bits,
+    wide,
+    begin,
+    end,
+    before,
+    after,
+    acc,
+    mask,
+):
+    """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`.
+
+    The strip begins at cell `at`, its events reach from `first` to `last` (recorded ticks, as its bins).
+    ``lut[value]`` is the class that dominates a cell. The bits of `present` are classes themselves, or, if
+    `wide`, each stands for the classes ``bits[bit]``. The location is there from `begin` to `end`: `before`
+    its first event and `after` its last one it does these.
+    """
+    columns = edges.size - 1
+    pixel = (edges[columns] - edges[0]) // columns
+    w, n = width, (last >> width) - (first >> width) + 1
+    for _ in range(levels - 1):
+        if (np.int64(1) << (w + 2)) > pixel:
+            break
+        at += n
+        w += 2
+        n = (last >> w) - (first >> w) + 1
+    base = first >> w
+    for c in range(columns):
+        a, b = edges[c] - shift, edges[c + 1] - shift
+        if b <= a or b <= begin or a > end:
+            continue
+        if first > begin and a < first:
+            acc[c, before] += min(b, first) - max(a, begin)
+            mask[c] |= 1 << before
+        if b > last and end > last:
+            acc[c, after] += min(b, end) - max(a, last)
+            mask[c] |= 1 << after
+        if b <= first or a > last:
+            continue
+        k = max(a >> w, base)
+        stop = min((b - 1) >> w, last >> w)
+        while k <= stop:
+            cell = at + k - base
+            lo, hi = max(k << w, a, first), min((k + 1) << w, b, last)
+            acc[c, lut[value[cell] + 1]] += max(hi - lo, 0)
+            if wide:
+                rest = np.uint64(present[cell])
+                bit = 0
+                while rest:
+                    if rest & np.uint64(1):
+                        mask[c] |= bits[bit]
+                    rest >>= np.uint64(1)
+                    bit += 1
+            else:
+                mask[c] |= present[cell]
+            mask[c] |= 1 << lut[value[cell] + 1]
+            k += 1
+
+
+@kernel
+def add_strips(
+    starts, members, edges, shift, width, first, last, levels, at, value, present, lut, bits, wide,
+    begin, end, before, after, dominant, hidden,
+):  # fmt: skip
+    """Rows of columns from strips; row r merges the locations ``members[starts[r] : starts[r + 1]]``."""
+    columns = edges.size - 1
+    acc = np.zeros((columns, 16), np.float64)
+    mask = np.zeros(columns, np.int64)
+    for r in range(starts.size - 1):
+        for m in range(starts[r], starts[r + 1]):
+            s = members[m]
+            if levels[s] > 0:
+                add_strip(
+                    edges, shift[s], width[s], first[s], last[s], levels[s], at[s], value, present, lut, bits,
+                    wide, begin[s], end[s], before[s], after[s], acc, mask,
+                )  # fmt: skip
+            elif end[s] >= begin[s]:
+                _add_idle(edges, begin[s] + shift[s], end[s] + shift[s], before[s], acc, mask)
+        settle(edges, acc, mask, dominant[r], hidden[r])
+
+
+@kernel
+def _add_idle(edges, begin, end, idle, acc, mask):
+    """A location without events: it is there, in no region."""
+    for c in range(edges.size - 1):
+        lo, hi = max(edges[c], begin), min(edges[c + 1], end)
+        if hi > lo:
+            acc[c, idle] += hi - lo
+            mask[c] |= 1 << idle
+
+
+@kernel
+def add_states(time, key, until, edges, lut, resolve, by_region, acc, mask):
+    """Add states to a row of columns exactly; state i begins at ``time[i]``, the last one ends at `until`."""
+    columns = edges.size - 1
+    c = 0
+    for i in range(time.size):
+        a = time[i]
+        b = time[i + 1] if i + 1 < time.size else until
+        if a >= edges[columns]:
+            break
+        if b < edges[0] or (b == edges[0] and a < b):
+            continue
+        kind = lut[key[i] >> 3] if by_region else resolve[key[i] & 7]
+        while c < columns - 1 and edges[c + 1] <= a:
+            c += 1
+        k = c
+        mask[k] |= 1 << kind
+        while k < columns and edges[k] < b:
+            lo, hi = max(edges[k], a), min(edges[k + 1], b)
+            if hi > lo:
+                acc[k, kind] += hi - lo
+                mask[k] |= 1 << kind
+            k += 1
+
+
+@kernel
+def settle(edges, acc, mask, dominant, hidden):
+    """The class of most time in every column, and the set of all; scratch is zero again afterwards.
+
+    Columns narrower than a tick show what the next one does, in which the tick lies.
+    """
+    for c in range(edges.size - 2, -1, -1):
+        if edges[c + 1] <= edges[c] and c + 1 < dominant.size:
+            dominant[c], hidden[c] = dominant[c + 1], hidden[c + 1]
+        else:
+            best = 15
+            most = 0.0
+            for k in range(15):
+                if mask[c] >> k & 1 and (best == 15 or acc[c, k] > most):
+                    best = k
+                    most = acc[c, k]
+            dominant[c], hidden[c] = best, mask[c]
+        mask[c] = 0
+        for k in range(16):
+            acc[c, k] = 0.0
+
+
+# --- finding ---
+
+
+@kernel
+def next_bin(regions, at, n, start, step, bit):
+    """The first bin from `start` on (going by `step`, 1 or -1) in which a region may occur; -1 if none."""
+    k = start
+    while 0 <= k < n:
+        if regions[at + k] >> np.uint64(bit) & np.uint64(1):
+            return k
+        k += step
+    return -1
+
+
+# --- columns to pixels ---
+
+
+@kernel
+def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, rank, gap, ground):
+    """Paint rows of a tile: band k fills the pixel rows ``tops[k] .. bottoms[k]-1`` from row ``rows[k]``.
+
+    Pixel column x shows the tile columns ``low[x] .. high[x]-1`` (none: it is left as it is). A column that
+    holds a class which neither it nor its neighbours show gets a stripe in the colour of the one that is
+    first in `rank`, or, where rows are too low for a stripe, a hatching.
+    """
+    height, width = pixels.shape
+    main = np.empty(width, np.int64)
+    second = np.empty(width, np.int64)
+    for band in range(tops.size):
+        r = rows[band]
+        top, bottom = max(tops[band], 0), min(bottoms[band], height)
+        if r < 0 or top >= bottom:
+            continue
+        for x in range(width):
+            main[x] = -1
+            second[x] = -1
+            if high[x] <= low[x]:
+                continue
+            found = 0
+            for c in range(low[x], high[x]):
+                found |= hidden[r, c]
+            main[x] = dominant[r, (low[x] + high[x]) // 2]
+            second[x] = found
+        for x in range(width):
+            if main[x] < 0 or second[x] < 0:
+                continue
+            rest = second[x] & ~(1 << main[x])
+            if x > 0 and main[x - 1] >= 0:
+                rest &= ~(1 << main[x - 1])
+            if x + 1 < width and main[x + 1] >= 0:
+                rest &= ~(1 << main[x + 1])
+            best = -1
+            for k in range(15):
+                if rest >> k & 1 and (best < 0 or rank[k] < rank[best]):
+                    best = k
+            second[x] = best
+        inner = bottoms[band] - tops[band]
+        space = gap if inner >= 5 * gap else 0
+        inner -= space
+        stripe = max(gap, inner // 4) if inner >= 4 * gap else 0
+        edge = bottoms[band] - space
+        for y in range(top, bottom):
+            out = pixels[y]
+            for x in range(width):
+                if main[x] < 0:
+                    continue
+                if y >= edge:
+                    out[x] = ground
+                elif second[x] >= 0 and (y >= edge - stripe if stripe else (x + y) % 3 == 0):
+                    out[x] = colours[second[x]]
+                else:
+                    out[x] = colours[main[x]]
+
+
+# --- single states ---
+
+
+@kernel
+def leave_times(time, kind, region, stack, ident, depth, ends, left):
+    """When the regions that are open now will be left; `ends` of entry ``ident[p]`` of the stack.
+
+    Returns the depth and how many of the entries are still open; both go on with the next rows. Stops
+    early (depth -1) where the stack is full.
+    """
+    for i in range(kind.size):
+        if left == 0:
+            break
+        if kind[i] == 0:
+            if depth == stack.size:
+                return -1, left
+            stack[depth] = region[i]
+            ident[depth] = -1
+            depth += 1
+            continue
+        p = depth - 1
+        while p >= 0 and stack[p] != region[i]:
+            p -= 1
+        if p < 0:
+            continue
+        if ident[p] >= 0:
+            ends[ident[p]] = time[i]
+            left -= 1
+        depth -= 1
+        for q in range(p, depth):
+            stack[q] = stack[q + 1]
+            ident[q] = ident[q + 1]
+    return depth, left

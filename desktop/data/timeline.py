@@ -1,0 +1,884 @@
+"""What every location does when, at any magnification: the summary behind the Gantt view, and its queries.
+
+While events pass by on import, `TimelineDigest` keeps of every location (`desktop.core.gantt`)
+
+* a *strip* (tables ``strips`` and ``timeline``): bins of a power of two ticks, at most a quarter as many as
+  there are states and at most `BINS`, each with the region and the activity of most of its time and the set
+  of all that occur in it, however short; and coarser levels, each with bins four times as wide, down to
+  at most `COARSEST`. Cells of all levels follow each other, the finest first;
+* *checkpoints*: before every `STEP`-th event the regions that are open, after a row without a region, so
+  that any place of a location is reached without reading all before it.
+
+Times are as recorded; clock shifts are applied when a picture is made. Memory of the digest: one location's
+entries. A store without these tables, or rules by which regions count otherwise, cost one pass over the
+events (`Timeline` makes it).
+"""
+
+from __future__ import annotations
+
+import heapq
+import time as clock
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import gantt
+from desktop.data.classify import is_parallel
+from desktop.data.events import Activity, EventSource, Location
+from desktop.data.store import DERIVED, StoreWriter, TraceStore
+from desktop.data.utilization import STRENGTH, Rules, region_classes
+from desktop.errors import StoreError
+from desktop.progress import Progress
+
+#: Bins of the finest level at most, and of the coarsest.
+BINS = 1 << 15
+COARSEST = 16
+#: Events between two checkpoints.
+STEP = 1 << 14
+#: Entries (bin, state) of a location held in memory before bins are joined.
+ENTRIES = 1 << 20
+#: Events read at most to show one picture exactly, and to look for the end of an open region.
+EXACT_ROWS = 1 << 24
+FORWARD_ROWS = 1 << 18
+#: Messages (or collectives) that are kept in memory; of traces with more, none are drawn.
+KEPT_MESSAGES = 1 << 22
+
+Ints = NDArray[np.int64]
+
+_STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
+_IDLE = int(Activity.IDLE)
+
+
+# --- building ---
+
+
+class _Walker:
+    """The open regions of one location, event by event."""
+
+    def __init__(self, classes: NDArray[np.uint8], active: NDArray[np.uint8], strongest: bool) -> None:
+        self._classes, self._active, self._strongest = classes, active, strongest
+        self._state = np.zeros(5, np.int64)
+        self._state[gantt.OUTERMOST] = -1
+        self._counts = np.zeros(len(Activity), np.int64)
+        self._stack, self._since = np.empty(64, np.int64), np.empty(64, np.int64)
+
+    def know(self, classes: NDArray[np.uint8], active: NDArray[np.uint8]) -> None:
+        """More regions have been defined."""
+        self._classes, self._active = classes, active
+
+    @property
+    def open(self) -> tuple[Ints, Ints]:
+        """The open regions, outermost first, and when they were entered."""
+        depth = int(self._state[gantt.DEPTH])
+        return self._stack[:depth].copy(), self._since[:depth].copy()
+
+    @property
+    def worked(self) -> bool:
+        """Whether a region has been entered in which worker threads compute."""
+        return bool(self._state[gantt.PARALLEL])
+
+    def feed(
+        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Innermost region (-1: none) and activity code after each event."""
+        top, code = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
+        self._state[gantt.ROW] = 0
+        while True:
+            gantt.unfold(
+                np.ascontiguousarray(kind),
+                np.ascontiguousarray(region),
+                np.ascontiguousarray(time),
+                self._classes,
+                self._active,
+                _STRENGTH,
+                self._strongest,
+                self._state,
+                self._counts,
+                self._stack,
+                self._since,
+                top,
+                code,
+            )
+            if self._state[gantt.ROW] == time.size:
+                return top, code
+            self._stack = np.concatenate([self._stack, np.empty_like(self._stack)])
+            self._since = np.concatenate([self._since, np.empty_like(self._since)])
+
+
+class _Strip:
+    """The bins of one location while its states pass by."""
+
+    def __init__(self, first: int, regions: int) -> None:
+        self._state = np.array([0, 0, first, first, -1], np.int64)
+        self._slot = np.zeros(0, np.int64)
+        self._entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+        self._rows = 0
+        self.know(regions)
+
+    def know(self, regions: int) -> None:
+        """So many regions are defined. There must be room for all of them in a single bin."""
+        keys = (regions + 1) * gantt.CODES
+        if keys > self._slot.size:
+            self._slot = np.pad(self._slot, (0, 2 * keys - self._slot.size))
+            self._room(4 * keys)
+
+    def _room(self, entries: int) -> None:
+        have = self._entries[0].size
+        if entries > have:
+            more = max(entries - have, have)
+            self._entries = tuple(np.pad(e, (0, more)) for e in self._entries)  # type: ignore[assignment]  # three of them
+
+    @property
+    def key(self) -> int:
+        """The state after the last event so far."""
+        return int(self._state[gantt.KEY])
+
+    def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8]) -> None:
+        """States that begin at these times."""
+        self._rows += time.size
+        most = min(max(4 * self._rows, 256), BINS)
+        # Every state has one entry, and one more for every bin that it reaches into.
+        self._room(min(int(self._state[gantt.USED]) + time.size + 2 * most, ENTRIES))
+        gantt.fill(np.ascontiguousarray(time), top, code, self._state, self._slot, *self._entries, most)
+
+    def close(self, last: int, resolve: NDArray[np.uint8]) -> tuple[int, dict[str, NDArray[Any]]]:
+        """Width of the finest bins (a power of two) and the cells of all levels."""
+        bins, keys, ticks = self._entries
+        width, n, first = (int(self._state[k]) for k in (gantt.WIDTH, gantt.USED, gantt.FIRST))
+        if n == 0 or bins[n - 1] != last >> width:
+            # The last state ends where the next bin begins; that bin shows it too.
+            bins[n] = last >> width
+            keys[n] = keys[n - 1] if n else self._state[gantt.KEY]
+            ticks[n] = 0
+            n += 1
+        most = min(max(self._rows // 4, COARSEST), BINS)
+        while (last >> width) - (first >> width) >= most:
+            n = gantt.coarsen(bins, keys, ticks, n, self._slot)
+            width += 1
+        finest = width
+        spent = np.zeros(self._slot.size // gantt.CODES + 1, np.int64)
+        parts: list[tuple[NDArray[Any], ...]] = []
+        while True:
+            count = (last >> width) - (first >> width) + 1
+            part = tuple(np.empty(count, dtype) for dtype in DERIVED["timeline"].values())
+            gantt.cells(bins, keys, ticks, n, resolve, spent, *part)
+            parts.append(part)
+            if count <= COARSEST:
+                break
+            for _ in range(gantt.FAN_BITS):
+                n = gantt.coarsen(bins, keys, ticks, n, self._slot)
+            width += gantt.FAN_BITS
+        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return finest, dict(zip(DERIVED["timeline"], columns, strict=True))
+
+
+def _resolve(location: Location, worked: bool) -> NDArray[np.uint8]:
+    """What the codes of a location mean, once it is known whether it is a worker thread."""
+    worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
+    resolve = np.arange(gantt.CODES, dtype=np.uint8)
+    resolve[gantt.BASE] = _IDLE if worker else int(location.base)
+    resolve[gantt.OUTSIDE] = _IDLE if worker else int(Activity.COMPUTING)
+    return resolve
+
+
+#: Where finished rows go: ``emit(table, location, **columns)``, as `StoreWriter.derive`.
+Emit = Callable[..., None]
+
+
+class TimelineDigest:
+    """Builds strips and checkpoints of all locations, one after the other (a `desktop.data.store.Digest`)."""
+
+    def __init__(self, source: EventSource, emit: Emit | None = None, rules: Rules | None = None) -> None:
+        if emit is None:
+            assert isinstance(source, StoreWriter)
+            emit = source.derive
+        self._source, self._emit, self._rules = source, emit, rules or Rules()
+        self._location = -1
+        self._known = -1
+        self._classes = self._active = np.zeros(0, np.uint8)
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        if table != "events" or not block["time"].size:
+            return
+        self._know()
+        if location != self._location:
+            self._close()
+            self._location = location
+            self._rows = 0
+            self._first = int(block["time"][0])
+            self._walker = _Walker(self._classes, self._active, self._source.nesting == "strongest")
+            self._strip = _Strip(self._first, len(self._classes))
+            self._marks: list[tuple[Ints, ...]] = []
+        self._walker.know(self._classes, self._active)
+        self._strip.know(len(self._classes))
+        time, kind, region = block["time"], block["kind"], block["region"]
+        at = 0
+        while at < time.size:
+            if self._rows % STEP == 0:
+                self._mark(int(time[at]))
+            end = min(time.size, at + STEP - self._rows % STEP)
+            top, code = self._walker.feed(time[at:end], kind[at:end], region[at:end])
+            self._strip.add(time[at:end], top, code)
+            self._rows += end - at
+            at = end
+        self._last = int(time[-1])
+
+    def finish(self) -> None:
+        self._close()
+
+    def _know(self) -> None:
+        if len(self._source.regions) != self._known:
+            self._known = len(self._source.regions)
+            self._classes = region_classes(self._source, self._rules)
+            self._active = np.array([is_parallel(region) for region in self._source.regions], np.uint8)
+
+    def _mark(self, time: int) -> None:
+        stack, since = self._walker.open
+        region = np.concatenate([[-1], stack])
+        self._marks.append(
+            (
+                np.full(region.size, time, np.int64),
+                np.full(region.size, self._rows, np.int64),
+                region.astype(np.int32),
+                np.concatenate([[time], since]).astype(np.int64),
+            )
+        )
+
+    def _close(self) -> None:
+        if self._location < 0:
+            return
+        index, self._location = self._location, -1
+        resolve = _resolve(self._source.locations[index], self._walker.worked)
+        width, cells = self._strip.close(self._last, resolve)
+        self._emit(
+            "strips",
+            index,
+            first=np.array([self._first], np.int64),
+            last=np.array([self._last], np.int64),
+            width=np.array([width], np.uint8),
+            region=np.array([self._strip.key // gantt.CODES - 1], np.int32),
+            activity=resolve[[self._strip.key % gantt.CODES]],
+        )
+        self._emit("timeline", index, **cells)
+        columns = (np.concatenate(column) for column in zip(*self._marks, strict=True))
+        self._emit("checkpoints", index, **dict(zip(DERIVED["checkpoints"], columns, strict=True)))
+
+
+class _Kept:
+    """Rows of derived tables in memory: what a pass over a store without them leaves."""
+
+    def __init__(self, locations: int) -> None:
+        self._locations = locations
+        self._parts: dict[str, list[tuple[int, dict[str, NDArray[Any]]]]] = {}
+
+    def emit(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        self._parts.setdefault(table, []).append((location, columns))
+
+    def whole(self, table: str, *names: str) -> tuple[Ints, tuple[NDArray[Any], ...]]:
+        parts = self._parts.get(table, [])
+        index, at = np.zeros((self._locations, 2), np.int64), 0
+        for location, columns in parts:
+            size = columns[names[0]].size
+            index[location] = at, size
+            at += size
+        types = DERIVED[table]
+        return index, tuple(
+            np.concatenate([np.empty(0, types[name]), *(columns[name] for _, columns in parts)])
+            for name in names
+        )
+
+
+def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> _Kept:
+    """Strips and checkpoints of a source that has none, or by other rules, in a pass over its events."""
+    kept = _Kept(len(source.locations))
+    digest = TimelineDigest(source, kept.emit, rules)
+    total = sum(source.rows("events", i) for i in range(len(source.locations)))
+    done = 0
+    for location in range(len(source.locations)):
+        for time, kind, region in source.blocks("events", location, "time", "kind", "region"):
+            digest.take("events", location, {"time": time, "kind": kind, "region": region})
+            done += time.size
+            progress.step(done, total, "timeline")
+    digest.finish()
+    return kept
+
+
+# --- asking ---
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A picture of some rows over some time, ready to be painted.
+
+    Row r merges the locations ``members[starts[r] : starts[r + 1]]``. `dominant` (rows, columns) is the
+    class of most time in a column, `gantt.ABSENT` where no location is there; bit k of `hidden` says that
+    class k occurs in it. Classes are activities, or what `by_region` (regions + 1) makes of regions, none
+    first. `edges` (columns + 1,) in ticks; `a`, `b` in seconds. `pending` are rows whose columns are
+    narrower than the bins they come from, so that reading their events would show more.
+    """
+
+    a: float
+    b: float
+    edges: Ints
+    starts: Ints
+    members: Ints
+    by_region: NDArray[np.uint8] | None
+    dominant: NDArray[np.uint8]
+    hidden: NDArray[np.uint16]
+    pending: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Level:
+    """An open region of a call stack; `end_s` None: later than was looked for."""
+
+    region: int
+    begin_s: float
+    end_s: float | None
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a location does at an instant. `levels`: outermost first. `begin_s`, `end_s`: the state, in which
+    nothing is entered or left; `present`: the location is there at all."""
+
+    location: int
+    time_s: float
+    activity: Activity
+    levels: tuple[Level, ...]
+    begin_s: float
+    end_s: float
+    present: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """Messages between locations, (n,) each; times in seconds, -1 for an unknown partner."""
+
+    sender: Ints
+    receiver: Ints
+    sent_s: NDArray[np.float64]
+    received_s: NDArray[np.float64]
+    bytes: Ints
+    tag: Ints
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective operation of one location. `communicator`, as in the trace; `root`: location or -1."""
+
+    location: int
+    operation: str
+    communicator: int
+    root: int
+    begin_s: float
+    end_s: float
+    sent: int
+    received: int
+
+
+class Timeline:
+    """All questions that the Gantt view asks of a store; times in seconds on the axis of its curve.
+
+    Made and used in one thread at a time. Opening reads the summary (or builds it, where there is none);
+    after that only `refine`, `at` and `find` read events.
+
+    Raises
+    ------
+    StoreError : the summary contradicts the store (a damaged file).
+    Cancelled : by `progress`.
+    """
+
+    def __init__(
+        self, store: TraceStore, rules: Rules | None = None, progress: Progress | None = None
+    ) -> None:
+        rules = rules or Rules()
+        self._store = store
+        count = len(store.locations)
+        self._classes = region_classes(store, rules)
+        self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
+        there = [x.first is not None and x.last is not None for x in store.locations]
+        self.there = np.array(there, bool)
+        repaired = store.repair if rules.repaired is None else rules.repaired
+        self._shift = np.array([x.shift if repaired else 0 for x in store.locations], np.int64)
+        self._begin = np.array([0 if x.first is None else x.first for x in store.locations], np.int64)
+        self._end = np.array([-1 if x.last is None else x.last for x in store.locations], np.int64)
+        cpu = self.there & np.array([x.kind == "cpu" for x in store.locations], bool)
+        begins = (self._begin + self._shift)[cpu if cpu.any() else self.there]
+        self.start = int(begins.min()) if begins.size else 0
+        self.unit = 1.0 / store.ticks_per_second
+        events = np.array([store.rows("events", i) for i in range(count)], np.int64)
+        index, strips = store.whole("strips", *DERIVED["strips"])
+        source: TraceStore | _Kept = store
+        if rules.overrides or not np.array_equal(index[:, 1] > 0, events > 0):
+            source = summarize(store, rules, progress or Progress())
+            index, strips = source.whole("strips", *DERIVED["strips"])
+        self._arrange(index, strips, source)
+        self._arrange_checkpoints(source, events)
+        self._entered = self._calls()
+        parallel = np.flatnonzero(self._active).tolist()
+        self._workers = frozenset(x for r in parallel for x in self.entering(r).tolist())
+        self._idle = np.array([self._resolved(i)[gantt.BASE] for i in range(count)], np.uint8)
+        self._links: Messages | None = None
+        self._collectives: tuple[NDArray[Any], ...] | None = None
+
+    def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _Kept) -> None:
+        """Where each strip begins, and that its cells are as many as they have to be."""
+        has = index[:, 1] > 0
+        rows = index[has, 0]
+        self._first, self._last, self._width, self._final_region, self._final_activity = (
+            np.full(has.size, -(k == 1), column.dtype) for k, column in enumerate(strips)
+        )
+        mine = (self._first, self._last, self._width, self._final_region, self._final_activity)
+        for column, values in zip(mine, strips, strict=True):
+            column[has] = values[rows]
+        self._width = self._width.astype(np.int64)
+        places, cells = source.whole("timeline", *DERIVED["timeline"])
+        self._region, self._activity, self._regions, self._activities = cells
+        self._at = places[:, 0].copy()
+        size, levels = np.zeros(has.size, np.int64), np.zeros(has.size, np.int64)
+        w, left = self._width.copy(), has.copy()
+        while left.any():
+            bins = (self._last >> w) - (self._first >> w) + 1
+            size[left] += bins[left]
+            levels[left] += 1
+            left &= bins > COARSEST
+            w = np.minimum(w + gantt.FAN_BITS, 62)
+        self._levels = levels
+        outside = has & ((self._first < self._begin) | (self._last > self._end) | (self._first > self._last))
+        if outside.any() or not np.array_equal(size, places[:, 1]):
+            raise self._damaged("its timeline does not cover its locations")
+
+    def _arrange_checkpoints(self, source: TraceStore | _Kept, events: Ints) -> None:
+        places, columns = source.whole("checkpoints", "time", "row", "region", "since")
+        self._mark_time, self._mark_row, self._mark_region, self._mark_since = columns
+        self._mark_at = np.flatnonzero(self._mark_region < 0)
+        owner = np.searchsorted(self._mark_at, places[:, 0]), np.searchsorted(self._mark_at, places.sum(1))
+        self._mark_of = np.stack(owner, axis=1)
+        expected = -(-events // STEP)
+        first = self._mark_of[:, 0]
+        number = np.arange(self._mark_at.size) - np.repeat(first, np.diff(self._mark_of)[:, 0])
+        if not (
+            np.array_equal(np.diff(self._mark_of)[:, 0], expected)
+            and np.array_equal(np.sort(self._mark_row[self._mark_at]), np.sort(number * STEP))
+        ):
+            raise self._damaged("the checkpoints of its timeline are not where they should be")
+
+    def _calls(self) -> dict[int, NDArray[np.int64]]:
+        """The locations that enter each region."""
+        index, (region,) = self._store.whole("calls", "region")
+        owner = np.empty(region.size, np.int64)
+        for location in np.flatnonzero(index[:, 1]).tolist():
+            owner[index[location, 0] : index[location].sum()] = location
+        order = np.argsort(region, kind="stable")
+        cuts = np.flatnonzero(np.diff(region[order])) + 1
+        return {int(region[group[0]]): np.sort(owner[group]) for group in np.split(order, cuts) if group.size}
+
+    def _damaged(self, what: str) -> StoreError:
+        return StoreError(what, file=self._store.path, hint="import the source again")
+
+    @property
+    def store(self) -> TraceStore:
+        return self._store
+
+    def close(self) -> None:
+        self._store.close()
+
+    # times
+
+    def seconds(self, tick: Any) -> Any:
+        """Of a tick with its shift applied."""
+        return (tick - self.start) * self.unit
+
+    def ticks(self, seconds: Any) -> Any:
+        """The tick (shift applied) in which an instant lies."""
+        return np.floor(np.asarray(seconds) / self.unit + 1e-9).astype(np.int64) + self.start
+
+    def first_s(self, location: int) -> float:
+        """When a location is first there."""
+        return float(self.seconds(int(self._begin[location] + self._shift[location])))
+
+    def _resolved(self, location: int) -> NDArray[np.uint8]:
+        return _resolve(self._store.locations[location], location in self._workers)
+
+    # pictures
+
+    def tile(
+        self,
+        groups: Sequence[Sequence[int]],
+        a_s: float,
+        b_s: float,
+        columns: int,
+        by_region: NDArray[np.uint8] | None = None,
+    ) -> Tile:
+        """Rows of merged locations from `a_s` to `b_s`, from the summary alone.
+
+        Costs the number of locations times that of columns, whatever the trace. `by_region` (regions + 1,)
+        gives the class (0 to 13) of every region, that of none first; None: classes are activities.
+        """
+        edges = self.ticks(np.linspace(a_s, b_s, columns + 1))
+        edges[-1] = max(int(edges[-1]), int(edges[0]) + 1)
+        starts = np.concatenate([[0], np.cumsum([len(g) for g in groups])]).astype(np.int64)
+        members = np.fromiter((m for g in groups for m in g), np.int64, int(starts[-1]))
+        rows = len(groups)
+        dominant = np.empty((rows, columns), np.uint8)
+        hidden = np.empty((rows, columns), np.uint16)
+        lut = self._lut(by_region)
+        wide = by_region is not None
+        before = np.full(self._idle.size, lut[0], np.uint8) if wide else self._idle
+        after = lut[self._final_region + 1] if wide else self._final_activity
+        gantt.add_strips(
+            starts,
+            members,
+            edges,
+            self._shift,
+            self._width,
+            self._first,
+            self._last,
+            self._levels,
+            self._at,
+            self._region if wide else self._activity,
+            self._regions if wide else self._activities,
+            lut,
+            self._bits(lut) if wide else np.zeros(64, np.uint16),
+            wide,
+            self._begin,
+            self._end,
+            before,
+            after,
+            dominant,
+            hidden,
+        )
+        pixel = max(int(edges[-1] - edges[0]) // columns, 1)
+        coarse = (self._levels[members] > 0) & ((np.int64(1) << self._width[members]) > pixel)
+        inside = (self._first + self._shift < edges[-1]) & (self._last + self._shift >= edges[0])
+        coarse &= inside[members]
+        owner = np.repeat(np.arange(rows), np.diff(starts))
+        pending = tuple(np.unique(owner[coarse]).tolist())
+        return Tile(a_s, b_s, edges, starts, members, by_region, dominant, hidden, pending)
+
+    def _lut(self, by_region: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+        if by_region is not None:
+            return np.ascontiguousarray(by_region, np.uint8)
+        return np.concatenate([[gantt.ABSENT], np.arange(gantt.CODES)]).astype(np.uint8)
+
+    @staticmethod
+    def _bits(lut: NDArray[np.uint8]) -> NDArray[np.uint16]:
+        """The classes that each bit of a set of regions may stand for."""
+        bits = np.zeros(64, np.uint16)
+        for region in range(lut.size - 1):
+            bits[region % 64] |= np.uint16(1 << int(lut[region + 1]))
+        return bits
+
+    def refine(self, tile: Tile, progress: Progress | None = None, seconds: float = 0.2) -> Tile:
+        """The tile with some (after `seconds`) or all pending rows drawn from their events, exactly.
+
+        Rows that would need too many events (`EXACT_ROWS` in all) stay as they are.
+        """
+        progress = progress or Progress()
+        until = clock.monotonic() + seconds
+        dominant, hidden = tile.dominant.copy(), tile.hidden.copy()
+        columns = tile.edges.size - 1
+        acc, mask = np.zeros((columns, gantt.CLASSES)), np.zeros(columns, np.int64)
+        lut, by_region = self._lut(tile.by_region), tile.by_region is not None
+        read, done = 0, 0
+        for row in tile.pending:
+            members = tile.members[tile.starts[row] : tile.starts[row + 1]].tolist()
+            spans = [self._span(m, int(tile.edges[0]), int(tile.edges[-1])) for m in members]
+            need = sum(last - first for _, first, last in spans)
+            done += 1
+            if need > EXACT_ROWS:
+                continue
+            read += need
+            for member, span in zip(members, spans, strict=True):
+                self._add_exactly(member, span, tile.edges, lut, by_region, acc, mask)
+                progress.step(done, len(tile.pending), "timeline")
+            gantt.settle(tile.edges, acc, mask, dominant[row], hidden[row])
+            if clock.monotonic() > until:
+                break
+        return replace(tile, dominant=dominant, hidden=hidden, pending=tile.pending[done:])
+
+    def _add_exactly(
+        self,
+        location: int,
+        span: tuple[int, int, int],
+        edges: Ints,
+        lut: NDArray[np.uint8],
+        by_region: bool,
+        acc: NDArray[np.float64],
+        mask: Ints,
+    ) -> None:
+        shift, begin, end = (int(v[location]) for v in (self._shift, self._begin, self._end))
+        resolve = self._resolved(location)
+
+        def add(times: Ints, keys: Ints, until: int) -> None:
+            gantt.add_states(times + shift, keys, until + shift, edges, lut, resolve, by_region, acc, mask)
+
+        _, first, last = span
+        now, key = begin, gantt.BASE
+        for time, top, code in self._states(location, span):
+            if now < time[0] and (first == 0 or now > begin):
+                add(np.array([now]), np.array([key]), int(time[0]))
+            keys = (top.astype(np.int64) + 1) * gantt.CODES + code
+            now, key = int(time[-1]), int(keys[-1])
+            add(time[:-1], keys[:-1], now)
+        # A state goes on until the next event, or the end of the location.
+        until = end if last >= self._store.rows("events", location) else int(edges[-1]) - shift
+        if now < until:
+            add(np.array([now]), np.array([key]), until)
+
+    # single states
+
+    def _span(self, location: int, a: int, b: int) -> tuple[int, int, int]:
+        """Checkpoint and events (first, last) needed to know a location from tick `a` to `b`."""
+        shift = int(self._shift[location])
+        lo, hi = (int(v) for v in self._mark_of[location])
+        rows = self._store.rows("events", location)
+        if lo == hi:
+            return -1, 0, 0
+        marks = self._mark_at[lo:hi]
+        times = self._mark_time[marks]
+        k = max(int(np.searchsorted(times, a - shift, side="left")) - 1, 0)
+        end = int(np.searchsorted(times, b - shift, side="right"))
+        last = int(self._mark_row[marks[end]]) if end < marks.size else rows
+        return lo + k, int(self._mark_row[marks[k]]), last
+
+    def _walker_at(self, mark: int) -> _Walker:
+        """The open regions at a checkpoint."""
+        walker = _Walker(self._classes, self._active, self._store.nesting == "strongest")
+        at = int(self._mark_at[mark])
+        end = int(self._mark_at[mark + 1]) if mark + 1 < self._mark_at.size else self._mark_region.size
+        regions = self._mark_region[at + 1 : end].astype(np.uint32)
+        walker.feed(self._mark_since[at + 1 : end], np.zeros(regions.size, np.uint8), regions)
+        return walker
+
+    def _events(self, location: int, first: int, last: int) -> Iterator[tuple[NDArray[Any], ...]]:
+        last = min(last, self._store.rows("events", location))
+        for at in range(first, last, STEP):
+            yield self._store.part("events", location, at, min(at + STEP, last), "time", "kind", "region")
+
+    def _states(
+        self, location: int, span: tuple[int, int, int]
+    ) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.uint8]]]:
+        mark, first, last = span
+        if last <= first:
+            return
+        walker = self._walker_at(mark)
+        for time, kind, region in self._events(location, first, last):
+            top, code = walker.feed(time, kind, region)
+            yield time, top, code
+
+    def at(self, location: int, time_s: float) -> Moment:
+        """The state and the call stack of a location at an instant."""
+        tick = int(self.ticks(time_s))
+        shift, begin, end = (int(v[location]) for v in (self._shift, self._begin, self._end))
+        t = tick - shift
+        if not begin <= t <= end:
+            return Moment(location, time_s, Activity.UNMEASURED, (), time_s, time_s, present=False)
+        mark, first, last = self._span(location, tick + 1, tick + 1)
+        resolve = self._resolved(location)
+        since, until, code = begin, end, gantt.BASE
+        stack, entered = np.empty(0, np.int64), np.empty(0, np.int64)
+        after = last
+        if last > first:
+            walker = self._walker_at(mark)
+            row = first
+            for time, kind, region in self._events(location, first, last):
+                n = int(np.searchsorted(time, t, side="right"))
+                if n:
+                    _, codes = walker.feed(time[:n], kind[:n], region[:n])
+                    since, code = int(time[n - 1]), int(codes[-1])
+                row += n
+                if n < time.size:
+                    until = int(time[n])
+                    break
+            else:
+                following = next(self._events(location, row, row + 1), None)
+                until = end if following is None else int(following[0][0])
+            stack, entered = walker.open
+            after = row
+        ends = self._leave_times(location, after, stack)
+        levels = tuple(
+            Level(
+                int(r),
+                float(self.seconds(int(b) + shift)),
+                None if e is None else float(self.seconds(e + shift)),
+            )
+            for r, b, e in zip(stack, entered, ends, strict=True)
+        )
+        return Moment(
+            location,
+            time_s,
+            Activity(int(resolve[code])),
+            levels,
+            float(self.seconds(since + shift)),
+            float(self.seconds(until + shift)),
+        )
+
+    def _leave_times(self, location: int, row: int, stack: Ints) -> list[int | None]:
+        """When each open region is left; None if that is far away."""
+        none = np.iinfo(np.int64).min
+        ends = np.full(stack.size, none)
+        depth, left = stack.size, stack.size
+        size = 2 * (stack.size + STEP)
+        regions, ident = np.zeros(size, np.int64), np.full(size, -1, np.int64)
+        regions[:depth], ident[:depth] = stack, np.arange(depth)
+        rows = self._store.rows("events", location)
+        for time, kind, region in self._events(location, row, row + FORWARD_ROWS):
+            if regions.size < depth + STEP:
+                regions, ident = np.pad(regions, (0, STEP)), np.pad(ident, (0, STEP), constant_values=-1)
+            depth, left = gantt.leave_times(
+                time, kind, region.astype(np.int64), regions, ident, depth, ends, left
+            )
+            row += time.size
+            if left == 0:
+                break
+        if row >= rows:  # open until the end of the location
+            ends[ends == none] = self._end[location]
+        return [None if e == none else int(e) for e in ends.tolist()]
+
+    # finding
+
+    def entering(self, region: int) -> NDArray[np.int64]:
+        """The locations that enter a region at all."""
+        return self._entered.get(region, np.empty(0, np.int64))
+
+    def find(
+        self,
+        region: int,
+        time_s: float,
+        *,
+        forward: bool = True,
+        but: int = -1,
+        progress: Progress | None = None,
+    ) -> tuple[int, float] | None:
+        """The nearest enter of a region after (before) an instant, in any location: location and time.
+
+        Occurrences at the very instant count in locations behind (before) location `but`, so that those
+        that coincide are found one after the other.
+        """
+        progress = progress or Progress()
+        tick, way = int(self.ticks(time_s)), 1 if forward else -1
+        heap: list[tuple[int, int, int]] = []  # how far at least, location, bin
+
+        def push(location: int, k: int) -> None:
+            w, first = int(self._width[location]), int(self._first[location])
+            count = (int(self._last[location]) >> w) - (first >> w) + 1
+            k = max(k, 0) if forward else min(k, count - 1)
+            k = int(gantt.next_bin(self._regions, int(self._at[location]), count, k, way, region % 64))
+            if k >= 0:
+                near = (k + (first >> w) + (0 if forward else 1)) << w
+                near = min(max(near, first), int(self._last[location])) + int(self._shift[location])
+                heapq.heappush(heap, (max(way * (near - tick), 0), way * location, k))
+
+        for location in self.entering(region).tolist():
+            if self._levels[location]:
+                w, first = int(self._width[location]), int(self._first[location])
+                push(location, ((tick - int(self._shift[location])) >> w) - (first >> w))
+        best: tuple[int, int] | None = None
+        while heap and (best is None or heap[0][:2] < best):
+            _, signed, k = heapq.heappop(heap)
+            location = way * signed
+            found = self._enters(location, k, region, tick, way, but)
+            progress.step(0, 0, "finding")
+            if found is None:
+                push(location, k + way)
+            else:
+                distance = way * (found - tick)
+                if best is None or (distance, way * location) < best:
+                    best = distance, way * location
+        if best is None:
+            return None
+        return way * best[1], float(self.seconds(tick + way * best[0]))
+
+    def _enters(self, location: int, k: int, region: int, tick: int, way: int, but: int) -> int | None:
+        """The nearest enter of a region within bin `k`, a tick with its shift."""
+        w, shift = int(self._width[location]), int(self._shift[location])
+        low = (k + (int(self._first[location]) >> w)) << w
+        high = low + (1 << w)
+        _, first, last = self._span(location, low + shift, high + shift)
+        found: int | None = None
+        for time, kind, named in self._events(location, first, last):
+            inside = (time >= low) & (time < high) & (kind == 0) & (named == region)
+            at = time[inside] + shift
+            beyond = way * (at - tick) > 0
+            if way * (location - but) > 0 and but >= 0:
+                beyond |= at == tick
+            at = at[beyond]
+            if at.size:
+                if way > 0:
+                    return int(at[0])
+                found = int(at[-1])
+        return found
+
+    # messages
+
+    def messages(self) -> Messages | None:
+        """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
+        if self._links is None:
+            count = sum(self._store.rows("links", i) for i in range(len(self._store.locations)))
+            if count > KEPT_MESSAGES:
+                return None
+            index, columns = self._store.whole("links", "time", "arrival", "peer", "bytes", "tag")
+            sent, arrived, peer, size, tag = columns
+            sender = np.empty(sent.size, np.int64)
+            for location in np.flatnonzero(index[:, 1]).tolist():
+                sender[index[location, 0] : index[location].sum()] = location
+            receiver = peer.astype(np.int64)
+            known = receiver >= 0
+            away = np.where(known, self._shift[receiver], 0)
+            at = np.asarray(self.seconds(sent + self._shift[sender]), np.float64)
+            order = np.argsort(at, kind="stable")
+            self._links = Messages(
+                sender[order],
+                receiver[order],
+                at[order],
+                np.asarray(self.seconds(arrived + away), np.float64)[order],
+                size[order],
+                tag[order],
+            )
+        return self._links
+
+    def collectives(self, a_s: float, b_s: float, limit: int) -> list[Collective] | None:
+        """Collective operations that touch a range of time; None if they are more than `limit`."""
+        if self._collectives is None:
+            count = sum(self._store.rows("collectives", i) for i in range(len(self._store.locations)))
+            if count > KEPT_MESSAGES:
+                return None
+            names = ("begin", "end", "operation", "communicator", "root", "sent", "received")
+            index, columns = self._store.whole("collectives", *names)
+            owner = np.empty(columns[0].size, np.int64)
+            for location in np.flatnonzero(index[:, 1]).tolist():
+                owner[index[location, 0] : index[location].sum()] = location
+            begin, end = (self.seconds(v + self._shift[owner]) for v in columns[:2])
+            self._collectives = (owner, begin, end, *columns[2:])
+        owner, begin, end, operation, communicator, root, sent, received = self._collectives
+        found = np.flatnonzero((begin <= b_s) & (end >= a_s))
+        if found.size > limit:
+            return None
+        texts = self._store.texts
+        return [
+            Collective(
+                int(owner[i]),
+                texts[int(operation[i])],
+                int(communicator[i]),
+                int(root[i]),
+                float(begin[i]),
+                float(end[i]),
+                int(sent[i]),
+                int(received[i]),
+            )
+            for i in found.tolist()
+        ]
+
+
+def open_timeline(
+    store: TraceStore, rules: Rules | None = None, progress: Progress | None = None
+) -> Timeline | None:
+    """The timeline of a store; None if it has no locations with events (a source that is a curve)."""
+    if not any(store.rows("events", i) for i in range(len(store.locations))):
+        return None
+    return Timeline(store, rules, progress)
