@@ -1,0 +1,744 @@
+"""Designed experiments with artificial delays: which treatments to run, and what is confounded with what.
+
+Two-level regular fractions are held as words over base factors: factor j's column is a sign times the
+product of the base columns in its mask, so aliases, resolution and word lengths are arithmetic on masks,
+whatever the number of factors. Sources: NISTIR 5131, sections 2 and 5; NISTIR 5139, section 2; Box, Hunter
+and Hunter, *Statistics for Experimenters*; Fries and Hunter 1980 (minimum aberration); Plackett and Burman
+1946; MacWilliams 1963 (word lengths from the runs).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations, product
+from math import comb
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Levels = NDArray[np.int64]
+Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
+
+#: Letters for factors without names; I is the identity.
+LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
+#: Most factors, and most runs that a design may have.
+MOST_FACTORS, MOST_RUNS = 128, 4096
+#: Words of the defining relation are written out up to this many.
+_WORDS = 4096
+
+#: Minimum-aberration generators by (factors, runs), letters as in the standard tables.
+_GENERATORS: dict[tuple[int, int], str] = {
+    (4, 8): "D=ABC",
+    (5, 8): "D=AB E=AC",
+    (5, 16): "E=ABCD",
+    (6, 8): "D=AB E=AC F=BC",
+    (6, 16): "E=ABC F=ABD",
+    (6, 32): "F=ABCDE",
+    (7, 8): "D=AB E=AC F=BC G=ABC",
+    (7, 16): "E=ABC F=ABD G=ACD",
+    (7, 32): "F=ABC G=ABDE",
+    (8, 16): "E=ABC F=ABD G=ACD H=BCD",
+    (8, 32): "F=ABC G=ABD H=ACDE",
+    (8, 64): "G=ABCD H=ABEF",
+    (9, 16): "E=AB F=AC G=AD H=BCD J=ABCD",
+    (9, 32): "F=ABC G=ABD H=ABE J=ACDE",
+}
+
+#: Plackett-Burman: the first row; the others are its rotations, the last is all -.
+_CYCLES = {
+    12: "++-+++---+-",
+    20: "++--++++-+-+----++-",
+    24: "+++++-+-++--++--+-+----",
+}
+
+_L18 = (
+    "00000000 00111111 00222222 01001122 01112200 01220011 02010212 02121020 02202101 "
+    "10022110 10100221 10211002 11012021 11120102 11201210 12021201 12102012 12210120"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """R runs of k factors.
+
+    levels : (R, k), -1 and +1, or 0, 1, 2, ... for orthogonal arrays of more levels. Regular designs are in
+    standard order (first base factor fastest). masks, signs : of every factor over `base` base columns
+    (empty if not regular). blocks : (R,) half of a foldover, else 0. note : what the user should know.
+    """
+
+    kind: Kind
+    factors: tuple[str, ...]
+    levels: Levels
+    base: int = 0
+    masks: tuple[int, ...] = ()
+    signs: tuple[int, ...] = ()
+    blocks: Levels = field(default_factory=lambda: np.zeros(0, np.int64))
+    note: str = ""
+    minimum_aberration: bool = False
+
+    @property
+    def runs(self) -> int:
+        return len(self.levels)
+
+    @property
+    def regular(self) -> bool:
+        return bool(self.masks)
+
+    @property
+    def generators(self) -> tuple[str, ...]:
+        """``E=ABC`` for every factor that is no base factor; names stand where there are names."""
+        basis = [(1 << b) for b in range(self.base)]
+        names = {mask: self.factors[j] for j, mask in enumerate(self.masks) if mask in basis}
+        if len(names) < self.base:
+            return ()
+        return tuple(
+            f"{self.factors[j]}={'-' if self.signs[j] < 0 else ''}"
+            + self.word([self.masks.index(b) for b in basis if mask & b])
+            for j, mask in enumerate(self.masks)
+            if mask not in basis
+        )
+
+    def word(self, members: Sequence[int]) -> str:
+        """Name of an interaction: ``ABC`` for letters, ``push:pop`` for names."""
+        return _joined([self.factors[j] for j in members], "" if self.lettered else ":")
+
+    @property
+    def lettered(self) -> bool:
+        """Whether every factor is called by one letter."""
+        return all(len(name) == 1 for name in self.factors)
+
+    def term(self, members: Sequence[int]) -> str:
+        """Name of a term in tables: ``A:B``."""
+        return _joined([self.factors[j] for j in members], ":")
+
+    def column(self, members: Sequence[int]) -> Levels:
+        """(R,) product of the factors' columns."""
+        return np.prod(self.levels[:, list(members)], axis=1, dtype=np.int64)
+
+    def key(self, members: Sequence[int]) -> tuple[int, int]:
+        """Mask and sign of a term: terms of one mask are aliases of each other."""
+        mask, sign = 0, 1
+        for j in members:
+            mask ^= self.masks[j]
+            sign *= self.signs[j]
+        return mask, sign
+
+    def aliases(self, order: int = 2) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Terms of up to `order` factors that cannot be told apart, in the order of the first of each set.
+
+        Sets of one are left out; a sign between members is told by `key`.
+        """
+        if not self.regular:
+            return ()
+        sets: dict[int, list[tuple[int, ...]]] = {}
+        for size in range(1, order + 1):
+            for members in combinations(range(len(self.factors)), size):
+                sets.setdefault(self.key(members)[0], []).append(members)
+        return tuple(tuple(members) for mask, members in sets.items() if len(members) > 1 and mask)
+
+    def clear(self) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Main effects, and two-factor interactions, that share their column with no other of either."""
+        count = len(self.factors)
+        if not self.regular:
+            return (), ()
+        used: dict[int, int] = {0: 2}
+        for mask in self.masks:
+            used[mask] = used.get(mask, 0) + 1
+        pairs = list(combinations(range(count), 2))
+        for a, b in pairs:
+            mask = self.masks[a] ^ self.masks[b]
+            used[mask] = used.get(mask, 0) + 1
+        mains = tuple(j for j in range(count) if used[self.masks[j]] == 1)
+        return mains, tuple((a, b) for a, b in pairs if used[self.masks[a] ^ self.masks[b]] == 1)
+
+    def word_lengths(self) -> tuple[int, ...]:
+        """(A1, A2, A3, ...): words of the defining relation by length; for any number of factors, from the
+        runs by MacWilliams' identity."""
+        count = len(self.factors)
+        if not self.regular:
+            return ()
+        # Weights of the runs of the fraction through the origin (signs do not change lengths).
+        weights = np.zeros(count + 1, dtype=object)
+        for run in range(1 << self.base):
+            weights[sum((mask & run).bit_count() & 1 for mask in self.masks)] += 1
+        found = []
+        for length in range(1, count + 1):
+            total = sum(
+                int(weights[w]) * _krawtchouk(length, w, count) for w in range(count + 1) if weights[w]
+            )
+            found.append(total // (1 << self.base))
+        while found and found[-1] == 0:
+            found.pop()
+        return tuple(found)
+
+    @property
+    def resolution(self) -> int:
+        """Length of the shortest word; 0 for a full factorial, 3 for Plackett-Burman."""
+        if not self.regular:
+            return 3 if self.kind == "plackett-burman" else 0
+        lengths = self.word_lengths()
+        return next((i + 1 for i, count in enumerate(lengths) if count), 0)
+
+    def defining_relation(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Sign and members of every word, shortest first (the identity left out); of long relations the
+        shortest words only (lengths 3 and 4)."""
+        count = len(self.factors)
+        extra = count - self.base
+        if not self.regular or extra <= 0:
+            return ()
+        words: list[tuple[int, tuple[int, ...]]] = []
+        if 1 << extra <= _WORDS and len(set(self.masks)) == count:
+            basis = [self.masks.index(1 << b) if (1 << b) in self.masks else -1 for b in range(self.base)]
+            if -1 not in basis:
+                rest = [j for j in range(count) if j not in basis]
+                for chosen in range(1, 1 << extra):
+                    members = [rest[i] for i in range(extra) if chosen >> i & 1]
+                    mask, sign = self.key(members)
+                    members += [basis[b] for b in range(self.base) if mask >> b & 1]
+                    sign *= self.key([basis[b] for b in range(self.base) if mask >> b & 1])[1]
+                    words.append((sign, tuple(sorted(members))))
+        if not words:
+            words = list(self._short_words())
+        return tuple(sorted(words, key=lambda word: (len(word[1]), word[1])))
+
+    def _short_words(self) -> list[tuple[int, tuple[int, ...]]]:
+        place = {mask: j for j, mask in enumerate(self.masks)}
+        found: list[tuple[int, tuple[int, ...]]] = []
+        pairs: dict[int, list[tuple[int, int]]] = {}
+        for a, b in combinations(range(len(self.masks)), 2):
+            mask = self.masks[a] ^ self.masks[b]
+            if mask in place and place[mask] > b:
+                found.append((self.key((a, b, place[mask]))[1], (a, b, place[mask])))
+            pairs.setdefault(mask, []).append((a, b))
+        for same in pairs.values():
+            for (a, b), (c, d) in combinations(same, 2):
+                if a < c and b not in (c, d) and len(found) < _WORDS:
+                    members = tuple(sorted((a, b, c, d)))
+                    word = (self.key(members)[1], members)
+                    if word not in found:
+                        found.append(word)
+        return found
+
+    @property
+    def unperturbed(self) -> int:
+        """Run with every factor at -; -1 if the design has none."""
+        lowest = 0 if self.kind == "orthogonal-array" and self.levels.min() >= 0 else -1
+        at = np.flatnonzero((self.levels == lowest).all(axis=1))
+        return int(at[0]) if at.size else -1
+
+
+def _joined(names: Sequence[str], sign: str) -> str:
+    return sign.join(names)
+
+
+def _krawtchouk(j: int, w: int, n: int) -> int:
+    return sum((-1) ** i * comb(w, i) * comb(n - w, j - i) for i in range(max(0, j - n + w), min(j, w) + 1))
+
+
+def names_for(count: int) -> tuple[str, ...]:
+    """Letters, or F1, F2, ... for more factors than there are letters."""
+    if not 1 <= count <= MOST_FACTORS:
+        raise ValueError(f"{count} factors are asked for, 1 to {MOST_FACTORS} are possible")
+    return tuple(LETTERS[:count]) if count <= len(LETTERS) else tuple(f"F{j + 1}" for j in range(count))
+
+
+def _named(factors: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in factors)
+    if not names or len(set(names)) < len(names) or not all(names):
+        raise ValueError("every factor needs a name of its own")
+    if len(names) > MOST_FACTORS:
+        raise ValueError(f"{len(names)} factors are named, up to {MOST_FACTORS} are possible")
+    if any(re.search(r"[:*=\s,]", name) for name in names):
+        bad = next(name for name in names if re.search(r"[:*=\s,]", name))
+        raise ValueError(f"the factor name {bad!r} holds a sign that separates names, such as a blank or ':'")
+    return names
+
+
+# --- regular designs ---
+
+
+def regular(
+    factors: Sequence[str], runs: int | None = None, generators: Sequence[str] | str | None = None
+) -> Design:
+    """A full factorial or regular fraction.
+
+    Parameters
+    ----------
+    factors : k names. runs : a power of two above k, up to 2^k (None: 2^k, or as the generators say).
+    generators : such as ``E=ABC`` or ``swap=-push:pop``; None: of minimum aberration where that is known,
+        else the best found, signed so that the run without any delay is there.
+
+    Raises
+    ------
+    ValueError : the numbers do not fit, or the generators contradict each other; names the word.
+    """
+    names = _named(factors)
+    count = len(names)
+    if generators is not None:
+        return _generated(names, _split(generators), runs)
+    if runs is None:
+        runs = 1 << count
+    base = runs.bit_length() - 1
+    if runs < 2 or runs != 1 << base:
+        raise ValueError(f"{runs} runs are no power of two, which a regular design has")
+    if runs > MOST_RUNS:
+        raise ValueError(f"{runs} runs are more than the {MOST_RUNS} that are offered")
+    if base > count:
+        raise ValueError(f"{runs} runs are more than the {1 << count} treatments of {count} factors")
+    if count > runs - 1:
+        raise ValueError(
+            f"{count} factors cannot be told apart in {runs} runs, the smallest number is "
+            f"{1 << count.bit_length()}"
+        )
+    if base == count:
+        return _from_masks("full", names, base, [1 << b for b in range(base)], minimum=True)
+    known = _GENERATORS.get((count, runs))
+    if known is not None:
+        masks = [1 << b for b in range(base)]
+        for text in known.split():
+            masks.append(sum(1 << LETTERS.index(letter) for letter in text[2:]))
+        return _from_masks("regular", names, base, masks, minimum=True)
+    masks, minimum = _search(count, base)
+    return _from_masks("regular", names, base, masks, minimum=minimum)
+
+
+def _from_masks(
+    kind: Kind,
+    names: tuple[str, ...],
+    base: int,
+    masks: Sequence[int],
+    signs: Sequence[int] | None = None,
+    minimum: bool = False,
+) -> Design:
+    """Columns from masks. Without signs, an even number of base letters gets a minus, so that the run
+    without any delay belongs to the fraction."""
+    if signs is None:
+        signs = [1 if mask.bit_count() % 2 else -1 for mask in masks]
+    runs = np.arange(1 << base)
+    columns = []
+    for mask, sign in zip(masks, signs, strict=True):
+        minus = np.zeros(runs.size, np.int64)
+        for b in range(base):
+            if mask >> b & 1:
+                minus ^= 1 - (runs >> b & 1)
+        columns.append(sign * (1 - 2 * minus))
+    levels = np.stack(columns, axis=1)
+    return Design(
+        kind,
+        names,
+        levels,
+        base,
+        tuple(masks),
+        tuple(signs),
+        np.zeros(runs.size, np.int64),
+        minimum_aberration=minimum,
+    )
+
+
+def _split(generators: Sequence[str] | str) -> list[str]:
+    parts = re.split(r"[,\s]+", generators) if isinstance(generators, str) else list(generators)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def members_of(word: str, names: Sequence[str]) -> tuple[int, ...]:
+    """Indices of the factors in a word: ``ABC``, ``A:B:C``, ``push*pop``; letters stand for positions where
+    they are no names.
+
+    Raises
+    ------
+    ValueError : a part is no factor, or stands twice.
+    """
+    parts = [part for part in re.split(r"[:*.]", word) if part] if re.search(r"[:*.]", word) else None
+    if parts is None:
+        parts = [word] if word in names else list(word)
+    found = []
+    for part in parts:
+        if part in names:
+            found.append(list(names).index(part))
+        elif part in LETTERS and LETTERS.index(part) < len(names):
+            found.append(LETTERS.index(part))
+        else:
+            raise ValueError(f"{part!r} in {word!r} is no factor")
+    if len(set(found)) < len(found):
+        raise ValueError(f"{word!r} names a factor twice")
+    return tuple(found)
+
+
+def _generated(names: tuple[str, ...], generators: list[str], runs: int | None) -> Design:
+    made: dict[int, tuple[tuple[int, ...], int, str]] = {}
+    for text in generators:
+        left, equals, right = text.partition("=")
+        sign = -1 if right.startswith("-") else 1
+        right = right.lstrip("+-")
+        if not equals or not right:
+            raise ValueError(f"{text!r} is no generator, write for example E=ABC or F=-BCD")
+        target = members_of(left, names)
+        if len(target) != 1:
+            raise ValueError(f"{left!r} in {text!r} is not one factor")
+        if target[0] in made:
+            raise ValueError(f"{text!r} contradicts {made[target[0]][2]!r}")
+        made[target[0]] = (members_of(right, names), sign, text)
+    basis = [j for j in range(len(names)) if j not in made]
+    base = len(basis)
+    if not 1 <= base <= MOST_RUNS.bit_length() - 1:
+        raise ValueError(f"{len(made)} generators leave {base} base factors")
+    if runs is not None and runs != 1 << base:
+        raise ValueError(f"{len(made)} generators for {len(names)} factors give {1 << base} runs, not {runs}")
+    masks, signs = [0] * len(names), [1] * len(names)
+    for b, j in enumerate(basis):
+        masks[j] = 1 << b
+    for j, (members, sign, text) in made.items():
+        wrong = [names[m] for m in members if m in made]
+        if wrong:
+            raise ValueError(f"{text!r} is made of {wrong[0]}, which is itself generated; use base factors")
+        masks[j], signs[j] = sum(masks[m] for m in members), sign
+        if len(members) == 1:
+            raise ValueError(f"{text!r} makes one factor equal to another, so neither could be seen")
+    for a, b in combinations(range(len(names)), 2):
+        if masks[a] == masks[b]:
+            raise ValueError(
+                f"{names[a]} and {names[b]} would be equal (word {_joined([names[a], names[b]], ':')}), "
+                "so neither could be seen"
+            )
+    found = _from_masks("regular" if made else "full", names, base, masks, signs)
+    if found.unperturbed < 0:
+        found = replace(
+            found,
+            note="the run without any delay is not among these; turn the sign of a generator, or add it as "
+            "an extra run, to have something to compare with",
+        )
+    return found
+
+
+def _search(count: int, base: int) -> tuple[list[int], bool]:
+    """Columns of few short words: the best of all choices where those are few, else by exchange.
+
+    Up to half as many factors as runs, words of odd length can be avoided altogether (all columns are
+    products of an odd number of base factors), which gives resolution IV.
+    """
+    size = 1 << base
+    fixed = [1 << b for b in range(base)]
+    # Above 5/16 of the runs every design of resolution IV is of this kind (Chen and Cheng 2006), so that
+    # there the best of all such choices is the best of all.
+    odd = [m for m in range(1, size) if m not in fixed and m.bit_count() % 2 == 1]
+    every = [m for m in range(1, size) if m not in fixed]
+    wanted = count - base
+    pools = [every] if 2 * count > size else [odd] if 16 * count > 5 * size else [every, odd]
+    if len(pools) == 1 and comb(len(pools[0]), wanted) <= 3000:
+        choices = (fixed + list(extra) for extra in combinations(pools[0], wanted))
+        return min(choices, key=lambda masks: _short_pattern(masks, size)), True
+    generator = np.random.default_rng(count * 8192 + base)
+    tries = 40 if size <= 64 else 3
+    found = [_exchange(fixed, pool, wanted, size, generator) for pool in pools for _ in range(tries)]
+    return min(found, key=lambda masks: _short_pattern(masks, size)), False
+
+
+def _exchange(
+    fixed: list[int], pool: list[int], wanted: int, size: int, generator: np.random.Generator
+) -> list[int]:
+    """Add the column that makes fewest short words, then exchange single columns while that helps."""
+    ones, twos, threes = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
+    every = np.arange(size)
+
+    def add(mask: int, sign: int) -> None:
+        nonlocal ones, twos, threes
+        if sign < 0:
+            ones[mask] -= 1
+            twos = twos - ones[every ^ mask]
+            threes = threes - twos[every ^ mask]
+        else:
+            threes = threes + twos[every ^ mask]
+            twos = twos + ones[every ^ mask]
+            ones[mask] += 1
+
+    for mask in fixed:
+        add(mask, 1)
+    chosen: list[int] = []
+    candidates = np.array(pool)
+
+    def best_candidate() -> int:
+        free = candidates[ones[candidates] == 0]
+        order = np.lexsort((generator.random(free.size), threes[free], twos[free]))
+        return int(free[order[0]])
+
+    for _ in range(wanted):
+        chosen.append(best_candidate())
+        add(chosen[-1], 1)
+    for _ in range(2 * wanted + 20):
+        # The column in most short words makes room for a better one.
+        without = []
+        for mask in chosen:
+            add(mask, -1)
+            without.append((int(twos[mask]), int(threes[mask])))
+            add(mask, 1)
+        worst = max(range(wanted), key=lambda i: (without[i], generator.random()))
+        old = chosen[worst]
+        add(old, -1)
+        new = best_candidate()
+        if (int(twos[new]), int(threes[new])) >= without[worst]:
+            add(old, 1)
+            break
+        chosen[worst] = new
+        add(new, 1)
+    return fixed + chosen
+
+
+def _short_pattern(masks: Sequence[int], size: int) -> tuple[int, ...]:
+    """Number of words of 3, 4, 5 and 6 factors."""
+    counts = [np.zeros(size, dtype=object) for _ in range(7)]
+    counts[0][0] = 1
+    every = np.arange(size)
+    for mask in masks:
+        for length in range(6, 0, -1):
+            counts[length] = counts[length] + counts[length - 1][every ^ mask]
+    return tuple(int(counts[length][0]) for length in range(3, 7))
+
+
+def foldover(design: Design, factor: str | None = None) -> Design:
+    """The design and its mirror image, the halves as blocks.
+
+    All signs reversed, words of odd length vanish (resolution III becomes IV); one factor's signs reversed,
+    that factor and its two-factor interactions become clear.
+
+    Raises
+    ------
+    ValueError : the design is not regular or full already, or there is no such factor.
+    """
+    if not design.regular or design.kind == "full":
+        raise ValueError("only a regular fraction can be folded over")
+    if factor is not None and factor not in design.factors:
+        raise ValueError(f"there is no factor {factor!r}")
+    turned = [factor is None or name == factor for name in design.factors]
+    bit = 1 << design.base
+    masks = [mask | bit if turn else mask for mask, turn in zip(design.masks, turned, strict=True)]
+    # The new base column is + in the first half: a column turned there is as before, in the second reversed.
+    signs = list(design.signs)
+    first = design.levels
+    second = np.where(turned, -first, first)
+    return Design(
+        "regular",
+        design.factors,
+        np.concatenate([first, second]),
+        design.base + 1,
+        tuple(masks),
+        tuple(signs),
+        np.repeat([0, 1], design.runs),
+        note="the second half mirrors the first; each half is a block",
+    )
+
+
+# --- other designs ---
+
+
+def plackett_burman(factors: Sequence[str], runs: int | None = None) -> Design:
+    """Main effects of up to R - 1 factors in R = 12, 20 or 24 runs.
+
+    Raises
+    ------
+    ValueError : there is no such number of runs, or there are too many factors.
+    """
+    names = _named(factors)
+    runs = runs or next((n for n in _CYCLES if n > len(names)), 0)
+    if runs not in _CYCLES:
+        raise ValueError(f"Plackett-Burman designs have {', '.join(map(str, _CYCLES))} runs here")
+    if len(names) > runs - 1:
+        raise ValueError(
+            f"{len(names)} factors do not fit into {runs} runs, up to {runs - 1} do; "
+            "take a regular fraction or more runs"
+        )
+    row = np.array([1 if sign == "+" else -1 for sign in _CYCLES[runs]])
+    levels = np.array([np.roll(row, shift) for shift in range(runs - 1)] + [[-1] * (runs - 1)])
+    spread = " (1/3 of it each)" if runs == 12 else ""
+    return Design(
+        "plackett-burman",
+        names,
+        levels[:, : len(names)].astype(np.int64),
+        blocks=np.zeros(runs, np.int64),
+        note=f"main effects only: every two-factor interaction is spread{spread} over the other main effects",
+    )
+
+
+#: name -> (runs, levels of each column)
+ARRAYS: dict[str, tuple[int, tuple[int, ...]]] = {
+    "L4": (4, (2,) * 3),
+    "L8": (8, (2,) * 7),
+    "L9": (9, (3,) * 4),
+    "L12": (12, (2,) * 11),
+    "L16": (16, (2,) * 15),
+    "L16b": (16, (4,) * 5),
+    "L18": (18, (2,) + (3,) * 7),
+    "L25": (25, (5,) * 6),
+    "L27": (27, (3,) * 13),
+    "L32": (32, (2,) * 31),
+}
+
+
+def orthogonal_array(name: str, factors: Sequence[str]) -> Design:
+    """A standard array, for more than two sizes of delay; levels 0, 1, 2, ...
+
+    L25 is that of NISTIR 5131, table 4: run 5 i + j + 1 has i, j and (k i + j) mod 5.
+
+    Raises
+    ------
+    ValueError : there is no such array, or it has too few columns.
+    """
+    names = _named(factors)
+    if name not in ARRAYS:
+        raise ValueError(f"there is no array {name!r}, known are {', '.join(ARRAYS)}")
+    runs, sizes = ARRAYS[name]
+    if len(names) > len(sizes):
+        raise ValueError(f"{name} has {len(sizes)} columns, too few for {len(names)} factors")
+    if name in ("L9", "L25", "L27"):
+        levels = _linear_array(sizes[0], {"L9": 2, "L25": 2, "L27": 3}[name])
+    elif name == "L16b":
+        levels = _four_levels()
+    elif name == "L18":
+        levels = np.array([[int(level) for level in row] for row in _L18.split()])
+    elif name == "L12":
+        levels = (1 - plackett_burman(names_for(11), 12).levels[::-1]) // 2
+        levels = 1 - levels
+    else:
+        base = runs.bit_length() - 1
+        full = _from_masks("regular", names_for(runs - 1), base, range(1, runs))
+        levels = (full.levels + 1) // 2
+    return Design(
+        "orthogonal-array",
+        names,
+        np.ascontiguousarray(levels[:, : len(names)]).astype(np.int64),
+        blocks=np.zeros(runs, np.int64),
+        note="to search with: rank the runs by their response and compare level means",
+    )
+
+
+def _linear_array(q: int, base: int) -> Levels:
+    """Columns are the linear forms mod q (q prime) that are no multiples of each other."""
+    runs = np.array(list(product(range(q), repeat=base)))
+    if base == 2:
+        i, j = runs.T
+        return np.stack([i, j] + [(k * i + j) % q for k in range(1, q)], axis=1)
+    forms = [form for form in product(range(q), repeat=base) if any(form) and next(c for c in form if c) == 1]
+    forms.sort(key=lambda form: sum(c > 0 for c in form))
+    return (runs @ np.array(forms).T) % q
+
+
+def _four_levels() -> Levels:
+    """4^5 in 16 runs over the field of four elements."""
+    times = [[0, 0, 0, 0], [0, 1, 2, 3], [0, 2, 3, 1], [0, 3, 1, 2]]
+    runs = [(i, j) for i in range(4) for j in range(4)]
+    return np.array([[i, j, *(times[k][i] ^ j for k in (1, 2, 3))] for i, j in runs])
+
+
+# --- choosing ---
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A design that fits, in short."""
+
+    kind: Kind
+    runs: int
+    resolution: int
+    word_lengths: tuple[int, ...]
+    clear_mains: int
+    clear_pairs: int
+    generators: tuple[str, ...]
+    minimum_aberration: bool
+    name: str = ""
+
+
+def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 3) -> tuple[Offer, ...]:
+    """Two-level designs of at least that resolution within the budget of runs, fewest runs first."""
+    names = _named(factors)
+    count = len(names)
+    found = []
+    for base in range(max(1, count.bit_length()), count + 1):
+        runs = 1 << base
+        if runs > min(budget or MOST_RUNS, MOST_RUNS):
+            break
+        design = regular(names, runs)
+        if design.resolution and design.resolution < resolution:
+            continue
+        mains, pairs = design.clear()
+        found.append(
+            Offer(
+                design.kind,
+                runs,
+                design.resolution,
+                design.word_lengths(),
+                len(mains),
+                len(pairs),
+                design.generators,
+                design.minimum_aberration,
+            )
+        )
+    if resolution <= 3:
+        for runs in _CYCLES:
+            if count <= runs - 1 and runs <= (budget or runs) and runs > count:
+                found.append(Offer("plackett-burman", runs, 3, (), 0, 0, (), False))
+    return tuple(sorted(found, key=lambda offer: (offer.runs, -offer.resolution)))
+
+
+def smallest_runs(count: int, resolution: int) -> int:
+    """Runs of the smallest regular design of k factors with at least that resolution.
+
+    Raises
+    ------
+    ValueError : there is none within `MOST_RUNS`.
+    """
+    for base in range(max(1, count.bit_length()), count + 1):
+        if 1 << base > MOST_RUNS:
+            break
+        found = regular(names_for(count), 1 << base).resolution
+        if found == 0 or found >= resolution:
+            return 1 << base
+    raise ValueError(f"{count} factors need more than {MOST_RUNS} runs for resolution {roman(resolution)}")
+
+
+_ROMAN = ("full", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+
+
+def roman(resolution: int) -> str:
+    """Resolution as it is written: ``IV``; 0 is a full factorial."""
+    return _ROMAN[resolution] if resolution < len(_ROMAN) else str(resolution)
+
+
+def resolution_of(text: str) -> int:
+    """3 for ``III`` or ``3``; 0 for ``full``.
+
+    Raises
+    ------
+    ValueError : it is none.
+    """
+    if text.isdigit():
+        return int(text)
+    if text.upper() in _ROMAN or text == "full":
+        return _ROMAN.index("full" if text == "full" else text.upper())
+    raise ValueError(f"{text!r} is no resolution, write III, IV or V")
+
+
+# --- order of the trials ---
+
+
+@dataclass(frozen=True, eq=False)
+class RunSheet:
+    """Trials in the order in which they are to be run: replicate and treatment (N,), both from 0."""
+
+    seed: int
+    replicate: Levels
+    treatment: Levels
+
+
+def run_sheet(design: Design, replicates: int, seed: int) -> RunSheet:
+    """Replicate after replicate, each in a fresh random order drawn from the seed; the halves of a foldover
+    stay together."""
+    generator = np.random.default_rng(seed)
+    treatment, replicate = [], []
+    for r in range(replicates):
+        for block in np.unique(design.blocks):
+            inside = np.flatnonzero(design.blocks == block)
+            treatment.append(generator.permutation(inside))
+            replicate.append(np.full(inside.size, r))
+    return RunSheet(seed, np.concatenate(replicate), np.concatenate(treatment))
