@@ -127,7 +127,10 @@ class _Reading:
 
     def deliver(self) -> None:
         self._read_labels()
-        self.sink.describe(ticks_per_second=self.header.ticks_per_second, notes={"format": "Paraver"})
+        self.sink.describe(
+            ticks_per_second=self.header.ticks_per_second,
+            notes={"format": "Paraver", "communicators": len(self.communicators)},
+        )
         locations = list(self._locations())
         for location in locations:
             self.sink.location(location)

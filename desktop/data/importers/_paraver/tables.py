@@ -54,19 +54,18 @@ SENT, RECEIVED, ROOT, COMMUNICATOR = range(50100001, 50100005)
 FUNCTION = 60000019
 TRACING, FLUSHING = 40000012, 40000003
 
+
+def _numbered(first: int, names: str) -> dict[int, str]:
+    return dict(enumerate(names.split(), first))
+
+
 #: Names of MPI calls without prefix, by the value of events 50000001 to 50000005.
 MPI_CALLS = {
-    **dict(
-        enumerate(
-            """Send Recv Isend Irecv Wait Waitall Bcast Barrier Reduce Allreduce Alltoall Alltoallv Gather
-            Gatherv Scatter Scatterv Allgather Allgatherv Comm_rank Comm_size""".split(),
-            start=1,
-        )
-    ),
-    **dict(enumerate("Scan Init Finalize Bsend Ssend Rsend Ibsend Issend Irsend Test".split(), start=30)),
-    41: "Sendrecv",
-    42: "Sendrecv_replace",
-    **dict(enumerate("Waitany Waitsome Probe Iprobe".split(), start=59)),
+    **_numbered(1, "Send Recv Isend Irecv Wait Waitall Bcast Barrier Reduce Allreduce Alltoall Alltoallv"),
+    **_numbered(13, "Gather Gatherv Scatter Scatterv Allgather Allgatherv Comm_rank Comm_size"),
+    **_numbered(30, "Scan Init Finalize Bsend Ssend Rsend Ibsend Issend Irsend Test"),
+    **_numbered(41, "Sendrecv Sendrecv_replace"),
+    **_numbered(59, "Waitany Waitsome Probe Iprobe"),
     80: "Reduce_scatter",
     155: "Iallreduce",
     156: "Ibarrier",
