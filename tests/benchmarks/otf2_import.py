@@ -20,7 +20,7 @@ from desktop.core.jit import callback
 from desktop.data.events import ImportReport
 from desktop.data.importers import otf2 as our
 from desktop.data.importers._otf2.library import library
-from desktop.data.importers._otf2.records import compiled
+from desktop.data.importers._otf2.callbacks import compiled
 from desktop.data.store import Source, StoreWriter
 from desktop.progress import Progress
 

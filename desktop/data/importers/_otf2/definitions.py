@@ -6,8 +6,6 @@ name them where it shows.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,27 +14,27 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.events import Activity, Location, Region, Sink
-from desktop.data.importers._otf2.library import GO_ON, i64, number, text, u8, u32, u64
 from desktop.data.importers._otf2.records import CONTEXTS, FLUSHING, NOT_MEASURED
 from desktop.data.importers._otf2.tables import KINDS, PARADIGMS, ROLES
 
 COMM_LOCATIONS, COMM_GROUP, COMM_SELF = 4, 5, 6
 GLOBAL_MEMBERS = 1  # flag of a group: ranks in records count in the COMM_LOCATIONS group itself
 MPI = 4
+MASK = (1 << 64) - 1
 
-#: Definition records that are kept, and the C types of their fields.
-DEFINITIONS: dict[str, tuple[Any, ...]] = {
-    "ClockProperties": (u64, u64, u64, u64),
-    "String": (u32, text),
-    "LocationGroup": (u32, u32, u8, u32, u32),
-    "Location": (u64, u32, u8, u64, u32),
-    "Region": (u32, u32, u32, u32, u8, u8, u32, u32, u32, u32),
-    "Group": (u32, u32, u8, u8, u32, u32, number),
-    "Comm": (u32, u32, u32, u32, u32),
-    "MetricMember": (u32, u32, u32, u8, u8, u8, u8, i64, u32),
-    "MetricClass": (u32, u8, ctypes.POINTER(u32), u8, u8),
-    "MetricInstance": (u32, u32, u64, u8, u64),
-    "CallingContext": (u32, u32, u32, u32),
+#: Definition records that are kept, by their number, and the further fields that are.
+KEPT: dict[str, tuple[str, ...]] = {
+    "ClockProperties": ("length",),  # the number is the resolution
+    "String": ("text",),
+    "LocationGroup": ("name", "kind"),
+    "Location": ("name", "kind", "records", "group"),
+    "Region": ("name", "role", "paradigm"),
+    "Group": ("kind", "paradigm", "flags", "members"),
+    "Comm": ("group",),
+    "MetricMember": ("name",),
+    "MetricClass": ("members",),
+    "MetricInstance": ("metric_class",),
+    "CallingContext": ("region",),
 }
 
 
@@ -63,15 +61,17 @@ def look_up(keys: NDArray[np.int64], sorted_keys: NDArray[np.int64], values: NDA
 
 @dataclass
 class Space:
-    """Sparse numbers of the trace -> dense indices, for `look_up`."""
+    """Sparse numbers of the trace -> dense indices, for `look_up`. Numbers of locations may use all of their
+    64 bits; here as in the rows they are taken as signed."""
 
     keys: NDArray[np.int64]
     values: NDArray[np.int64]
 
     @staticmethod
     def of(pairs: dict[int, int]) -> Space:
-        keys = np.array(sorted(pairs), np.int64)
-        return Space(keys, np.array([pairs[key] for key in keys.tolist()], np.int64))
+        keys = np.array([key & MASK for key in pairs], np.uint64).view(np.int64)
+        order = np.argsort(keys)
+        return Space(keys[order], np.array(list(pairs.values()), np.int64)[order])
 
     def __call__(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         found: NDArray[np.int64] = look_up(np.ascontiguousarray(numbers), self.keys, self.values)
@@ -96,53 +96,49 @@ class Definitions:
     """The global definitions by record and number; of several with one number the last one counts."""
 
     def __init__(self) -> None:
-        self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in DEFINITIONS}
+        self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in KEPT}
         self.repeated = 0
 
-    def handler(self, record: str) -> Callable[..., int]:
+    def add(self, record: str, number: int, *fields: Any) -> None:
+        """Take a definition; `fields` as `KEPT` names them."""
         table = self.by[record]
+        # EZTrace gives two groups of different kind one number.
+        key = (number, fields[0]) if record == "Group" else number
+        self.repeated += key in table
+        table[key] = fields
 
-        def define(_data: Any, *fields: Any) -> int:
-            key = fields[0]
-            if record == "Group":  # EZTrace gives two groups of different type one number
-                key = (fields[0], fields[2])
-                fields = (*fields[:6], np.array(fields[6][: fields[5]], np.uint64))
-            elif record == "MetricClass":
-                fields = (*fields[:2], tuple(fields[2][: fields[1]]))
-            elif record == "ClockProperties":
-                key = 0
-            self.repeated += key in table
-            table[key] = fields
-            return GO_ON
-
-        return define
+    @property
+    def clock(self) -> tuple[int, int]:
+        """Ticks per second and length of the run, as far as they are defined."""
+        resolution, fields = next(reversed(self.by["ClockProperties"].items()), (0, (0,)))
+        return resolution, fields[0]
 
     def name(self, string: int, otherwise: str) -> str:
         """A string by its number; `otherwise` if it is not defined or empty."""
         found = self.by["String"].get(string)
-        return (found[1].decode("utf-8", "replace") if found and found[1] else "") or otherwise
+        return (found[0].decode("utf-8", "replace") if found and found[0] else "") or otherwise
 
     def comm_locations(self, paradigm: int) -> NDArray[np.uint64]:
         """Location numbers by world rank of a paradigm."""
         for (_, kind), group in self.by["Group"].items():
-            if kind == COMM_LOCATIONS and group[3] == paradigm:
-                members: NDArray[np.uint64] = group[6]
-                return members
+            if kind == COMM_LOCATIONS and group[1] == paradigm:
+                return np.array(group[3], np.uint64)
         return np.empty(0, np.uint64)
 
     def members(self, comm: int) -> NDArray[np.uint64] | None:
         """Location numbers by rank within a communicator; None: every caller's own, empty: unknown."""
-        group_number = self.by["Comm"][comm][2]
+        (group_number,) = self.by["Comm"][comm]
         for kind in (COMM_GROUP, COMM_SELF, COMM_LOCATIONS):
             group = self.by["Group"].get((group_number, kind))
             if group is None:
                 continue
             if kind == COMM_SELF:
                 return None
-            world = self.comm_locations(group[3])
-            if kind == COMM_LOCATIONS or group[4] & GLOBAL_MEMBERS:
+            _, paradigm, flags, members = group
+            world = self.comm_locations(paradigm)
+            if kind == COMM_LOCATIONS or flags & GLOBAL_MEMBERS:
                 return world
-            ranks: NDArray[np.uint64] = group[6]
+            ranks = np.array(members, np.uint64)
             return world[ranks.astype(np.int64)] if (ranks < world.size).all() else world[:0]
         return np.empty(0, np.uint64)
 
@@ -150,10 +146,10 @@ class Definitions:
         """Name of the i-th value of a metric class, or of an instance of one."""
         by = self.by
         instance = by["MetricInstance"].get(metric)
-        members = by["MetricClass"].get(instance[1] if instance else metric)
-        member = by["MetricMember"].get(members[2][i]) if members and i < len(members[2]) else None
+        (members,) = by["MetricClass"].get(instance[0] if instance else metric, ((),))
+        member = by["MetricMember"].get(members[i]) if i < len(members) else None
         otherwise = f"metric {metric}.{i}"
-        return self.name(member[1], otherwise) if member else otherwise
+        return self.name(member[0], otherwise) if member else otherwise
 
     def places(self) -> list[Place]:
         """All locations, in the order in which they are shown, and numbered within their process."""
@@ -161,19 +157,21 @@ class Definitions:
         world = self.comm_locations(MPI).tolist()
         order = {number: rank for rank, number in enumerate(world)}
         locations = self.by["Location"]
-        ranks = {locations[number][4]: rank for number, rank in order.items() if number in locations}
-        for group in sorted({fields[4] for fields in locations.values() if fields[2] not in KINDS}):
-            ranks.setdefault(group, max(ranks.values(), default=-1) + 1)
+        ranks = {locations[number][3]: rank for number, rank in order.items() if number in locations}
+        further = {group for _, kind, _, group in locations.values() if kind not in KINDS} - ranks.keys()
+        ranks |= {
+            group: rank for rank, group in enumerate(sorted(further), max(ranks.values(), default=-1) + 1)
+        }
         places: list[Place] = []
-        for identity, (_, string, kind, declared, group) in locations.items():
+        for identity, (string, kind, declared, group) in locations.items():
             fields = groups.get(group)
-            of_device = fields is not None and fields[2] == 2
+            of_device = fields is not None and fields[1] == 2
             location = Location(
                 id=identity,
                 name=named(string, f"location {identity}"),
                 rank=ranks.get(group, -1),
                 kind="accelerator" if of_device and kind != 3 else KINDS.get(kind, "cpu"),
-                process=named(fields[1], "") if fields else "",
+                process=named(fields[0], "") if fields else "",
             )
             places.append(Place(location, group, declared))
         # Ranks in order, within a rank its processors first, the one that speaks MPI before its threads.
@@ -196,7 +194,7 @@ class Definitions:
         """Regions and calling contexts, handed to the sink, to their indices there."""
         named = self.name
         region: dict[int, int] = {}
-        for identity, (_, string, _, _, role, paradigm, *_) in self.by["Region"].items():
+        for identity, (string, role, paradigm) in self.by["Region"].items():
             name = named(string, f"region {identity}")
             region[identity] = sink.region(
                 Region(
@@ -205,7 +203,7 @@ class Definitions:
                     PARADIGMS[paradigm] if paradigm < len(PARADIGMS) else "unknown",
                 )
             )
-        for context, (_, identity, *_) in self.by["CallingContext"].items():
+        for context, (identity,) in self.by["CallingContext"].items():
             if identity in region:
                 region[CONTEXTS + context] = region[identity]
         for key, name in ((NOT_MEASURED, "MEASUREMENT OFF"), (FLUSHING, "TRACE BUFFER FLUSH")):

@@ -1,0 +1,427 @@
+"""Event files, decoded from their bytes by one compiled loop.
+
+A file is read chunk by chunk into memory of our own (a mapped file that shrinks meanwhile would end the
+process), and no byte is trusted: each number says how long it is, each record too, and both are checked
+against what is there. What is wrong is known with its place, and what came before it is kept.
+
+Source: OTF2 3.2 (score-p.org), layout of the chunks and records of an event file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from io import RawIOBase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import step
+from desktop.data.events import MessageKind
+from desktop.data.importers._otf2.engine import CALLING_CONTEXT, COMM, DENSE, METRIC, NO_MAP, REGION, Local
+from desktop.data.importers._otf2.records import (
+    BEGIN,
+    CONTEXTS,
+    CUT,
+    FAULT,
+    FAULTS,
+    HEADLESS,
+    INTACT,
+    MALFORMED,
+    NOT_MEASURED,
+    OWN,
+    RECORDS,
+    TIME_LIMIT,
+    UNDEFINED,
+    UNKNOWN,
+    UNSTORED,
+    Block,
+    Buffer,
+    arrive,
+    crowded,
+    put_collective,
+    put_event,
+    put_flush,
+    put_message,
+    put_metric,
+)
+
+# Words of the buffer that are the decoder's: next byte in the chunk; the time of the records to come, and the
+# byte where it was set; the interval of the clock offsets it lies in; the number of the chunk's last record;
+# and the fields of the record at hand.
+AT, NOW, TIME_AT, INTERVAL, ANNOUNCED, FIELD = range(OWN, OWN + 6)
+
+CHUNK_HEADER = 18
+LITTLE, BIG = 0x42, 0x23
+# What may stand where a record begins, in event files.
+FILL, END_OF_BUFFER, END_OF_FILE, CHUNK, TIME, ATTRIBUTES = 0, 1, 2, 3, 5, 6
+FIRST_RECORD, LAST_RECORD = 10, 92
+FLUSH, ON_OFF, ENTER, LEAVE = 10, 11, 12, 13
+COLLECTIVE_BEGIN, COLLECTIVE_END, METRIC_VALUES, CONTEXT_ENTER, CONTEXT_LEAVE = 22, 23, 31, 67, 68
+#: The fields of the records that are read: most bytes of a compressed number, a raw byte, a raw word.
+C4, C8, BYTE, WORD = 4, 8, 1, 9
+LAYOUT = {
+    FLUSH: (WORD,),
+    ON_OFF: (BYTE,),
+    ENTER: (C4,),
+    LEAVE: (C4,),
+    14: (C4, C4, C4, C8),  # MpiSend
+    15: (C4, C4, C4, C8, C8),  # MpiIsend
+    16: (C8,),  # MpiIsendComplete
+    17: (C8,),  # MpiIrecvRequest
+    18: (C4, C4, C4, C8),  # MpiRecv
+    19: (C4, C4, C4, C8, C8),  # MpiIrecv
+    20: (C8,),  # MpiRequestTest
+    21: (C8,),  # MpiRequestCancelled
+    COLLECTIVE_END: (BYTE, C4, C4, C8, C8),
+    24: (C4,),  # OmpFork, and the other records of OpenMP that once were
+    28: (C8,),
+    29: (C8,),
+    30: (C8,),
+    METRIC_VALUES: (C4, BYTE),
+    CONTEXT_ENTER: (C4, C4),
+    CONTEXT_LEAVE: (C4,),
+}
+FIELDS = np.zeros((256, 6), np.int64)
+for _kind, _fields in LAYOUT.items():
+    FIELDS[_kind, : len(_fields)] = _fields
+#: Records without a length, made of their only field.
+BARE = np.isin(np.arange(256), [12, 13, 16, 17, 20, 21, 24, 28, 29, 30])
+#: Which kind of message a record is; -1: none.
+MESSAGE = np.full(256, -1, np.int64)
+for _kind, _message in {
+    14: MessageKind.SEND,
+    15: MessageKind.ISEND,
+    16: MessageKind.ISEND_COMPLETE,
+    17: MessageKind.IRECV_POST,
+    18: MessageKind.RECV,
+    19: MessageKind.IRECV,
+    21: MessageKind.CANCELLED,
+}.items():
+    MESSAGE[_kind] = _message
+#: Non-blocking collectives and matched probes, which the tables cannot hold.
+NOT_STORED = np.isin(np.arange(256), [85, 86, 89, 90, 91, 92])
+
+#: Masks of so many low bytes.
+LOW_BYTES = np.array([(1 << 8 * size) - 1 for size in range(8)] + [-1], np.int64)
+
+PAUSED, NEXT_CHUNK, ENDED = range(3)
+BLOCK_BYTES = 1 << 22  # so much of a file is read at most between two blocks, besides a chunk
+TOO_SHORT, IMPOSSIBLE = -1, -2
+MARGIN = CHUNK_HEADER  # bytes behind a chunk that may be read, not used
+
+
+@step
+def word(data: NDArray[np.uint8], start: int, big_endian: bool) -> Any:
+    """The eight bytes from `start` on as a number. Written out, since it becomes one instruction then."""
+    at = np.uint64(start)
+    if big_endian:
+        return (
+            np.int64(data[at]) << 56
+            | np.int64(data[at + np.uint64(1)]) << 48
+            | np.int64(data[at + np.uint64(2)]) << 40
+            | np.int64(data[at + np.uint64(3)]) << 32
+            | np.int64(data[at + np.uint64(4)]) << 24
+            | np.int64(data[at + np.uint64(5)]) << 16
+            | np.int64(data[at + np.uint64(6)]) << 8
+            | np.int64(data[at + np.uint64(7)])
+        )
+    return (
+        np.int64(data[at])
+        | np.int64(data[at + np.uint64(1)]) << 8
+        | np.int64(data[at + np.uint64(2)]) << 16
+        | np.int64(data[at + np.uint64(3)]) << 24
+        | np.int64(data[at + np.uint64(4)]) << 32
+        | np.int64(data[at + np.uint64(5)]) << 40
+        | np.int64(data[at + np.uint64(6)]) << 48
+        | np.int64(data[at + np.uint64(7)]) << 56
+    )
+
+
+@step
+def part(data: NDArray[np.uint8], at: int, size: Any, big_endian: bool) -> Any:
+    """The `size` (0 to 8) bytes from `at` on as a number; so many may follow that eight can be read."""
+    if size == 0:
+        return np.int64(0)
+    value = word(data, at, big_endian)
+    if big_endian:
+        value >>= 64 - 8 * size
+    return value & LOW_BYTES[size]
+
+
+@step
+def compressed(
+    data: NDArray[np.uint8],
+    at: Any,
+    stop: int,
+    most: Any,
+    big_endian: bool,
+    words: NDArray[np.int64],
+    to: int,
+) -> Any:
+    """Read a number of at most `most` bytes into ``words[to]``; where it ends, TOO_SHORT or IMPOSSIBLE."""
+    if at >= stop:
+        return TOO_SHORT
+    size = np.int64(data[at])
+    at += 1
+    if size == 255:
+        words[to] = UNDEFINED if most == C4 else -1
+        return at
+    if size > most:
+        return IMPOSSIBLE
+    if size > stop - at:
+        return TOO_SHORT
+    words[to] = part(data, at, size, big_endian)
+    return at + size
+
+
+@step
+def read_fields(
+    data: NDArray[np.uint8], at: Any, stop: int, kind: int, big_endian: bool, words: NDArray[np.int64]
+) -> Any:
+    """Read the fields of a record into `words`; where they end, TOO_SHORT or IMPOSSIBLE."""
+    for i in range(FIELDS.shape[1]):
+        form = FIELDS[kind, i]
+        if form == 0 or at < 0:
+            break
+        if form in (C4, C8):
+            at = compressed(data, at, stop, form, big_endian, words, FIELD + i)
+            continue
+        size = np.int64(1 if form == BYTE else 8)
+        if size > stop - at:
+            return TOO_SHORT
+        words[FIELD + i] = part(data, at, size, big_endian)
+        at += size
+    return at
+
+
+@step
+def metric_value(
+    data: NDArray[np.uint8], at: int, stop: int, big_endian: bool, words: NDArray[np.int64]
+) -> Any:
+    """Read kind and bits of a metric's value into the fields 2 and 3; where they end, or what is wrong."""
+    if at >= stop:
+        return TOO_SHORT
+    words[FIELD + 2] = data[at]
+    return compressed(data, at + 1, stop, C8, big_endian, words, FIELD + 3)
+
+
+@step
+def translate(maps: NDArray[np.int64], slot: int, local: Any) -> Any:
+    """The global number of a local one; itself where the location has no translation."""
+    mode, start, n = maps[3 * slot], maps[3 * slot + 1], maps[3 * slot + 2]
+    if mode == NO_MAP:
+        return local
+    if mode == DENSE:
+        return maps[start + local] if local < n else local
+    low, high = np.int64(0), n
+    while low < high:
+        middle = (low + high) >> 1
+        if maps[start + middle] < local:
+            low = middle + 1
+        else:
+            high = middle
+    return maps[start + n + low] if low < n and maps[start + low] == local else local
+
+
+@step
+def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -> Any:
+    """A time by the global clock: offsets are joined by lines, of which the outer ones go on."""
+    n = offsets.shape[1]
+    if n < 2:
+        return time
+    i = words[INTERVAL]
+    while i + 2 < n and time >= offsets[0, i + 1]:
+        i += 1
+    words[INTERVAL] = i
+    slope = np.float64(offsets[1, i + 1] - offsets[1, i]) / np.float64(offsets[0, i + 1] - offsets[0, i])
+    shift = np.rint(slope * np.float64(time - offsets[0, i])) + np.float64(offsets[1, i])
+    if not abs(shift) < TIME_LIMIT:
+        return -1
+    return time + np.int64(shift)
+
+
+@step
+def decode(
+    data: NDArray[np.uint8],
+    border: int,
+    partial: bool,
+    newer: bool,
+    maps: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    words: NDArray[np.int64],
+    reals: NDArray[np.float64],
+    most: int,
+) -> int:
+    """Decode at most `most` records of a chunk: PAUSED, NEXT_CHUNK, or ENDED (by FAULT, at AT).
+
+    `border`: bytes there are of the chunk in `data` (and MARGIN more), which is `partial` where the file ends inside of it. `newer`:
+    records may be of kinds that only a later library knows.
+    """
+    at = words[AT]
+    if at == 0:
+        if border < CHUNK_HEADER or data[0] != CHUNK or (data[1] != LITTLE and data[1] != BIG):
+            words[FAULT] = CUT if border < CHUNK_HEADER else HEADLESS
+            return ENDED
+        words[ANNOUNCED] = word(data, 10, data[1] == BIG)
+        at = np.int64(CHUNK_HEADER)
+    big_endian = data[1] == BIG
+    too_long = CUT if partial else MALFORMED
+    now = words[NOW]
+    until = words[RECORDS] + most
+    while words[RECORDS] < until and not crowded(words):
+        words[AT] = at
+        if at >= border:
+            words[FAULT] = CUT if partial else INTACT
+            return ENDED if partial else NEXT_CHUNK
+        kind = np.int64(data[at])
+        if kind == TIME:
+            if border - at < 9:
+                words[FAULT] = too_long
+                return ENDED
+            now = corrected(word(data, at + 1, big_endian), offsets, words)
+            words[NOW], words[TIME_AT] = now, at
+            at += 9
+            continue
+        if kind < FIRST_RECORD and kind != ATTRIBUTES:
+            if kind == END_OF_FILE:
+                return ENDED
+            if kind in (FILL, END_OF_BUFFER):
+                words[FAULT] = CUT if partial else INTACT
+                return ENDED if partial else NEXT_CHUNK
+            words[FAULT] = UNKNOWN
+            return ENDED
+        if kind > LAST_RECORD and not newer:
+            words[FAULT] = UNKNOWN
+            return ENDED
+        at += 1
+        stop = border
+        if not BARE[kind]:
+            if at >= border:
+                words[FAULT] = too_long
+                return ENDED
+            length = np.int64(data[at])
+            at += 1
+            if length == 255:
+                if border - at < 8:
+                    words[FAULT] = too_long
+                    return ENDED
+                length = word(data, at, big_endian)
+                at += 8
+            if length < 0 or length > border - at:
+                words[FAULT] = too_long
+                return ENDED
+            stop = at + length
+        if kind == ATTRIBUTES:
+            at = stop
+            continue
+        end = read_fields(data, at, stop, kind, big_endian, words)
+        values = end
+        if kind == METRIC_VALUES and end >= 0:
+            for _ in range(words[FIELD + 1]):
+                end = metric_value(data, end, stop, big_endian, words)
+                if end < 0:
+                    break
+        if end < 0:
+            words[FAULT] = too_long if BARE[kind] and end == TOO_SHORT else MALFORMED
+            return ENDED
+        if not arrive(words, now):
+            words[AT] = words[TIME_AT]
+            return ENDED
+        at = end if BARE[kind] else stop
+        first = words[FIELD]
+        if kind in (ENTER, LEAVE):
+            put_event(words, now, kind - ENTER, translate(maps, REGION, first))
+        elif MESSAGE[kind] >= 0 and BARE[kind]:
+            put_message(words, now, MESSAGE[kind], UNDEFINED, UNDEFINED, -1, 0, first)
+        elif MESSAGE[kind] >= 0:
+            request = words[FIELD + 4] if FIELDS[kind, 4] else np.int64(0)
+            comm = translate(maps, COMM, words[FIELD + 1])
+            put_message(words, now, MESSAGE[kind], first, comm, words[FIELD + 2], words[FIELD + 3], request)
+        elif kind == COLLECTIVE_BEGIN:
+            words[BEGIN] = now
+        elif kind == COLLECTIVE_END:
+            comm = translate(maps, COMM, words[FIELD + 1])
+            put_collective(words, now, first, comm, words[FIELD + 2], words[FIELD + 3], words[FIELD + 4])
+        elif kind == METRIC_VALUES:
+            metric = translate(maps, METRIC, first)
+            for i in range(words[FIELD + 1]):
+                values = metric_value(data, values, stop, big_endian, words)
+                put_metric(words, reals, now, metric, i, words[FIELD + 2], words[FIELD + 3])
+        elif kind in (CONTEXT_ENTER, CONTEXT_LEAVE):
+            context = translate(maps, CALLING_CONTEXT, first)
+            put_event(words, now, kind - CONTEXT_ENTER, CONTEXTS + context)
+        elif kind == ON_OFF:
+            put_event(words, now, 0 if first == 2 else 1, NOT_MEASURED)
+        elif kind == FLUSH:
+            put_flush(words, now, corrected(first, offsets, words))
+        elif NOT_STORED[kind] or kind > LAST_RECORD:
+            words[UNSTORED] += 1
+    words[AT] = at
+    return PAUSED
+
+
+class EventFile:
+    """Reads event files one after the other, into one buffer."""
+
+    def __init__(self, chunk: int, newer: bool, records: int, span: int) -> None:
+        """`chunk`: bytes of a chunk. `records` are read at a time; `span`: ticks a location may cover."""
+        self._chunk, self._newer = chunk, newer
+        self._buffer = Buffer(records, span)
+
+    def blocks(self, file: Path, local: Local) -> Generator[Block, None, None]:
+        """The rows of a file. The last block says what is wrong with it, if anything is."""
+        self._buffer.start()
+        try:
+            with file.open("rb", buffering=0) as stream:
+                yield from self._read(stream, local)
+        except OSError as error:
+            last = self._buffer.take(ended=True)
+            last.fault = f"the file cannot be read ({error.strerror})"
+            yield last
+
+    def _read(self, stream: RawIOBase, local: Local) -> Generator[Block, None, None]:
+        buffer, words = self._buffer, self._buffer.words
+        size = min(self._chunk, os.fstat(stream.fileno()).st_size)
+        data = np.zeros(size + MARGIN, np.uint8)
+        base = border = delivered = 0
+        miscounted: list[int] = []
+        status = NEXT_CHUNK
+        while status != ENDED:
+            if status == NEXT_CHUNK:
+                base += border
+                border = fill(stream, data[:size])
+                words[AT] = 0
+            room = buffer.room
+            if not room or base - delivered > BLOCK_BYTES:
+                delivered = base
+                block = buffer.take()
+                block.at = base + int(words[AT])
+                yield block
+                room = buffer.room
+            status = decode(
+                data,
+                border,
+                border < self._chunk,
+                self._newer,
+                local.maps,
+                local.offsets,
+                words,
+                buffer.reals,
+                room,
+            )
+            if status != PAUSED and not words[FAULT] and words[ANNOUNCED] not in (0, words[RECORDS]):
+                miscounted.append(base)
+        last = buffer.take(ended=True)
+        last.at, last.fault, last.miscounted = base + int(words[AT]), FAULTS[words[FAULT]], tuple(miscounted)
+        yield last
+
+
+def fill(stream: RawIOBase, data: NDArray[np.uint8]) -> int:
+    """Read until `data` is full or the file ends; how many bytes there were."""
+    view, n = data.data, 0
+    while n < data.size and (read := stream.readinto(view[n:])):
+        n += read
+    return n
