@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import tracemalloc
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from desktop.data.atomic import PartFile, remove_stale
 from desktop.data.events import TABLES, Activity, Importer, Location, Region
-from desktop.data.store import CHUNK, SCHEMA, Source, StoreWriter, TraceStore, open_store
+from desktop.data.store import CHUNK, FORMER_CHUNK, SCHEMA, Source, StoreWriter, TraceStore, open_store
 from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Cancelled
 
@@ -120,6 +121,52 @@ def test_rows_come_back_whatever_the_blocks(
             stored = plain[f"tables/{table}/{name}"]
             assert (stored.compression, stored.shuffle, stored.chunks) == ("gzip", True, (CHUNK,))
             np.testing.assert_array_equal(stored[:], np.concatenate([c[name] for c in given_rows]))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_any_rows_can_be_had(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Of this and of the former size of chunks, across chunks and across locations."""
+    path = tmp_path_factory.mktemp("store") / "made.h5"
+    chunk = data.draw(st.sampled_from([CHUNK, FORMER_CHUNK]))
+    sizes = data.draw(st.lists(st.integers(0, 2 * chunk), min_size=1, max_size=3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("desktop.data.store.CHUNK", chunk)
+        with writer(path) as store:
+            store.describe(ticks_per_second=1e9)
+            for i in range(4):
+                store.region(Region(f"r{i}"))
+            for location, size in enumerate(sizes):
+                store.location(Location(location))
+                store.append("events", location, **events(size, seed=location))
+    with open_store(path) as store:
+        index, (time, region) = store.whole("events", "time", "region")
+        for location, size in enumerate(sizes):
+            want = events(size, seed=location)
+            start, rows = index[location]
+            assert rows == size
+            np.testing.assert_array_equal(time[start : start + rows], want["time"])
+            np.testing.assert_array_equal(region[start : start + rows], want["region"])
+            for _ in range(4):
+                a, b = sorted((data.draw(st.integers(0, size)), data.draw(st.integers(0, size))))
+                for found, name in zip(store.part("events", location, a, b, *want), want, strict=True):
+                    np.testing.assert_array_equal(found, want[name][a:b])
+                    assert found.dtype == TABLES["events"][name]
+        with pytest.raises(ValueError, match="no rows"):
+            store.part("events", 0, 0, sizes[0] + 1, "time")
+
+
+def test_a_damaged_chunk_is_a_sentence(tmp_path: Path) -> None:
+    """Not of zlib, or of another length than its rows."""
+    path = tmp_path / "made.h5"
+    for packed in (b"no zlib at all", zlib.compress(b"1234"), zlib.compress(bytes(20 * CHUNK))):
+        write(path)
+        with h5py.File(path, "r+") as file:
+            file["tables/events/time"].id.write_direct_chunk((0,), packed)
+        with open_store(path) as store:
+            with pytest.raises(StoreError, match="import the source again"):
+                store.part("events", 0, 0, 5, "time")
+            store.part("events", 0, CHUNK, CHUNK + 5, "time")
 
 
 def test_the_description_comes_back(tmp_path: Path) -> None:
