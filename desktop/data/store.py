@@ -275,7 +275,8 @@ class StoreWriter(_Described):
             self._part = PartFile(self.path)
             try:
                 # The part is locked already; HDF5's own lock of the same file would collide with that.
-                self._file = h5py.File(self._part.part, "w", locking=False)
+                # Since 1.10 all that HDF5 notes about its data has check sums: damage is found, not followed.
+                self._file = h5py.File(self._part.part, "w", locking=False, libver=("v110", "v110"))
             except OSError:
                 self._part.discard()
                 raise
@@ -466,7 +467,7 @@ class StoreWriter(_Described):
             compression="gzip",
             compression_opts=1,
         )
-        self._file.attrs["format"] = FORMAT
+        self._file.attrs["format"] = np.bytes_(FORMAT)  # of fixed length; others lie in a heap without sums
         self._file.attrs["schema"] = SCHEMA
         self._file.close()
         self._part.commit()
@@ -815,7 +816,7 @@ def open_store(path: Path) -> TraceStore:
 
 
 def _checked(path: Path, file: h5py.File) -> TraceStore:
-    if file.attrs.get("format") != FORMAT:
+    if file.attrs.get("format") not in (FORMAT.encode(), FORMAT):
         raise StoreError(
             "is an HDF5 file, but not an imported trace",
             file=path,
