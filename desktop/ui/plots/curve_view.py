@@ -1,4 +1,4 @@
-"""The centre of the window: curve, fit, residual and overview over one time axis."""
+"""The upper part of the window's centre: curve, fit, residual and overview over one time axis."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter, QPen, QPixmap
-from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
-from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots import curve_lanes, fit_overlay, scales
+from desktop.ui.plots.curve_lanes import FAINT, HALF
+from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import Lane, Ticks, TimeMap
+from desktop.ui.plots.scales import Lane, TimeMap
+from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import LIGHT, Theme
 
 if TYPE_CHECKING:
@@ -25,64 +28,49 @@ if TYPE_CHECKING:
 
 # From the bottom of the stack to its top; the fit belongs to the first.
 ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
-_GRAB = 5  # logical pixels around a line within which it is taken hold of
-_STILL = 4  # a press that moves less than this is a click
-# Shares of the fill between mean and maximum, and between minimum and mean.
-_FAINT, _HALF = 0.32, 0.6
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 
 
-@dataclass
-class _Drag:
-    """What the pressed mouse button is doing: its kind, where it began, and the state it began from."""
+@dataclass(frozen=True)
+class Reading:
+    """The curve at an instant, and over the pixel column in which it lies; processors.
 
-    kind: str  # "select", "edge", "break", "pan", "zoom", "frame", "frame-a", "frame-b"
-    press: QPointF
-    button: Qt.MouseButton
-    a: float = 0.0
-    b: float = 0.0
-    index: int = 0
-    now: float = math.nan
-    moved: bool = False
-
-
-class CurveView(QWidget):
-    """Utilization of one run with its phases; all lanes share one time axis, cursor and selection.
-
-    Times are seconds on the curve's own axis. Signals tell what the user did with the mouse; setters change
-    the picture without signals, except `rangeChanged`, which follows every change of the visible range.
-    `breakDragged` follows the mouse (and ends with the old time if the drag is given up), `breakDropped`
-    comes once, when the button is released.
+    `phase` from 0, None without a fit; `fit` its value at the instant.
     """
 
-    selectionChanged = Signal(object)
+    level: float
+    mean: float
+    minimum: float
+    maximum: float
+    phase: int | None = None
+    fit: float = math.nan
+
+
+class CurveView(TimePlot):
+    """Utilization of one run with its phases; all lanes share one time axis, cursor and selection.
+
+    Signals tell what the user did with the mouse. `breakDragged` follows it (and ends with the old time if
+    the drag is given up), `breakDropped` comes once, when the button is released.
+    """
+
     phaseSelected = Signal(int)
     breakDragged = Signal(int, float)
     breakDropped = Signal(int, float)
     breakAddRequested = Signal(float)
     breakRemoveRequested = Signal(int)
     breakLockToggled = Signal(int)
-    cursorMoved = Signal(float)
-    rangeChanged = Signal(float, float)
+    classToggled = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme: Theme = LIGHT
+    def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(navigation, parent)
         self._curve: StepCurve | None = None
         self._stack: dict[str, StepCurve] = {}
         self._fit: PhaseFit | None = None
         self._locked: tuple[float, ...] = ()
         self._phase: int | None = None
-        self._selection: tuple[float, float] | None = None
         self._shown = frozenset({"computing"})
-        self._mode = "select"
         self._vertical_locked = True
-        self._percent = False
-        self._cursor = math.nan
         self._hover: int | None = None
-        self._space = False
-        self._drag: _Drag | None = None
-        self._nav = Navigation()
         self._base: QPixmap | None = None  # what depends on the visible range only
         self._scene: QImage | None = None  # that, with the fit
         self._base_key: tuple[object, ...] = ()
@@ -94,10 +82,7 @@ class CurveView(QWidget):
         self._run = Lane(QRectF())
         self._rail = QRectF()
         self._axis = QRectF()
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._legend = Legend()
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
 
@@ -143,83 +128,23 @@ class CurveView(QWidget):
             self._phase = phase
             self._redraw(base=False)
 
-    def set_selection(self, selection: tuple[float, float] | None) -> None:
-        self._selection = selection
-        self.update()
-
     def set_shown(self, activities: frozenset[str]) -> None:
         """Which of `ACTIVITIES` are drawn; computing alone gives the plain curve with its extremes."""
         self._shown = frozenset(activities)
         self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
-        self._theme = theme
         self._overview = None
-        self._redraw()
-
-    def set_mode(self, mode: str) -> None:
-        """What a left drag does: "select", "pan" or "zoom"."""
-        if mode not in ("select", "pan", "zoom"):
-            raise ValueError(f"the mode is {mode!r}, it must be 'select', 'pan' or 'zoom'")
-        self._mode = mode
+        super().set_theme(theme)
 
     def set_vertical_locked(self, locked: bool) -> None:
         """Processors from 0 to all of them, or else what the visible part needs."""
         self._vertical_locked = locked
         self._redraw()
 
-    def set_percent(self, shown: bool) -> None:
-        """Also give the share of all processors, on the right."""
-        self._percent = shown
-        self._redraw()
-
-    def set_cursor(self, seconds: float) -> None:
-        """Put the cursor line at a time; NaN takes it away."""
-        self._cursor = seconds
-        self.update()
-
-    # ---- what part of it -----------------------------------------------------------------------
-
-    def visible_range(self) -> tuple[float, float]:
-        return self._nav.a, self._nav.b
-
-    def show_all(self) -> None:
-        self._nav.settle()
-        self._show(self._nav.start, self._nav.end)
-
-    def zoom_to(self, a: float, b: float) -> None:
-        self._nav.settle()
-        self._show(a, b)
-
-    def zoom(self, factor: float) -> None:
-        """Show a `factor`-th of the time, about the cursor if it is in view, else about the centre."""
-        a, b = self.visible_range()
-        self._zoom_at(self._cursor if a <= self._cursor <= b else (a + b) / 2, factor)
-
-    def pan(self, fraction: float) -> None:
-        """Go on by a fraction of what is visible; back if negative."""
-        a, b = self.visible_range()
-        self._show(a + fraction * (b - a), b + fraction * (b - a))
-
-    def back(self) -> None:
-        if self._nav.back():
-            self._ranged()
-
-    def forward(self) -> None:
-        if self._nav.forward():
-            self._ranged()
-
-    def _show(self, a: float, b: float, *, remember: bool = True) -> None:
-        if self._curve is not None and self._nav.show(a, b, remember=remember):
-            self._ranged()
-
-    def _ranged(self) -> None:
-        self._redraw()
-        self.rangeChanged.emit(self._nav.a, self._nav.b)
-
-    def _zoom_at(self, t: float, factor: float) -> None:
-        a, b = self.visible_range()
-        self._show(t - (t - a) / factor, t + (b - t) / factor)
+    @property
+    def _ready(self) -> bool:
+        return self._curve is not None
 
     # ---- geometry ------------------------------------------------------------------------------
 
@@ -244,9 +169,8 @@ class CurveView(QWidget):
         def whole(v: float) -> float:
             return round(v * dpr) / dpr
 
-        side = metrics.horizontalAdvance("−0.000") + em + 14
-        left = whole(side)
-        right = whole(self.width() - (side if self._percent else em))
+        left, right = margins(metrics, self._percent)
+        left, right = whole(left), whole(self.width() - right)
         width = max(right - left, 1.0)
 
         def band(top: float, height: float) -> QRectF:
@@ -299,10 +223,7 @@ class CurveView(QWidget):
         painter.drawImage(0, 0, self._scene)
         if self._curve is not None:
             self._paint_marks(painter)
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(self._theme.focus), 1))
-            painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+        self._paint_focus(painter)
 
     def _redraw(self, *, base: bool = True) -> None:
         if base:
@@ -339,10 +260,17 @@ class CurveView(QWidget):
                 self._paint_residual(painter, self._map())
         if self._curve is not None and self._fit is not None:
             # Between two painters, as it goes at the pixels themselves.
-            fit_overlay.draw_breaks(image, self._fit, self._map(), [self._main, self._residual], self._theme)
+            lanes, m, run = [self._main.rect, self._residual.rect], self._map(), self._run_map()
+            fit_overlay.draw_bands(image, self._fit, m, lanes, self._theme)
+            fit_overlay.draw_breaks(image, self._fit, m, lanes, self._theme)
+            fit_overlay.draw_breaks(image, self._fit, run, [self._run.rect], self._theme)
             with QPainter(image) as painter:
                 painter.setFont(self.font())
                 self._paint_fit(painter, self._fit)
+                self._paint_rail(painter, self._fit, m)
+            fit_overlay.draw_breaks(image, self._fit, m, [self._rail], self._theme)
+            with QPainter(image) as painter:
+                self._paint_locks(painter, self._fit, m)
         return image
 
     def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
@@ -353,21 +281,6 @@ class CurveView(QWidget):
             raster = self._rasters[name] = Raster(w, h)
         return raster
 
-    def _curve_raster(self, raster: Raster, lane: Lane, c: Columns, thickness: int) -> None:
-        """Solid up to the minimum, lighter to the mean, lightest to the maximum; a line along the mean."""
-        t = self._theme
-        low, high = lane.low, lane.high
-        y = {name: raster.scale(getattr(c, name), low, high) for name in ("minimum", "maximum", "mean")}
-        base = np.full(c.mean.size, raster.image.height() * min(high / (high - low), 1.0))
-        limits = [np.minimum(v, base) for v in (y["maximum"], y["mean"], y["minimum"])]
-        colours = [mix(t.computing, t.background, share) for share in (_FAINT, _HALF, 1.0)]
-        raster.areas([*limits, base], colours, QColor(t.background))
-        # A column with one jump is drawn as the step it is; where many fall together, their mean.
-        single = c.steps <= 2
-        enter = np.where(single, raster.scale(c.first, low, high), y["mean"])
-        leave = np.where(single, raster.scale(c.last, low, high), y["mean"])
-        raster.line(enter, leave, thickness, QColor(t.curve))
-
     def _paint_curve(self, painter: QPainter, dpr: float) -> None:
         assert self._curve is not None
         raster = self._raster("main", self._main, dpr)
@@ -375,37 +288,13 @@ class CurveView(QWidget):
         thickness = max(1, round(dpr))
         self._columns = envelope(self._curve).columns(x)
         if self._stacked:
-            self._stack_raster(raster, x, thickness)
+            drawn = {a: self._stack[a] for a in ACTIVITIES if a in self._shown and a in self._stack}
+            curve_lanes.draw_stack(raster, self._main, drawn, x, thickness, self._theme)
         elif "computing" in self._shown:
-            self._curve_raster(raster, self._main, self._columns, thickness)
+            curve_lanes.draw_curve(raster, self._main, self._columns, thickness, self._theme)
         else:
             raster.image.fill(QColor(self._theme.background))
         raster.draw(painter, self._main.rect.left(), self._main.rect.top())
-
-    def _stack_raster(self, raster: Raster, x: np.ndarray, thickness: int) -> None:
-        """Areas to their means, one upon the other; the dips of computing stay visible as a lighter part."""
-        t = self._theme
-        low, high = self._main.low, self._main.high
-        names = [a for a in ACTIVITIES if a in self._shown and a in self._stack]
-        total = np.zeros(x.size - 1)
-        rows = [raster.scale(total, low, high)]
-        colours: list[QColor] = []
-        outlines: list[tuple[np.ndarray, QColor]] = []
-        for name in names:
-            c = envelope(self._stack[name]).columns(x)
-            fill = QColor(getattr(t, name))
-            if name == "computing":
-                rows.append(raster.scale(c.minimum, low, high))
-                colours.append(fill)
-                fill = mix(t.computing, t.background, _HALF)
-            total = total + np.nan_to_num(c.mean)
-            rows.append(raster.scale(total, low, high))
-            colours.append(fill)
-            edge = QColor(t.curve) if name == "computing" else mix(getattr(t, name), t.text, 0.6)
-            outlines.append((rows[-1], edge))
-        raster.areas(rows[::-1], colours[::-1], QColor(t.background))
-        for y, colour in reversed(outlines):
-            raster.line(y, y, thickness, colour)
 
     def _paint_overview(self, painter: QPainter, dpr: float) -> None:
         assert self._curve is not None
@@ -416,7 +305,7 @@ class CurveView(QWidget):
             whole_low, whole_high = float(np.nanmin(c.minimum)), float(np.nanmax(c.maximum))
             lane.low = min(0.0, whole_low)
             lane.high = max(self._curve.capacity, whole_high, lane.low + 1e-9) * 1.08
-            self._curve_raster(raster, lane, c, max(1, round(dpr)))
+            curve_lanes.draw_curve(raster, lane, c, max(1, round(dpr)), self._theme)
             self._overview, self._overview_of = raster, self._curve
         raster.draw(painter, lane.rect.left(), lane.rect.top())
 
@@ -428,7 +317,7 @@ class CurveView(QWidget):
         ticks = scales.level_ticks(
             self._main.low, self._main.high, self._main.rect.height() / (em * 2.2), whole=True
         )
-        ticks = _with_top(ticks, self._curve.capacity, self._main, em)
+        ticks = curve_lanes.with_top(ticks, self._curve.capacity, self._main, em)
         scales.level_axis(painter, self._main, ticks, t, self.tr("Processors"))
         if self._percent and self._curve.capacity > 0:
             share = Lane(
@@ -454,19 +343,23 @@ class CurveView(QWidget):
         for lane in (self._run, self._main):
             self._frame(painter, lane.rect)
 
-    def _frame(self, painter: QPainter, r: QRectF) -> None:
-        """A hair line around a lane, outside its pixels."""
-        dpr = painter.device().devicePixelRatioF()
-        half = 0.5 / dpr
-        pen = QPen(QColor(self._theme.border), 0)
-        painter.setPen(pen)
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRect(r.adjusted(-half, -half, half, half))
-
     def _paint_legend(self, painter: QPainter) -> None:
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
         row = QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
+        steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
+        note = (
+            self.tr("1 pixel stands for up to {0} steps").format(f"{steps:,}".replace(",", " "))
+            if steps > 2
+            else self.tr("every step is drawn")
+        )
+        limit = row.right() - metrics.horizontalAdvance(note) - em
+        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), self._entries(), t)
+        painter.setPen(QColor(t.muted))
+        painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
+
+    def _entries(self) -> list[Entry]:
+        t = self._theme
         names = {
             "computing": self.tr("computing"),
             "overhead": self.tr("overhead"),
@@ -474,63 +367,23 @@ class CurveView(QWidget):
             "idle": self.tr("idle"),
             "unmeasured": self.tr("not measured"),
         }
-        if self._stacked:
-            entries = [
-                (QColor(getattr(t, a)), names[a]) for a in ACTIVITIES if a in self._shown and a in self._stack
+        known = [a for a in ACTIVITIES if a in self._stack]
+        entries = [Entry(names[a], QColor(getattr(t, a)), a, a in self._shown) for a in known]
+        if not self._stacked and "computing" in self._shown:
+            # Alone, it is drawn with its extremes.
+            entries[:1] = [
+                Entry(self.tr("computing, its mean as a line"), QColor(t.computing), "computing"),
+                Entry(self.tr("up to its maximum"), mix(t.computing, t.background, FAINT)),
+                Entry(self.tr("down to its minimum"), mix(t.computing, t.background, HALF)),
             ]
-        else:
-            entries = [(QColor(t.computing), self.tr("computing, its mean as a line"))]
-            entries.append((mix(t.computing, t.background, _FAINT), self.tr("up to its maximum")))
-            entries.append((mix(t.computing, t.background, _HALF), self.tr("down to its minimum")))
-        x = row.left()
-        steps = (
-            int(self._columns.steps.max()) if self._columns is not None and self._columns.steps.size else 0
-        )
-        note = (
-            self.tr("1 pixel stands for up to %n steps", "", steps)
-            if steps > 2
-            else self.tr("every step is drawn")
-        )
-        note = note.replace("%n", f"{steps:,}")
-        limit = row.right() - metrics.horizontalAdvance(note) - em
-        for colour, label in entries:
-            w = em * 0.8 + 5 + metrics.horizontalAdvance(label)
-            if x + w > limit:
-                break
-            painter.setPen(QPen(QColor(t.border), 0))
-            painter.setBrush(colour)
-            painter.drawRect(QRectF(x + 0.5, row.center().y() - em * 0.35, em * 0.7, em * 0.7))
-            painter.setPen(QColor(t.text))
-            painter.drawText(QRectF(x + em * 0.7 + 5, row.top(), w, row.height()), _MIDDLE, label)
-            x += w + em
         if self._fit is not None:
-            self._paint_fit_legend(painter, QRectF(x, row.top(), limit - x, row.height()))
-        painter.setPen(QColor(t.muted))
-        painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
-
-    def _paint_fit_legend(self, painter: QPainter, row: QRectF) -> None:
-        t, metrics = self._theme, self.fontMetrics()
-        em, y, x = metrics.height(), row.center().y(), row.left()
-        for label in (self.tr("fit"), self.tr("break and its range")):
-            w = em * 1.1 + 5 + metrics.horizontalAdvance(label)
-            if x + w > row.right():
-                return
-            if x == row.left():
-                painter.setPen(QPen(QColor(t.fit), 2))
-                painter.drawLine(QLineF(x, y, x + em, y))
-            else:
-                tint = QColor(t.band)
-                tint.setAlpha(60)
-                painter.fillRect(QRectF(x, y - em * 0.4, em, em * 0.8), tint)
-                painter.setPen(QPen(QColor(t.break_line), 1))
-                painter.drawLine(QLineF(x + em / 2, y - em * 0.4, x + em / 2, y + em * 0.4))
-            painter.setPen(QColor(t.text))
-            painter.drawText(QRectF(x + em + 5, row.top(), w, row.height()), _MIDDLE, label)
-            x += w + em
+            entries.append(Entry(self.tr("fit"), QColor(t.fit), sample="line"))
+            label = self.tr("break and its range")
+            entries.append(Entry(label, QColor(t.break_line), sample="break", second=QColor(t.band)))
+        return entries
 
     def _paint_fit(self, painter: QPainter, fit: PhaseFit) -> None:
         t, m = self._theme, self._map()
-        em = self.fontMetrics().height()
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
             x0, x1 = (
                 float(v)
@@ -540,16 +393,11 @@ class CurveView(QWidget):
             tint.setAlpha(40 if t.dark else 28)
             for lane in (self._main, self._residual):
                 painter.fillRect(QRectF(x0, lane.rect.top(), x1 - x0, lane.rect.height()), tint)
-        run = self._run_map()
-        xs = run.x(fit.breaks[1:-1]).tolist()
-        painter.setPen(QPen(QColor(t.break_line), 0))
-        painter.drawLines([QLineF(x, self._run.rect.top(), x, self._run.rect.bottom()) for x in xs])
         if "computing" in self._shown:
             fit_overlay.draw_pieces(painter, fit, m, self._main, t, self._phase)
-        self._paint_rail(painter, fit, m, em)
 
-    def _paint_rail(self, painter: QPainter, fit: PhaseFit, m: TimeMap, em: int) -> None:
-        """Phase numbers, centred on what is visible of each phase, and a handle for every break."""
+    def _paint_rail(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
+        """Phase numbers, centred on what is visible of each phase."""
         t, r, metrics = self._theme, self._rail, self.fontMetrics()
         painter.fillRect(r, QColor(t.surface))
         show = fit_overlay.visible(fit, m.a, m.b)
@@ -563,18 +411,14 @@ class CurveView(QWidget):
             if b - a > metrics.horizontalAdvance(label) + 8:
                 painter.setPen(QColor(t.background if chosen else t.text))
                 painter.drawText(QRectF(a, r.top(), b - a, r.height()), Qt.AlignmentFlag.AlignCenter, label)
-        inner = [(i, x) for i, x in enumerate(x0, int(show[0]) if show.size else 0) if i > 0 and x > r.left()]
-        painter.setPen(QPen(QColor(t.break_line), 1))
-        painter.drawLines(
-            [QLineF(math.floor(x) + 0.5, r.top(), math.floor(x) + 0.5, r.bottom()) for _, x in inner]
-        )
         self._frame(painter, r)
-        held = self._held(fit)
+
+    def _paint_locks(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
+        em = self.fontMetrics().height()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for i, x in inner:
-            if i in held:
-                self._padlock(painter, x, r.bottom() - em * 0.15, em * 0.7)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for i in self._held(fit):
+            if m.a <= fit.breaks[i] <= m.b:
+                self._padlock(painter, m.x(fit.breaks[i]), self._rail.bottom() - em * 0.15, em * 0.7)
 
     def _padlock(self, painter: QPainter, x: float, bottom: float, size: float) -> None:
         t = self._theme
@@ -598,73 +442,17 @@ class CurveView(QWidget):
 
     def _paint_residual(self, painter: QPainter, m: TimeMap) -> None:
         assert self._curve is not None
-        t, lane, fit, metrics = self._theme, self._residual, self._fit, self.fontMetrics()
-        em, dpr = metrics.height(), painter.device().devicePixelRatioF()
-        head = QRectF(lane.rect.left(), lane.rect.top() - em * 1.5, lane.rect.width(), em * 1.4)
-        if fit is None:
-            self._frame(painter, lane.rect)
-            painter.setPen(QColor(t.muted))
-            painter.drawText(
-                lane.rect, Qt.AlignmentFlag.AlignCenter, self.tr("The residual appears with a fit.")
-            )
-            return
-        raster = self._raster("residual", lane, dpr)
-        x = scales.column_edges(m, raster.image.width())
-        r = fit_overlay.residual(envelope(self._curve), fit, x)
-        rms = fit.error / np.sqrt(fit.duration)
-        show = fit_overlay.visible(fit, m.a, m.b)
-        # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of
-        # pressing everything else flat. The bound moves in steps, so that panning does not make it breathe.
-        extreme = float(max(np.nanmax(r.maximum), -np.nanmin(r.minimum), 0.0))
-        reach = min(extreme, max(float(np.nanmax(np.abs(r.mean))), 4 * float(rms[show].max(initial=0.0))))
-        top = _round_up(reach * 1.02) if reach > 1e-9 * max(self._curve.capacity, 1e-300) else 1.0
-        lane.low, lane.high = -top, top
-        rows = [raster.scale(v, -top, top) for v in (r.maximum, r.minimum)]
-        # At least a pixel high, or a column of a single step would have no area at all.
-        raster.areas(
-            [rows[0], np.maximum(rows[1], rows[0] + 1)],
-            [mix(t.residual, t.background, 0.42)],
-            QColor(t.background),
-        )
-        mean = raster.scale(r.mean, -top, top)
-        raster.line(mean, mean, max(1, round(dpr)), QColor(t.residual))
-        raster.draw(painter, lane.rect.left(), lane.rect.top())
-        ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
-        scales.level_axis(painter, lane, ticks, t, self.tr("Residual (proc)"))
-        scales.grid(painter, lane, t, [], [lane.y(v) for v in ticks.positions])
-        painter.setPen(QPen(QColor(t.break_line), 0))
-        painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
-        self._frame(painter, lane.rect)
-        x0 = np.maximum(m.x(fit.breaks[show]), m.left).tolist()
-        x1 = np.minimum(m.x(fit.breaks[show + 1]), m.left + m.width).tolist()
-        lines = []
-        for a, b, v in zip(x0, x1, rms[show].tolist(), strict=True):
-            lines += [QLineF(a, lane.y(v), b, lane.y(v)), QLineF(a, lane.y(-v), b, lane.y(-v))]
-        painter.setPen(QPen(QColor(t.fit), 1))
-        painter.drawLines(lines)
-        painter.setPen(QColor(t.text))
-        text = self.tr("Curve minus fit: mean, least and greatest")
-        painter.drawText(head, _MIDDLE, text)
-        at = head.left() + metrics.horizontalAdvance(text) + em
-        painter.setPen(QPen(QColor(t.fit), 1))
-        painter.drawLine(QLineF(at, head.center().y(), at + em, head.center().y()))
-        painter.setPen(QColor(t.text))
-        painter.drawText(
-            QRectF(at + em + 5, head.top(), 300, head.height()),
-            _MIDDLE,
-            self.tr("± r.m.s. of each phase"),
-        )
-        if self._phase is not None and 0 <= self._phase < rms.size:
-            note = self.tr("phase {0}: r.m.s. {1} processors, local error {2} processors·√s").format(
-                self._phase + 1,
-                scales.format_number(float(rms[self._phase])),
-                scales.format_number(float(fit.error[self._phase])),
-            )
+        lane = self._residual
+        if self._fit is None:
+            painter.setPen(QColor(self._theme.muted))
+            text = self.tr("The residual appears with a fit.")
+            painter.drawText(lane.rect, Qt.AlignmentFlag.AlignCenter, text)
         else:
-            note = self.tr("ε = {0} processors·√s").format(scales.format_number(float(fit.epsilon)))
-        painter.setPen(QColor(t.muted))
-        if at + em * 2 + metrics.horizontalAdvance(self.tr("± r.m.s. of each phase") + note) < head.right():
-            painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
+            raster = self._raster("residual", lane, painter.device().devicePixelRatioF())
+            curve_lanes.draw_residual(
+                painter, raster, lane, self._curve, self._fit, m, self._phase, self._theme
+            )
+        self._frame(painter, lane.rect)
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
@@ -713,17 +501,12 @@ class CurveView(QWidget):
             self._paint_readout(painter, m)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
+        """A tinted range with its length below."""
+        self._tint_range(painter, span, colour, (self._main.rect, self._residual.rect))
         a, b = max(span[0], m.a), min(span[1], m.b)
         if not a <= b:
             return
-        tint = QColor(colour)
-        tint.setAlpha(46)
         x0, x1 = m.x(a), m.x(b)
-        for r in (self._main.rect, self._residual.rect):
-            painter.fillRect(QRectF(x0, r.top(), x1 - x0, r.height()), tint)
-            painter.setPen(QPen(QColor(colour), 1))
-            ends = [m.x(v) for v in span if m.a <= v <= m.b]
-            painter.drawLines([QLineF(x, r.top(), x, r.bottom()) for x in ends])
         metrics = self.fontMetrics()
         label = scales.format_time(span[1] - span[0], (span[1] - span[0]) / 1000 or m.b - m.a)
         w, h = metrics.horizontalAdvance(label) + 10, metrics.height() + 2
@@ -736,45 +519,44 @@ class CurveView(QWidget):
         painter.setPen(QColor(self._theme.text))
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
 
-    def _paint_readout(self, painter: QPainter, m: TimeMap) -> None:
-        """Time, level, phase, fit and residual beside the cursor."""
-        assert self._curve is not None
-        t, metrics, pixel = self._theme, self.fontMetrics(), (m.b - m.a) / m.width
-        c = envelope(self._curve).columns(np.array([self._cursor, self._cursor + pixel]))
+    def reading(self, t: float) -> Reading | None:
+        """The curve at `t`; None where there is none."""
+        if self._curve is None:
+            return None
+        m = self._map()
+        pixel = (m.b - m.a) / max(m.width, 1.0)
+        c = envelope(self._curve).columns(np.array([t, t + pixel]))
         if not c.steps[0]:
+            return None
+        phase, value = None, math.nan
+        if self._fit is not None and self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
+            phase = self._phase_at(t)
+            value = float(fit_overlay.polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
+        return Reading(
+            float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
+        )
+
+    def _paint_readout(self, painter: QPainter, m: TimeMap) -> None:
+        """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
+        found = self.reading(self._cursor)
+        if found is None:
             return
         number = scales.format_number
-        rows = [scales.format_time(self._cursor, pixel)]
-        level = number(float(c.mean[0]))
-        if c.minimum[0] != c.maximum[0]:
-            level = self.tr("{0} on average ({1} to {2})").format(
-                level, number(float(c.minimum[0])), number(float(c.maximum[0]))
-            )
-        rows.append(self.tr("computing {0}").format(level))
-        if self._fit is not None:
-            i = self._phase_at(self._cursor)
-            value, _ = fit_overlay.polynomial(self._fit, np.array([i]), np.array([self._cursor]))
+        rows = [scales.format_time(self._cursor, (m.b - m.a) / m.width)]
+        rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
+        if found.minimum != found.maximum:
             rows.append(
-                self.tr("phase {0}: fit {1}, residual {2}").format(
-                    i + 1, number(float(value[0])), number(float(c.mean[0] - value[0]))
+                self.tr("{0} on average in this pixel ({1} to {2})").format(
+                    number(found.mean), number(found.minimum), number(found.maximum)
                 )
             )
-        w = max(map(metrics.horizontalAdvance, rows)) + 14
-        h = metrics.height() * len(rows) + 8
-        x = m.x(self._cursor) + 10
-        if x + w > self._main.rect.right():
-            x -= w + 20
-        box = QRectF(math.floor(x) + 0.5, self._main.rect.top() + 8.5, w, h)
-        ground = QColor(t.raised)
-        ground.setAlpha(235)
-        painter.setPen(QPen(QColor(t.border), 1))
-        painter.setBrush(ground)
-        painter.drawRect(box)
-        painter.setPen(QColor(t.text))
-        for k, text in enumerate(rows):
-            painter.drawText(
-                QPointF(box.left() + 7, box.top() + 4 + metrics.ascent() + k * metrics.height()), text
+        if found.phase is not None:
+            rows.append(
+                self.tr("phase {0}: fit {1}, the instant is off by {2}").format(
+                    found.phase + 1, number(found.fit), number(found.level - found.fit)
+                )
             )
+        paint_box(painter, rows, m.x(self._cursor), self._main.rect.top() + 8, self._main.rect, self._theme)
 
     def picture(self, scale: float = 2.0) -> QImage:
         """The view on white at `scale` times the screen's size, without cursor and focus."""
@@ -819,21 +601,13 @@ class CurveView(QWidget):
         breaks = self._fit.breaks
         return int(np.clip(np.searchsorted(breaks, t, side="right") - 1, 0, breaks.size - 2))
 
-    def _break_near(self, x: float, reach: float = _GRAB) -> int | None:
+    def _break_near(self, x: float, reach: float = GRAB) -> int | None:
         """The interior break within `reach` logical pixels of `x`."""
         if self._fit is None or self._fit.breaks.size < 3:
             return None
         distance = np.abs(self._map().x(self._fit.breaks[1:-1]) - x)
         i = int(np.argmin(distance))
         return i + 1 if distance[i] <= reach else None
-
-    def _edge_near(self, x: float) -> int | None:
-        """0 or 1 for the end of the selection near `x`."""
-        if self._selection is None:
-            return None
-        distance = [abs(self._map().x(v) - x) for v in self._selection]
-        i = int(np.argmin(distance))
-        return i if distance[i] <= _GRAB else None
 
     def _region(self, p: QPointF) -> str:
         """ "run", "rail", "plot", "axis" or "" for a place in the view."""
@@ -848,42 +622,26 @@ class CurveView(QWidget):
             return "plot"
         return "axis" if p.y() > self._residual.rect.bottom() else ""
 
-    def _time(self, x: float) -> float:
-        """The time at a place, within the visible range."""
-        return min(max(self._map().time(x), self._nav.a), self._nav.b)
-
     def mousePressEvent(self, event) -> None:
-        if self._drag is not None:
-            return  # a second button does not disturb the first
-        p, button = event.position(), event.button()
-        region, t = self._region(p), self._time(p.x())
-        a, b = self.visible_range()
-        drag = _Drag("", p, button, a, b)
-        if button == Qt.MouseButton.MiddleButton and region:
-            drag.kind = "pan"
-        elif button == Qt.MouseButton.RightButton and region in ("plot", "rail"):
-            drag.kind, drag.a, drag.b = "zoom", t, t
-        elif button == Qt.MouseButton.LeftButton:
-            if region == "run":
-                self._press_overview(drag)
-            elif region == "axis" or (region and (self._space or self._mode == "pan")):
-                drag.kind = "pan"
-            elif region in ("plot", "rail"):
-                self._press_plot(drag, region, t, event.modifiers())
-        if drag.kind:
-            self._drag = drag
-            self._nav.settle()
-            if drag.kind == "pan":
-                self.setCursor(Qt.CursorShape.ClosedHandCursor)
-        self.update()
+        key = self._legend.key_at(event.position())
+        if key and event.button() == Qt.MouseButton.LeftButton and self._drag is None:
+            self.classToggled.emit(key)
+        else:
+            super().mousePressEvent(event)
 
-    def _press_overview(self, drag: _Drag) -> None:
+    def _press(self, drag: Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
+        if region == "run":
+            self._press_overview(drag)
+        else:
+            super()._press(drag, region, t, modifiers)
+
+    def _press_overview(self, drag: Drag) -> None:
         run = self._run_map()
         x, x0, x1 = drag.press.x(), run.x(drag.a), run.x(drag.b)
         whole = (drag.a, drag.b) == (self._nav.start, self._nav.end)
-        if abs(x - x0) <= _GRAB:
+        if abs(x - x0) <= GRAB:
             drag.kind = "frame-a"
-        elif abs(x - x1) <= _GRAB:
+        elif abs(x - x1) <= GRAB:
             drag.kind = "frame-b"
         elif whole:
             drag.kind, drag.index = "frame-new", 0
@@ -895,43 +653,20 @@ class CurveView(QWidget):
                 self._show(t - half, t + half)
                 drag.a, drag.b = self.visible_range()
 
-    def _press_plot(self, drag: _Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
+    def _take(self, drag: Drag, region: str, t: float) -> bool:
         index = self._break_near(drag.press.x())
-        edge = self._edge_near(drag.press.x())
-        if self._mode == "zoom":
-            drag.kind, drag.a, drag.b = "zoom", t, t
-        elif modifiers & Qt.KeyboardModifier.ShiftModifier and self._selection is not None:
-            a, b = self._selection
-            drag.kind = "select"
-            drag.a, drag.moved = (b if abs(t - a) < abs(t - b) else a), True
-            self._select(drag.a, t)
-        elif index is not None and self._fit is not None:
+        if index is not None and self._fit is not None:
             drag.kind, drag.index, drag.now = "break", index, float(self._fit.breaks[index])
             drag.a = drag.now
-        elif edge is not None and self._selection is not None and region == "plot":
-            drag.kind, drag.a = "select", self._selection[1 - edge]
-        elif region == "plot":
-            drag.kind, drag.a = "select", t
-        elif self._fit is not None:
+        elif region == "rail" and self._fit is not None:
             self.phaseSelected.emit(self._phase_at(t))
-
-    def _select(self, a: float, b: float) -> None:
-        self._selection = (min(a, b), max(a, b)) if a != b else None
-        self.selectionChanged.emit(self._selection)
-        self.update()
-
-    def mouseMoveEvent(self, event) -> None:
-        p = event.position()
-        region = self._region(p)
-        drag = self._drag
-        if drag is None:
-            self._hover_at(p, region)
         else:
-            drag.moved = drag.moved or (p - drag.press).manhattanLength() >= _STILL
-            if drag.moved:
-                self._move(drag, p)
-        inside = region in ("plot", "rail", "axis") or (drag is not None and drag.kind in ("select", "break"))
-        self._move_cursor(self._time(p.x()) if inside else math.nan)
+            return False
+        return True
+
+    def _clicked(self, drag: Drag, t: float) -> None:
+        if self._selection is not None:
+            self._select(0, 0)
 
     def _hover_at(self, p: QPointF, region: str) -> None:
         hover = self._break_near(p.x()) if region in ("plot", "rail") and self._mode == "select" else None
@@ -944,48 +679,36 @@ class CurveView(QWidget):
         elif region == "run":
             run, x = self._run_map(), p.x()
             ends = min(abs(run.x(v) - x) for v in self.visible_range())
-            shape = Qt.CursorShape.SizeHorCursor if ends <= _GRAB else Qt.CursorShape.OpenHandCursor
+            shape = Qt.CursorShape.SizeHorCursor if ends <= GRAB else Qt.CursorShape.OpenHandCursor
         elif hover is not None or (region == "plot" and self._edge_near(p.x()) is not None):
             shape = Qt.CursorShape.SplitHCursor
         elif region == "rail":
             shape = Qt.CursorShape.PointingHandCursor
         elif region == "plot":
             shape = Qt.CursorShape.CrossCursor
+        elif self._legend.key_at(p):
+            shape = Qt.CursorShape.PointingHandCursor
         if self.cursor().shape() != shape:
             self.setCursor(shape)
 
-    def _move_cursor(self, t: float) -> None:
-        if t != self._cursor and not (math.isnan(t) and math.isnan(self._cursor)):
-            self._cursor = t
-            self.cursorMoved.emit(t)
-            self.update()
-
-    def _move(self, drag: _Drag, p: QPointF) -> None:
-        m, run, t = self._map(), self._run_map(), self._time(p.x())
-        if drag.kind == "select":
-            self._select(drag.a, t)
-        elif drag.kind == "zoom":
-            drag.b = t
-            self.update()
-        elif drag.kind == "break":
+    def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
+        if drag.kind == "break":
             self._move_break(drag, t)
-        elif drag.kind == "pan":
-            shift = (drag.press.x() - p.x()) / m.width * (drag.b - drag.a)
+            return
+        run = self._run_map()
+        shift = (p.x() - drag.press.x()) / run.width * (run.b - run.a)
+        here = min(max(run.time(p.x()), run.a), run.b)
+        if drag.kind == "frame":
             self._show(drag.a + shift, drag.b + shift)
+        elif drag.kind == "frame-a":
+            self._show(min(drag.a + shift, drag.b), drag.b)
+        elif drag.kind == "frame-b":
+            self._show(drag.a, max(drag.b + shift, drag.a))
         else:
-            shift = (p.x() - drag.press.x()) / run.width * (run.b - run.a)
-            here = min(max(run.time(p.x()), run.a), run.b)
-            if drag.kind == "frame":
-                self._show(drag.a + shift, drag.b + shift)
-            elif drag.kind == "frame-a":
-                self._show(min(drag.a + shift, drag.b), drag.b)
-            elif drag.kind == "frame-b":
-                self._show(drag.a, max(drag.b + shift, drag.a))
-            else:
-                there = run.time(drag.press.x())
-                self._show(min(here, there), max(here, there))
+            there = run.time(drag.press.x())
+            self._show(min(here, there), max(here, there))
 
-    def _move_break(self, drag: _Drag, t: float) -> None:
+    def _move_break(self, drag: Drag, t: float) -> None:
         fit = self._fit
         if fit is None or drag.index > fit.breaks.size - 2:
             self._drag = None  # the fit under the drag has gone
@@ -997,38 +720,15 @@ class CurveView(QWidget):
         self.breakDragged.emit(drag.index, drag.now)
         self.update()
 
-    def mouseReleaseEvent(self, event) -> None:
-        drag = self._drag
-        if drag is None or event.button() != drag.button:
-            return
-        self._drag = None
+    def _drop(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
             self.breakDropped.emit(drag.index, drag.now)
-        elif drag.kind == "zoom" and drag.moved:
-            if drag.a != drag.b:
-                self.zoom_to(min(drag.a, drag.b), max(drag.a, drag.b))
-        elif drag.kind == "zoom" and drag.button == Qt.MouseButton.RightButton:
-            self.menu_at(drag.press).popup(event.globalPosition().toPoint())
-        elif drag.kind == "select" and not drag.moved and self._selection is not None:
-            self._select(0, 0)
-        self._nav.settle()
-        self._hover_at(event.position(), self._region(event.position()))
-        self.update()
 
-    def cancel_drag(self) -> bool:
-        """Give up what the mouse is doing; whether there was anything to give up."""
-        drag, self._drag = self._drag, None
-        if drag is None:
-            return False
+    def _abandon(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
             self.breakDragged.emit(drag.index, drag.a)
-        elif drag.kind == "select":
-            self._select(0, 0)
-        elif drag.kind in ("pan", "frame", "frame-a", "frame-b", "frame-new"):
+        elif drag.kind.startswith("frame"):
             self._show(drag.a, drag.b, remember=False)
-        self.unsetCursor()
-        self.update()
-        return True
 
     def mouseDoubleClickEvent(self, event) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
@@ -1039,61 +739,19 @@ class CurveView(QWidget):
         elif region and self._fit is not None:
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
 
-    def wheelEvent(self, event) -> None:
-        p, turn = event.position(), event.angleDelta()
-        if self._curve is None or not (turn.x() or turn.y()):
-            return
-        sideways = event.modifiers() & Qt.KeyboardModifier.ShiftModifier or abs(turn.x()) > abs(turn.y())
-        if sideways:
-            self.pan(-(turn.y() or turn.x()) / 120 * 0.1)
-        elif self._region(p) == "run":
-            a, b = self.visible_range()
-            self._zoom_at((a + b) / 2, 1.25 ** (turn.y() / 120))
-        else:
-            self._zoom_at(self._time(p.x()), 1.25 ** (turn.y() / 120))
-        event.accept()
+    def _zoom_centre(self, p: QPointF) -> float:
+        a, b = self.visible_range()
+        return (a + b) / 2 if self._region(p) == "run" else super()._zoom_centre(p)
 
     def leaveEvent(self, event) -> None:
         self._hover = None
-        self._move_cursor(math.nan)
         super().leaveEvent(event)
-
-    def keyPressEvent(self, event) -> None:
-        """Space held turns a left drag into a pan; all other keys belong to the window's actions."""
-        if event.key() == Qt.Key.Key_Space:
-            if not event.isAutoRepeat():
-                self._space = True
-                self.setCursor(Qt.CursorShape.OpenHandCursor)
-            return
-        super().keyPressEvent(event)
-
-    def keyReleaseEvent(self, event) -> None:
-        if event.key() == Qt.Key.Key_Space:
-            if not event.isAutoRepeat():
-                self._space = False
-                self.unsetCursor()
-            return
-        super().keyReleaseEvent(event)
-
-    def focusInEvent(self, event) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event) -> None:
-        self._space = False
-        super().focusOutEvent(event)
-        self.update()
-
-    def changeEvent(self, event) -> None:
-        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
-            self._redraw()
-        super().changeEvent(event)
 
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * _GRAB), self._fit
+        t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
         add = menu.addAction(self.tr("&Add break here"), lambda: self.breakAddRequested.emit(t))
         add.setEnabled(fit is not None and near is None)
         number = near or 0
@@ -1115,22 +773,3 @@ class CurveView(QWidget):
         if self._fit is not None:
             i = self._phase_at(t)
             self.zoom_to(float(self._fit.breaks[i]), float(self._fit.breaks[i + 1]))
-
-
-def _with_top(ticks: Ticks, top: float, lane: Lane, em: int) -> Ticks:
-    """The ticks with one at `top`, the number of all processors, in place of any too near to it."""
-    if not lane.low <= top <= lane.high:
-        return ticks
-    kept = [
-        (p, s)
-        for p, s in zip(ticks.positions, ticks.labels, strict=True)
-        if abs(lane.y(p) - lane.y(top)) > em
-    ]
-    kept.append((top, scales.format_number(top)))
-    return Ticks([p for p, _ in kept], [s for _, s in kept])
-
-
-def _round_up(value: float) -> float:
-    """The next of 1, 1.5, 2, 3, 5, 7.5, 10 times a power of ten."""
-    power = 10.0 ** math.floor(math.log10(value))
-    return next((m * power for m in (1, 1.5, 2, 3, 5, 7.5) if m * power >= value), 10 * power)

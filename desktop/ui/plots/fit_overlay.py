@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, Qt
+from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from desktop.core.envelope import Envelope
@@ -117,31 +117,51 @@ def draw_pieces(
     painter.restore()
 
 
-def draw_breaks(image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[Lane], theme: Theme) -> None:
-    """Interior breaks as vertical lines through `lanes`, their ranges as tinted bands.
+def draw_bands(image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme) -> None:
+    """The ranges of interior breaks as tinted bands through `lanes`.
 
     Whole pixel columns of `image`, each tinted once however many ranges meet there: hundreds of narrow
     translucent rectangles take a painter fifty times as long.
     """
-    inner, dpr = slice(1, -1), image.devicePixelRatio()
-    left, width = round(m.left * dpr), round(m.width * dpr)
-
-    def column(t: NDArray[np.float64]) -> NDArray[np.float64]:
-        return (t - m.a) / (m.b - m.a) * width
-
+    inner, (left, width) = slice(1, -1), _columns(image, m)
     x0, x1 = (
-        np.rint(np.clip(column(t[inner]), 0, width)).astype(int) for t in (fit.break_low, fit.break_high)
+        np.rint(np.clip((t[inner] - m.a) / (m.b - m.a) * width, 0, width)).astype(int)
+        for t in (fit.break_low, fit.break_high)
     )
     depth = np.zeros(width + 1, int)
     np.add.at(depth, x0, 1)
     np.add.at(depth, x1, -1)
-    bands = np.flatnonzero(np.cumsum(depth)[:-1] > 0)
-    at = np.floor(column(fit.breaks[inner]))
-    at = at[(at >= 0) & (at < width)].astype(int)
-    lines = np.unique(np.concatenate([at + k for k in range(max(1, round(dpr)))]))
     tint = QColor(theme.band)
     tint.setAlpha(46 if theme.dark else 38)
-    for lane in lanes:
-        top, bottom = round(lane.rect.top() * dpr), round(lane.rect.bottom() * dpr)
-        tint_columns(image, top, bottom, left + bands, tint)
-        tint_columns(image, top, bottom, left + lines[lines < width], QColor(theme.break_line))
+    _tint(image, lanes, left + np.flatnonzero(np.cumsum(depth)[:-1] > 0), tint)
+
+
+def draw_breaks(image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme) -> None:
+    """Interior breaks as vertical lines through `lanes`, the fainter the closer they stand."""
+    left, width = _columns(image, m)
+    dpr = image.devicePixelRatio()
+    at = np.floor((fit.breaks[1:-1] - m.a) / (m.b - m.a) * width)
+    at = at[(at >= 0) & (at < width)].astype(int)
+    if not at.size:
+        return
+    # Lines in a neighbourhood of 24 pixels: from five on they fade, so that hundreds leave the curve visible.
+    reach = round(12 * dpr)
+    near = np.searchsorted(at, at + reach, "right") - np.searchsorted(at, at - reach, "left")
+    shade = np.clip(np.ceil(8 * 4 / near), 1, 8).astype(int)
+    for level in np.unique(shade).tolist():
+        lines = np.unique(np.concatenate([at[shade == level] + k for k in range(max(1, round(dpr)))]))
+        colour = QColor(theme.break_line)
+        colour.setAlpha(min(255, 32 * level))
+        _tint(image, lanes, left + lines[lines < width], colour)
+
+
+def _columns(image: QImage, m: TimeMap) -> tuple[int, int]:
+    """First pixel column and number of columns of a time axis."""
+    dpr = image.devicePixelRatio()
+    return round(m.left * dpr), round(m.width * dpr)
+
+
+def _tint(image: QImage, lanes: list[QRectF], columns: NDArray[np.int64], colour: QColor) -> None:
+    dpr = image.devicePixelRatio()
+    for r in lanes:
+        tint_columns(image, round(r.top() * dpr), round(r.bottom() * dpr), columns, colour)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.ui.theme import Theme
 
@@ -188,6 +188,12 @@ def grid(painter: QPainter, lane: Lane, theme: Theme, xs: list[float], ys: list[
         painter.fillRect(QRectF(math.floor(x), r.top(), 1, r.height()), colour)
     for y in ys:
         painter.fillRect(QRectF(r.left(), math.floor(y), r.width(), 1), colour)
+
+
+def verticals(painter: QPainter, xs: list[float], top: float, bottom: float, pen: QPen) -> None:
+    """Vertical lines at the logical places `xs`."""
+    painter.setPen(pen)
+    painter.drawLines([QLineF(x, top, x, bottom) for x in xs])
 
 
 def column_edges(m: TimeMap, columns: int) -> np.ndarray:

@@ -1,0 +1,169 @@
+"""What stands in the lanes of the curve view: the curve, the stack of activities, the residual."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPen
+
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import Columns, envelope
+from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots.raster import Raster, mix
+from desktop.ui.plots.scales import Lane, Ticks, TimeMap
+from desktop.ui.theme import Theme
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+
+# Shares of the fill between mean and maximum, and between minimum and mean.
+FAINT, HALF = 0.32, 0.6
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("CurveView", text)
+
+
+def draw_curve(raster: Raster, lane: Lane, c: Columns, thickness: int, theme: Theme) -> None:
+    """Solid up to the minimum, lighter to the mean, lightest to the maximum; a line along the mean."""
+    low, high = lane.low, lane.high
+    y = {name: raster.scale(getattr(c, name), low, high) for name in ("minimum", "maximum", "mean")}
+    base = np.full(c.mean.size, raster.image.height() * min(high / (high - low), 1.0))
+    limits = [np.minimum(v, base) for v in (y["maximum"], y["mean"], y["minimum"])]
+    colours = [mix(theme.computing, theme.background, share) for share in (FAINT, HALF, 1.0)]
+    raster.areas([*limits, base], colours, QColor(theme.background))
+    # A column with one jump is drawn as the step it is; where many fall together, their mean.
+    single = c.steps <= 2
+    enter = np.where(single, raster.scale(c.first, low, high), y["mean"])
+    leave = np.where(single, raster.scale(c.last, low, high), y["mean"])
+    raster.line(enter, leave, thickness, QColor(theme.curve))
+
+
+def draw_stack(
+    raster: Raster,
+    lane: Lane,
+    curves: dict[str, StepCurve],
+    x: np.ndarray,
+    thickness: int,
+    theme: Theme,
+) -> None:
+    """Areas to their means, one upon the other; the dips of computing stay visible as a lighter part."""
+    low, high = lane.low, lane.high
+    total = np.zeros(x.size - 1)
+    rows = [raster.scale(total, low, high)]
+    colours: list[QColor] = []
+    outlines: list[tuple[np.ndarray, QColor]] = []
+    for name, curve in curves.items():
+        c = envelope(curve).columns(x)
+        fill = QColor(getattr(theme, name))
+        if name == "computing":
+            rows.append(raster.scale(c.minimum, low, high))
+            colours.append(fill)
+            fill = mix(theme.computing, theme.background, HALF)
+        total = total + np.nan_to_num(c.mean)
+        rows.append(raster.scale(total, low, high))
+        colours.append(fill)
+        edge = QColor(theme.curve) if name == "computing" else mix(getattr(theme, name), theme.text, 0.6)
+        outlines.append((rows[-1], edge))
+    raster.areas(rows[::-1], colours[::-1], QColor(theme.background))
+    for y, colour in reversed(outlines):
+        raster.line(y, y, thickness, colour)
+
+
+def draw_residual(
+    painter: QPainter,
+    raster: Raster,
+    lane: Lane,
+    curve: StepCurve,
+    fit: PhaseFit,
+    m: TimeMap,
+    phase: int | None,
+    theme: Theme,
+) -> None:
+    """Curve minus fit with its extremes, the r.m.s. of every phase, axis and heading."""
+    metrics = painter.fontMetrics()
+    em, dpr = metrics.height(), painter.device().devicePixelRatioF()
+    x = scales.column_edges(m, raster.image.width())
+    r = fit_overlay.residual(envelope(curve), fit, x)
+    rms = fit.error / np.sqrt(fit.duration)
+    show = fit_overlay.visible(fit, m.a, m.b)
+    # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of
+    # pressing everything else flat. The bound moves in steps, so that panning does not make it breathe.
+    extreme = float(max(np.nanmax(r.maximum), -np.nanmin(r.minimum), 0.0))
+    reach = min(extreme, max(float(np.nanmax(np.abs(r.mean))), 4 * float(rms[show].max(initial=0.0))))
+    top = _round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
+    lane.low, lane.high = -top, top
+    rows = [raster.scale(v, -top, top) for v in (r.maximum, r.minimum)]
+    # At least a pixel high, or a column of a single step would have no area at all.
+    raster.areas(
+        [rows[0], np.maximum(rows[1], rows[0] + 1)],
+        [mix(theme.residual, theme.background, 0.42)],
+        QColor(theme.background),
+    )
+    mean = raster.scale(r.mean, -top, top)
+    raster.line(mean, mean, max(1, round(dpr)), QColor(theme.residual))
+    raster.draw(painter, lane.rect.left(), lane.rect.top())
+    ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
+    scales.level_axis(painter, lane, ticks, theme, tr("Residual (proc)"))
+    scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
+    painter.setPen(QPen(QColor(theme.break_line), 0))
+    painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
+    x0 = np.maximum(m.x(fit.breaks[show]), m.left).tolist()
+    x1 = np.minimum(m.x(fit.breaks[show + 1]), m.left + m.width).tolist()
+    lines = []
+    for a, b, v in zip(x0, x1, rms[show].tolist(), strict=True):
+        lines += [QLineF(a, lane.y(v), b, lane.y(v)), QLineF(a, lane.y(-v), b, lane.y(-v))]
+    painter.setPen(QPen(QColor(theme.fit), 1))
+    painter.drawLines(lines)
+    _heading(painter, lane, fit, rms, phase, theme)
+
+
+def _heading(
+    painter: QPainter, lane: Lane, fit: PhaseFit, rms: np.ndarray, phase: int | None, theme: Theme
+) -> None:
+    metrics = painter.fontMetrics()
+    em = metrics.height()
+    head = QRectF(lane.rect.left(), lane.rect.top() - em * 1.5, lane.rect.width(), em * 1.4)
+    painter.setPen(QColor(theme.text))
+    text = tr("Curve minus fit: mean, least and greatest")
+    painter.drawText(head, _MIDDLE, text)
+    at = head.left() + metrics.horizontalAdvance(text) + em
+    painter.setPen(QPen(QColor(theme.fit), 1))
+    painter.drawLine(QLineF(at, head.center().y(), at + em, head.center().y()))
+    painter.setPen(QColor(theme.text))
+    sample = tr("± r.m.s. of each phase")
+    painter.drawText(QRectF(at + em + 5, head.top(), 300, head.height()), _MIDDLE, sample)
+    if phase is not None and 0 <= phase < rms.size:
+        note = tr("phase {0}: r.m.s. {1} processors, local error {2} processors·√s").format(
+            phase + 1,
+            scales.format_number(float(rms[phase])),
+            scales.format_number(float(fit.error[phase])),
+        )
+    else:
+        note = tr("ε = {0} processors·√s").format(scales.format_number(float(fit.epsilon)))
+    painter.setPen(QColor(theme.muted))
+    if at + em * 2 + metrics.horizontalAdvance(sample + note) < head.right():
+        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
+
+
+def with_top(ticks: Ticks, top: float, lane: Lane, em: int) -> Ticks:
+    """The ticks with one at `top`, the number of all processors, in place of any too near to it."""
+    if not lane.low <= top <= lane.high:
+        return ticks
+    kept = [
+        (p, s)
+        for p, s in zip(ticks.positions, ticks.labels, strict=True)
+        if abs(lane.y(p) - lane.y(top)) > em
+    ]
+    kept.append((top, scales.format_number(top)))
+    return Ticks([p for p, _ in kept], [s for _, s in kept])
+
+
+def _round_up(value: float) -> float:
+    """The next of 1, 1.5, 2, 3, 5, 7.5, 10 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((m * power for m in (1, 1.5, 2, 3, 5, 7.5) if m * power >= value), 10 * power)

@@ -1,0 +1,413 @@
+"""What all plots over time have in common: the visible range, the cursor, a selection, and their gestures."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
+
+from desktop.ui.plots import scales
+from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.scales import TimeMap
+from desktop.ui.theme import LIGHT, Theme
+
+GRAB = 5  # logical pixels around a line within which it is taken hold of
+STILL = 4  # a press that moves less than this is a click
+
+
+@dataclass
+class Drag:
+    """What the pressed mouse button is doing: its kind, where it began, and the state it began from."""
+
+    kind: str  # "select", "pan", "zoom", or what a plot has of its own
+    press: QPointF
+    button: Qt.MouseButton
+    a: float = 0.0
+    b: float = 0.0
+    index: int = 0
+    now: float = math.nan
+    moved: bool = False
+
+
+def margins(metrics: QFontMetrics, percent: bool) -> tuple[float, float]:
+    """Logical pixels left and right of the time axis, the same in all plots of a window."""
+    em = metrics.height()
+    side = metrics.horizontalAdvance("−0.000") + em + 14
+    return side, side if percent else em
+
+
+class TimePlot(QWidget):
+    """A picture over a range of time; those given the same `Navigation` always show the same range.
+
+    Times are seconds on the curve's own axis. Setters change the picture without signals, except
+    `rangeChanged`, which follows every change of the visible range that is made here.
+    """
+
+    selectionChanged = Signal(object)
+    cursorMoved = Signal(float)
+    rangeChanged = Signal(float, float)
+
+    def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme: Theme = LIGHT
+        self._nav = navigation or Navigation()
+        self._selection: tuple[float, float] | None = None
+        self._mode = "select"
+        self._percent = False
+        self._cursor = math.nan
+        self._space = False
+        self._drag: Drag | None = None
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    # ---- what a plot says of itself ------------------------------------------------------------
+
+    @property
+    def _ready(self) -> bool:
+        """Whether there is anything to see and to move in."""
+        raise NotImplementedError
+
+    def _map(self) -> TimeMap:
+        """Where the visible range lies on the widget."""
+        raise NotImplementedError
+
+    def _region(self, p: QPointF) -> str:
+        """ "plot" where time is selected, "axis" where it is moved, other names or "" elsewhere."""
+        raise NotImplementedError
+
+    def _redraw(self) -> None:
+        """Everything has to be drawn anew."""
+        raise NotImplementedError
+
+    def _take(self, drag: Drag, region: str, t: float) -> bool:
+        """Whether a left press is the beginning of something that only this plot knows."""
+        return False
+
+    def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
+        """Go on with what `_take` began."""
+
+    def _drop(self, drag: Drag) -> None:
+        """End what `_take` began."""
+
+    def _abandon(self, drag: Drag) -> None:
+        """Undo what `_take` began."""
+
+    def _clicked(self, drag: Drag, t: float) -> None:
+        """A left press in the plot that did not move."""
+
+    def _hover_at(self, p: QPointF, region: str) -> None:
+        """The pointer moves and no button is held: show by its shape what a press would do."""
+
+    def menu_at(self, p: QPointF) -> QMenu:
+        """The context menu for a place in the plot."""
+        raise NotImplementedError
+
+    # ---- what is shown -------------------------------------------------------------------------
+
+    def set_selection(self, selection: tuple[float, float] | None) -> None:
+        self._selection = selection
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._redraw()
+
+    def set_mode(self, mode: str) -> None:
+        """What a left drag does: "select", "pan" or "zoom"."""
+        if mode not in ("select", "pan", "zoom"):
+            raise ValueError(f"the mode is {mode!r}, it must be 'select', 'pan' or 'zoom'")
+        self._mode = mode
+
+    def set_percent(self, shown: bool) -> None:
+        """Leave room for a scale on the right."""
+        self._percent = shown
+        self._redraw()
+
+    def set_cursor(self, seconds: float) -> None:
+        """Put the cursor line at a time; NaN takes it away."""
+        if seconds != self._cursor and not (math.isnan(seconds) and math.isnan(self._cursor)):
+            self._cursor = seconds
+            self.update()
+
+    # ---- what part of it -----------------------------------------------------------------------
+
+    @property
+    def navigation(self) -> Navigation:
+        return self._nav
+
+    def follow(self) -> None:
+        """Another plot has changed the range."""
+        self._redraw()
+
+    def visible_range(self) -> tuple[float, float]:
+        return self._nav.a, self._nav.b
+
+    def show_all(self) -> None:
+        self._nav.settle()
+        self._show(self._nav.start, self._nav.end)
+
+    def zoom_to(self, a: float, b: float) -> None:
+        self._nav.settle()
+        self._show(a, b)
+
+    def zoom(self, factor: float) -> None:
+        """Show a `factor`-th of the time, about the cursor if it is in view, else about the centre."""
+        a, b = self.visible_range()
+        self._zoom_at(self._cursor if a <= self._cursor <= b else (a + b) / 2, factor)
+
+    def pan(self, fraction: float) -> None:
+        """Go on by a fraction of what is visible; back if negative."""
+        a, b = self.visible_range()
+        self._show(a + fraction * (b - a), b + fraction * (b - a))
+
+    def back(self) -> None:
+        if self._nav.back():
+            self._ranged()
+
+    def forward(self) -> None:
+        if self._nav.forward():
+            self._ranged()
+
+    def _show(self, a: float, b: float, *, remember: bool = True) -> None:
+        if self._ready and self._nav.show(a, b, remember=remember):
+            self._ranged()
+
+    def _ranged(self) -> None:
+        self._redraw()
+        self.rangeChanged.emit(self._nav.a, self._nav.b)
+
+    def _zoom_at(self, t: float, factor: float) -> None:
+        a, b = self.visible_range()
+        self._show(t - (t - a) / factor, t + (b - t) / factor)
+
+    # ---- painting ------------------------------------------------------------------------------
+
+    def _frame(self, painter: QPainter, r: QRectF) -> None:
+        """A hair line around a lane, outside its pixels."""
+        half = 0.5 / painter.device().devicePixelRatioF()
+        painter.setPen(QPen(QColor(self._theme.border), 0))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(r.adjusted(-half, -half, half, half))
+
+    def _paint_focus(self, painter: QPainter) -> None:
+        if self.hasFocus():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(self._theme.focus), 1))
+            painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+
+    def _tint_range(
+        self, painter: QPainter, span: tuple[float, float], colour: str, lanes: tuple[QRectF, ...]
+    ) -> None:
+        """Tint a range of time, with lines at those of its ends that are in view."""
+        m = self._map()
+        a, b = max(span[0], m.a), min(span[1], m.b)
+        if not a <= b:
+            return
+        tint = QColor(colour)
+        tint.setAlpha(46)
+        x0, x1 = m.x(a), m.x(b)
+        ends = [m.x(v) for v in span if m.a <= v <= m.b]
+        for r in lanes:
+            painter.fillRect(QRectF(x0, r.top(), x1 - x0, r.height()), tint)
+            scales.verticals(painter, ends, r.top(), r.bottom(), QPen(QColor(colour), 1))
+
+    # ---- mouse ---------------------------------------------------------------------------------
+
+    def _time(self, x: float) -> float:
+        """The time at a place, within the visible range."""
+        return min(max(self._map().time(x), self._nav.a), self._nav.b)
+
+    def mousePressEvent(self, event) -> None:
+        if self._drag is not None:
+            return  # a second button does not disturb the first
+        p, button = event.position(), event.button()
+        region, t = self._region(p), self._time(p.x())
+        drag = Drag("", p, button, *self.visible_range())
+        if button == Qt.MouseButton.MiddleButton and region:
+            drag.kind = "pan"
+        elif button == Qt.MouseButton.RightButton and region in ("plot", "rail"):
+            drag.kind, drag.a, drag.b = "zoom", t, t
+        elif button == Qt.MouseButton.LeftButton:
+            self._press(drag, region, t, event.modifiers())
+        if drag.kind:
+            self._drag = drag
+            self._nav.settle()
+            if drag.kind == "pan":
+                self.setCursor(Qt.CursorShape.ClosedHandCursor)
+        self.update()
+
+    def _press(self, drag: Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
+        in_time = region in ("plot", "rail")
+        if region == "axis" or (in_time and (self._space or self._mode == "pan")):
+            drag.kind = "pan"
+        elif in_time and self._mode == "zoom":
+            drag.kind, drag.a, drag.b = "zoom", t, t
+        elif in_time and modifiers & Qt.KeyboardModifier.ShiftModifier and self._selection is not None:
+            a, b = self._selection
+            drag.kind = "select"
+            drag.a, drag.moved = (b if abs(t - a) < abs(t - b) else a), True
+            self._select(drag.a, t)
+        elif self._take(drag, region, t):
+            return
+        elif region == "plot":
+            edge = self._edge_near(drag.press.x())
+            drag.kind = "select"
+            drag.a = t if edge is None or self._selection is None else self._selection[1 - edge]
+
+    def _edge_near(self, x: float) -> int | None:
+        """0 or 1 for the end of the selection near `x`."""
+        if self._selection is None:
+            return None
+        distance = [abs(self._map().x(v) - x) for v in self._selection]
+        i = 0 if distance[0] <= distance[1] else 1
+        return i if distance[i] <= GRAB else None
+
+    def _select(self, a: float, b: float) -> None:
+        self._selection = (min(a, b), max(a, b)) if a != b else None
+        self.selectionChanged.emit(self._selection)
+        self.update()
+
+    def mouseMoveEvent(self, event) -> None:
+        p = event.position()
+        region, t = self._region(p), self._time(p.x())
+        drag = self._drag
+        if drag is None:
+            self._hover_at(p, region)
+        else:
+            drag.moved = drag.moved or (p - drag.press).manhattanLength() >= STILL
+            if drag.moved:
+                self._move(drag, p, t)
+        inside = region in ("plot", "rail", "axis") or (drag is not None and drag.kind in ("select", "break"))
+        self._move_cursor(t if inside else math.nan)
+
+    def _move(self, drag: Drag, p: QPointF, t: float) -> None:
+        if drag.kind == "select":
+            self._select(drag.a, t)
+        elif drag.kind == "zoom":
+            drag.b = t
+            self.update()
+        elif drag.kind == "pan":
+            shift = (drag.press.x() - p.x()) / self._map().width * (drag.b - drag.a)
+            self._show(drag.a + shift, drag.b + shift)
+        else:
+            self._pull(drag, p, t)
+
+    def _move_cursor(self, t: float) -> None:
+        if t != self._cursor and not (math.isnan(t) and math.isnan(self._cursor)):
+            self._cursor = t
+            self.cursorMoved.emit(t)
+            self.update()
+
+    def mouseReleaseEvent(self, event) -> None:
+        drag = self._drag
+        if drag is None or event.button() != drag.button:
+            return
+        self._drag = None
+        if drag.kind == "zoom" and drag.moved:
+            if drag.a != drag.b:
+                self.zoom_to(min(drag.a, drag.b), max(drag.a, drag.b))
+        elif drag.kind == "zoom" and drag.button == Qt.MouseButton.RightButton:
+            self.menu_at(drag.press).popup(event.globalPosition().toPoint())
+        elif drag.kind == "select" and not drag.moved:
+            self._clicked(drag, self._time(drag.press.x()))
+        elif drag.kind not in ("zoom", "select", "pan"):
+            self._drop(drag)
+        self._nav.settle()
+        self._hover_at(event.position(), self._region(event.position()))
+        self.update()
+
+    def cancel_drag(self) -> bool:
+        """Give up what the mouse is doing; whether there was anything to give up."""
+        drag, self._drag = self._drag, None
+        if drag is None:
+            return False
+        if drag.kind == "select":
+            self._select(0, 0)
+        elif drag.kind == "pan":
+            self._show(drag.a, drag.b, remember=False)
+        elif drag.kind != "zoom":
+            self._abandon(drag)
+        self.unsetCursor()
+        self.update()
+        return True
+
+    def wheelEvent(self, event) -> None:
+        p, turn = event.position(), event.angleDelta()
+        if not self._ready or not (turn.x() or turn.y()):
+            return
+        sideways = event.modifiers() & Qt.KeyboardModifier.ShiftModifier or abs(turn.x()) > abs(turn.y())
+        if sideways:
+            self.pan(-(turn.y() or turn.x()) / 120 * 0.1)
+        else:
+            self._zoom_at(self._zoom_centre(p), 1.25 ** (turn.y() / 120))
+        event.accept()
+
+    def _zoom_centre(self, p: QPointF) -> float:
+        """The time that stays where it is while the wheel turns."""
+        return self._time(p.x())
+
+    def leaveEvent(self, event) -> None:
+        self._move_cursor(math.nan)
+        super().leaveEvent(event)
+
+    # ---- keys and focus ------------------------------------------------------------------------
+
+    def keyPressEvent(self, event) -> None:
+        """Space held turns a left drag into a pan; all other keys belong to the window's actions."""
+        if event.key() == Qt.Key.Key_Space:
+            if not event.isAutoRepeat():
+                self._space = True
+                self.setCursor(Qt.CursorShape.OpenHandCursor)
+            return
+        super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event) -> None:
+        if event.key() == Qt.Key.Key_Space:
+            if not event.isAutoRepeat():
+                self._space = False
+                self.unsetCursor()
+            return
+        super().keyReleaseEvent(event)
+
+    def focusInEvent(self, event) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event) -> None:
+        self._space = False
+        super().focusOutEvent(event)
+        self.update()
+
+    def changeEvent(self, event) -> None:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._redraw()
+        super().changeEvent(event)
+
+
+def paint_box(
+    painter: QPainter, rows: list[str], x: float, top: float, bounds: QRectF, theme: Theme
+) -> QRectF:
+    """Lines of text in a box right of `x`, or left of it where there is no room; the box."""
+    metrics = painter.fontMetrics()
+    w = max(map(metrics.horizontalAdvance, rows)) + 14
+    h = metrics.height() * len(rows) + 8
+    left = x + 10 if x + 10 + w <= bounds.right() else x - w - 10
+    left = max(left, bounds.left())
+    top = max(min(top, bounds.bottom() - h), bounds.top())
+    box = QRectF(math.floor(left) + 0.5, math.floor(top) + 0.5, w, h)
+    ground = QColor(theme.raised)
+    ground.setAlpha(235)
+    painter.setPen(QPen(QColor(theme.border), 1))
+    painter.setBrush(ground)
+    painter.drawRect(box)
+    painter.setPen(QColor(theme.text))
+    for k, text in enumerate(rows):
+        painter.drawText(
+            QPointF(box.left() + 7, box.top() + 4 + metrics.ascent() + k * metrics.height()), text
+        )
+    return box
