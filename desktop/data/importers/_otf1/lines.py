@@ -67,8 +67,9 @@ UNWANTED, UNLISTED, NOBODY = -1, -2, -3
 ) = range(17)
 
 # What is known of each group: records, their first and last time, whether it has ended, leaves that name no
-# region, time of the last enter, whether a collective ends with the next leave.
-RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, KNOWN = range(8)
+# region, time of the last enter, whether a collective ends with the next leave, begin of the collective that
+# ended last, collectives that ended after others that had begun later.
+RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, KNOWN = range(10)
 
 #: So many collectives may be open at a time in one stream.
 OPENED = (1 << 12, 8)
@@ -113,9 +114,23 @@ _NEEDS[_BEGINS] = 1 << _MATCHED
 _NEEDS[_COUNTS] = 1 << _VALUED
 
 
+def _letters(words: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of each keyword of one letter, by its number; -1: there is none."""
+    found = np.full(32, -1, np.int64)
+    for row, word in enumerate(words[:, 0]):
+        if word < len(found):
+            found[word] = row
+    return found
+
+
+_RECORD_LETTERS, _FIELD_LETTERS = _letters(_RECORDS), _letters(_FIELDS)
+
+
 @kernel
-def _which(words: Any, word: int) -> int:
+def _which(words: Any, letters: Any, word: int) -> int:
     """The row of a keyword, short or long; -1: it is none of them."""
+    if word < 32:
+        return letters[word]
     for i in range(len(words)):
         if word == words[i, 0] or word == words[i, 1]:
             return i
@@ -125,7 +140,7 @@ def _which(words: Any, word: int) -> int:
 @kernel
 def _kind(word: int, letter: int) -> int:
     """Which record begins with a keyword, `letter` being the first of it."""
-    found = _which(_RECORDS, word)
+    found = _which(_RECORDS, _RECORD_LETTERS, word)
     if found < 0:
         found = _STRANGE
         if letter == 75:  # K
@@ -134,6 +149,10 @@ def _kind(word: int, letter: int) -> int:
             found = _OTHERS
     return found
 
+
+#: The value of each byte as a digit, or -1.
+_HEXADECIMAL = np.full(256, -1, np.int64)
+_HEXADECIMAL[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 # All of these rely on the line feed at the end of the block.
 
@@ -146,24 +165,16 @@ def _skip(buf: Any, p: int) -> int:
 
 
 @kernel
-def _digit(c: int) -> bool:
-    return 48 <= c <= 57 or 97 <= c <= 102
-
-
-@kernel
 def _number(buf: Any, p: int) -> Any:
     """Bits and end of the number at p, blanks before it skipped; end -1: there is none of 16 digits."""
     p = _skip(buf, p)
     start = p
     value = np.int64(0)
     while True:
-        c = np.int64(buf[p])
-        if 48 <= c <= 57:
-            value = value << 4 | (c - 48)
-        elif 97 <= c <= 102:
-            value = value << 4 | (c - 87)
-        else:
+        digit = _HEXADECIMAL[buf[p]]
+        if digit < 0:
             break
+        value = value << 4 | digit
         p += 1
     if p == start or p - start > 16:
         return np.int64(0), -1
@@ -191,23 +202,25 @@ def _ends(buf: Any, p: int) -> bool:
 
 
 @kernel
-def _fields(buf: Any, p: int, values: Any) -> int:
-    """Read the fields of a record up to the end of its line: which there are, as bits; -1: it is damaged."""
+def _fields(buf: Any, p: int, values: Any) -> Any:
+    """Read the fields of a record up to the end of its line: which there are, as bits, and where that is; -1:
+    the record is damaged."""
     present = 0
-    values[:] = 0
+    for field in range(len(values)):
+        values[field] = 0
     while not _ends(buf, p):
         word, p = _word(buf, _skip(buf, p))
-        field = _which(_FIELDS, word)
+        field = _which(_FIELDS, _FIELD_LETTERS, word)
         if field < 0:
-            return -1
+            return -1, -1
         value, p = _number(buf, p)
         if p < 0 or (field != _VALUED and not 0 <= value < LIMIT):
-            return -1
+            return -1, -1
         if field in (_COMMUNICATOR, _ROOTED) and value >= TOKENS:
-            return -1
+            return -1, -1
         values[field] = value
         present |= 1 << field
-    return present
+    return present, p
 
 
 @kernel
@@ -217,18 +230,6 @@ def _group(processes: Any, groups: Any, process: int) -> int:
     if at < len(processes) and processes[at] == process:
         found = groups[at]
     return found
-
-
-@kernel
-def _place(table: int, group: int, time: int, owners: Any, n: Any, last: Any, unsorted: Any) -> int:
-    """The place of a new row."""
-    i = n[table]
-    owners[table, i] = group
-    n[table] = i + 1
-    if time < last[group, table]:
-        unsorted[group, table] = 1
-    last[group, table] = time
-    return i
 
 
 @kernel
@@ -256,20 +257,25 @@ def _begin(opened: Any, state: Any, group: int, handle: int, time: int, operatio
 
 
 @kernel
-def _end(
-    opened: Any, at: int, end: int, state: Any, rows: Any, owners: Any, n: Any, last: Any, unsorted: Any
-) -> None:
+def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owners: Any, n: Any) -> None:
     """Make a row of an open collective."""
-    i = _place(COLLECTIVES, opened[at, 0], opened[at, 2], owners, n, last, unsorted)
-    rows[i]["time"] = opened[at, 2]
-    rows[i]["end"] = max(end, opened[at, 2])
+    i = n[COLLECTIVES]
+    n[COLLECTIVES] = i + 1
+    begin = opened[at, 2]
+    rows[i]["time"] = begin
+    rows[i]["end"] = max(end, begin)
     rows[i]["operation"] = opened[at, 3]
     rows[i]["communicator"] = opened[at, 4]
     rows[i]["root"] = opened[at, 5]
     rows[i]["sent"] = opened[at, 6]
     rows[i]["received"] = opened[at, 7]
+    owner = opened[at, 0]
+    owners[COLLECTIVES, i] = owner
+    known[owner, OVERTAKEN] += begin < known[owner, BEGUN]
+    known[owner, BEGUN] = begin
     state[OPEN] -= 1
-    opened[at] = opened[state[OPEN]]
+    for k in range(opened.shape[1]):
+        opened[at, k] = opened[state[OPEN], k]
 
 
 @kernel
@@ -281,8 +287,6 @@ def step(
     groups: Any,
     state: Any,
     known: Any,
-    last: Any,
-    unsorted: Any,
     opened: Any,
     events: Any,
     messages: Any,
@@ -295,93 +299,97 @@ def step(
     """Read lines from position p until the block ends or the tables may be full; where it stopped.
 
     buf (bytes): whole lines. span: a time that is so many ticks later than the one before is no time.
-    processes, groups (k,): sorted numbers and their groups. state (`STATE`,), known (g, `KNOWN`). last,
-    unsorted (g, 5): time of the last row in each table, and whether any is out of order. opened `OPENED`:
-    collectives that have begun. events .. notes: rows, each table as long as owners (5, rows), which gets
-    their groups; n (5,) gets how many there are.
+    processes, groups (k,): sorted numbers and their groups. state (`STATE`,), known (g, `KNOWN`). opened
+    `OPENED`: collectives that have begun. events .. notes: rows, each table as long as owners (5, rows),
+    which gets their groups; n (5,) gets how many there are.
     """
     n[:] = 0
     end = len(buf)
     lines = owners.shape[1]  # a line makes one row of a table at most
     values = np.zeros(len(_FIELDS), np.int64)
+    time, group, ending = state[TIME], state[GROUP], state[ENDING]
     while p < end and lines > 0:
         lines -= 1
         state[LINE] += 1
         p = _skip(buf, p)
         c = np.int64(buf[p])
+        at = p
         sound = True
-        if _digit(c):
+        if _HEXADECIMAL[c] >= 0:
             value, at = _number(buf, p)
-            before = state[TIME]
-            sound = at > 0 and _ends(buf, at) and 0 <= value < LIMIT and (before < 0 or value - before < span)
+            sound = at > 0 and 0 <= value < LIMIT and (time < 0 or value - time < span) and _ends(buf, at)
             if sound:
-                if value < before:
+                if value < time:
                     state[BACK] += 1
                     if state[BACK] == 1:
                         state[FIRST_BACK] = state[LINE]
-                state[TIME] = value
-                state[ENDING] = 1
+                time = value
+                ending = 1
         elif c == 42:  # *
             value, at = _number(buf, p + 1)
-            sound = at > 0 and _ends(buf, at) and 0 <= value < TOKENS
+            sound = at > 0 and 0 <= value < TOKENS and _ends(buf, at)
             if not sound:
-                state[PROCESS], state[GROUP] = -1, NOBODY
+                state[PROCESS], group = -1, NOBODY
             elif value != state[PROCESS]:
-                state[PROCESS], state[GROUP] = value, _group(processes, groups, value)
-            state[ENDING] = 2 if sound and state[ENDING] == 1 else 0
+                state[PROCESS], group = value, _group(processes, groups, value)
+            ending = 2 if sound and ending == 1 else 0
         elif c == 35 or 65 <= c <= 90:  # a comment or a keyword
             word, at = _word(buf, p)
             kind = _COMMENT if c == 35 else _kind(word, c)
             first = np.int64(0)
             if kind <= _STOPS:
-                if _digit(np.int64(buf[_skip(buf, at)])):
+                if _HEXADECIMAL[buf[_skip(buf, at)]] >= 0:
                     first, at = _number(buf, at)
                     sound = at > 0 and 0 <= first < TOKENS
                 else:
                     sound = kind == _LEAVES or kind >= _STARTS
-                if sound:
-                    present = _fields(buf, at, values)
+                if sound and not (kind <= _LEAVES and buf[at] == 10):
+                    present, at = _fields(buf, at, values)
                     sound = present >= 0 and present & _NEEDS[kind] == _NEEDS[kind]
-                    sound = sound and state[TIME] + values[_LASTED] < LIMIT
+                    sound = sound and time + values[_LASTED] < LIMIT
             if kind == _STRANGE:
                 state[UNKNOWN] += 1
             elif sound and kind != _ADDENDUM:
-                time, group = state[TIME], state[GROUP]
-                if time < 0:
-                    group = NOBODY
-                state[ENDING] = 0
+                owner = group if time >= 0 else NOBODY
+                ending = 0
                 state[RECORDED] = time
-                state[FOREIGN] += group == UNLISTED
-                state[LOST] += group == NOBODY
                 if kind == _COMMENT:
+                    at = p
+                    while buf[at] != 10:
+                        at += 1
                     i = n[NOTES]
-                    n[NOTES] += 1
-                    owners[NOTES, i] = group
-                    notes[i]["time"], notes[i]["at"] = time, p
-                    while buf[p] != 10:
-                        p += 1
-                    notes[i]["size"] = p - notes[i]["at"]
-                if group >= 0:
-                    about = known[group]
-                    about[RECORDS] += 1
-                    about[FIRST] = min(about[FIRST], time)
-                    about[LAST] = max(about[LAST], time)
+                    n[NOTES] = i + 1
+                    owners[NOTES, i] = owner
+                    notes[i]["time"] = time
+                    notes[i]["at"] = p
+                    notes[i]["size"] = at - p
+                if owner < 0:
+                    state[FOREIGN] += owner == UNLISTED
+                    state[LOST] += owner == NOBODY
+                else:
+                    known[owner, RECORDS] += 1
+                    known[owner, FIRST] = min(known[owner, FIRST], time)
+                    known[owner, LAST] = max(known[owner, LAST], time)
                     done = -1  # which of the open collectives ends here, and when
                     ends = time
                     if kind <= _LEAVES:
-                        i = _place(EVENTS, group, time, owners, n, last, unsorted)
+                        i = n[EVENTS]
+                        n[EVENTS] = i + 1
+                        owners[EVENTS, i] = owner
                         events[i]["time"] = time
                         events[i]["region"] = first
                         events[i]["kind"] = _ENTER_ROW if kind == _ENTERS else _LEAVE_ROW
                         if kind == _ENTERS:
-                            about[ENTERED] = time
+                            known[owner, ENTERED] = time
                         else:
-                            about[BARE] += first == 0
-                            if about[PENDING]:
-                                about[PENDING] = 0
-                                done = _find(opened, state[OPEN], group, _UNTIL_LEAVE)
+                            known[owner, BARE] += first == 0
+                            if known[owner, PENDING]:
+                                known[owner, PENDING] = 0
+                                done = _find(opened, state[OPEN], owner, _UNTIL_LEAVE)
                     elif kind <= _RECEIVES:
-                        i = _place(MESSAGES, group, time, owners, n, last, unsorted)
+                        i = n[MESSAGES]
+                        n[MESSAGES] = i + 1
+                        owners[MESSAGES, i] = owner
                         comm = values[_COMMUNICATOR]
                         messages[i]["time"] = time
                         messages[i]["bytes"] = values[_SIZED]
@@ -390,38 +398,42 @@ def step(
                         messages[i]["communicator"] = comm if comm else NOT_GIVEN
                         messages[i]["kind"] = _SEND_ROW if kind == _SENDS else _RECEIVE_ROW
                     elif kind == _COUNTS:
-                        i = _place(METRICS, group, time, owners, n, last, unsorted)
+                        i = n[METRICS]
+                        n[METRICS] = i + 1
+                        owners[METRICS, i] = owner
                         metrics[i]["time"] = time
                         metrics[i]["metric"] = first
                         metrics[i]["value"] = values[_VALUED]
                     elif kind == _WHOLE and values[_LASTED] > 0:
-                        done = _begin(opened, state, group, _AT_ONCE, time, first, values)
+                        done = _begin(opened, state, owner, _AT_ONCE, time, first, values)
                         ends = time + values[_LASTED]
                     elif kind == _WHOLE:
                         # Without a duration it lasts as long as the call around it.
-                        if about[PENDING]:
-                            done = _find(opened, state[OPEN], group, _UNTIL_LEAVE)
-                        begin = min(max(about[ENTERED], about[FIRST]), time)
-                        _begin(opened, state, group, _UNTIL_LEAVE, begin, first, values)
-                        about[PENDING] = 1
+                        if known[owner, PENDING]:
+                            done = _find(opened, state[OPEN], owner, _UNTIL_LEAVE)
+                        begin = min(max(known[owner, ENTERED], known[owner, FIRST]), time)
+                        _begin(opened, state, owner, _UNTIL_LEAVE, begin, first, values)
+                        known[owner, PENDING] = 1
                     elif kind == _BEGINS:
-                        _begin(opened, state, group, values[_MATCHED], time, first, values)
+                        _begin(opened, state, owner, values[_MATCHED], time, first, values)
                     elif kind == _ENDS:
-                        done = _find(opened, state[OPEN], group, first)
+                        done = _find(opened, state[OPEN], owner, first)
                         state[ORPHANS] += done < 0
                     elif kind == _STOPS:
-                        about[ENDED] = 1
+                        known[owner, ENDED] = 1
                     elif kind == _OTHERS:
                         state[UNSTORED] += 1
                     if done >= 0:
-                        _end(opened, done, ends, state, collectives, owners, n, last, unsorted)
+                        _end(opened, done, ends, state, known, collectives, owners, n)
         else:
             sound = _ends(buf, p)
         if not sound:
             state[BAD] += 1
             if state[BAD] == 1:
                 state[FIRST_BAD] = state[LINE]
+        p = max(p, at)
         while buf[p] != 10:
             p += 1
         p += 1
+    state[TIME], state[GROUP], state[ENDING] = time, group, ending
     return p

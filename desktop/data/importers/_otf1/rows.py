@@ -116,7 +116,7 @@ class Rows:
         spill = stream.spills[table]
         if spill is None:
             return
-        if not stream.unsorted[group, table]:
+        if stream.in_order(table, group):
             yield from spill.parts(group, PART)
             return
         rows = by_time(stream.folder, spill.read(group))

@@ -25,8 +25,8 @@ MARK = np.dtype([("time", "i8"), ("text", "i8")])
 class Stream:
     """What reading an event file gives.
 
-    spills: rows by group for each of `lines.ROWS`, with `MARK` for comments; None: there are none. state,
-    known, unsorted: see `lines.step`. texts: of the comments, by their number.
+    spills: rows by group for each of `lines.ROWS`, with `MARK` for comments; None: there are none. state
+    and known: see `lines.step`. texts: of the comments, by their number.
     """
 
     def __init__(self, file: Path, groups: dict[int, int], span: int, folder: Path) -> None:
@@ -42,11 +42,15 @@ class Stream:
         self.known = np.zeros((self.count, ln.KNOWN), np.int64)
         self.known[:, ln.FIRST] = ln.LIMIT
         self.known[:, [ln.LAST, ln.ENTERED]] = -1
-        self.unsorted: NDArray[np.uint8] = np.zeros((self.count, len(ln.ROWS)), np.uint8)
         self.spills: list[Spill | None] = [None] * len(ln.ROWS)
         self.texts: dict[str, int] = {}
         self.aborted = False
         self.comments_lost = 0
+
+    def in_order(self, table: int, group: int) -> bool:
+        """Whether the rows of a group are certainly in order of time."""
+        overtaken = self.known[group, ln.OVERTAKEN] if table == ln.COLLECTIVES else 0
+        return not self.state[ln.BACK] and not overtaken
 
     @property
     def complete(self) -> bool:
@@ -57,7 +61,6 @@ class Stream:
     def read(self, stop: Event) -> None:
         """Read it all, unless `stop` is set. Everything that is wrong is kept to be told, but for OSError
         when the disk is full."""
-        last = np.full((self.count, len(ln.ROWS)), -1, np.int64)
         opened = np.empty(ln.OPENED, np.int64)
         room = min(max(LINES, 64 * self.count), 1 << 20)
         rows = [np.empty(room, dtype) for dtype in ln.ROWS]
@@ -77,8 +80,6 @@ class Stream:
                     self.groups,
                     self.state,
                     self.known,
-                    last,
-                    self.unsorted,
                     opened,
                     *rows,
                     owners,
