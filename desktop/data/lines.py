@@ -5,17 +5,24 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import zlib
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
 
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
-BLOCK = 8 << 20
+BLOCK = 4 << 20
 #: A line longer than this is cut: no trace has such lines, and memory stays bounded.
 LONGEST = 64 << 20
+#: More threads than that wait for the one that takes what they have done.
+THREADS = max(min(os.cpu_count() or 1, 4), 2)
 
 #: How files begin that are packed in a way that cannot be unpacked here.
 REFUSED = {b"\x1f\x9d": "compress (.Z)", b"\x28\xb5\x2f\xfd": "Zstandard (.zst)"}
@@ -112,3 +119,46 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
             pending = data[cut:]
             if cut:
                 yield data[:cut], False, raw.tell()
+
+
+def line_count(block: bytes) -> int:
+    """How many lines a block has, ended by line feeds, carriage returns, or both."""
+    if not block:
+        return 0
+    ends = int(np.count_nonzero(np.frombuffer(block, np.uint8) == 10))
+    if b"\r" in block:
+        ends += block.count(b"\r") - block.count(b"\r\n")
+    return ends + (block[-1] not in b"\r\n")
+
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+    """work(item) for each item, done in a few threads, in the order of the items.
+
+    Only a few items are taken before the result of the first is, so that memory stays bounded.
+    """
+    with ThreadPoolExecutor(THREADS) as pool:
+        pending: deque[Future[_Result]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(work, item))
+                if len(pending) > THREADS:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+    """The items, each of which is made in a thread while the one before is used."""
+    done: Any = object()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, items, done)
+        while (item := following.result()) is not done:
+            following = pool.submit(next, items, done)
+            yield item

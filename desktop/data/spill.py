@@ -8,8 +8,10 @@ Groups too large for memory live in mapped temporary files.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -73,12 +75,20 @@ class Interner:
 
 
 @kernel
-def _by_group(groups: Any, starts: Any, order: Any) -> None:
-    """Stable order by group; `starts` (G,) is advanced to the ends."""
+def _by_group(words: Any, groups: Any, starts: Any, out: Any) -> None:
+    """Rows (N, words of a row) in stable order of their group; `starts` (G,) is advanced to the ends."""
+    width = words.shape[1]
     for i in range(len(groups)):
-        g = groups[i]
-        order[starts[g]] = i
-        starts[g] += 1
+        at = starts[groups[i]]
+        starts[groups[i]] = at + 1
+        for k in range(width):
+            out[at, k] = words[i, k]
+
+
+def _words(rows: NDArray[Any]) -> NDArray[Any]:
+    """Rows of any dtype as a table of words, so that one kernel moves them all."""
+    word = np.int64 if rows.dtype.itemsize % 8 == 0 else np.uint8
+    return rows.view(word).reshape(len(rows), -1)
 
 
 class Spill:
@@ -90,6 +100,7 @@ class Spill:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  lives as long as the object
         self._index: list[NDArray[np.int64]] = []
         self._rows = 0
+        self._lock = Lock()
         self._sorted: NDArray[np.int64] | None = None
         self._bounds: NDArray[np.int64] = np.zeros(1, np.int64)
 
@@ -105,27 +116,31 @@ class Spill:
         index[:, 0] = present
         index[:, 1] = self._rows + starts[present]
         index[:, 2] = sizes[present]
-        order = np.empty(len(rows), np.int64)
-        _by_group(groups, starts, order)
-        rows[order].tofile(self._file)
+        out = np.empty(len(rows), self.dtype)
+        _by_group(_words(np.ascontiguousarray(rows)), groups, starts, _words(out))
+        self._append(out)
         self._index.append(index)
+
+    def _append(self, rows: NDArray[Any]) -> None:
+        with self._lock:
+            self._file.seek(0, 2)
+            self._file.write(rows.view(np.uint8).data)
         self._rows += len(rows)
 
     def close(self) -> None:
         self._file.close()
 
     def _pieces(self, group: int) -> NDArray[np.int64]:
-        if self._sorted is None:
-            self._file.flush()
-            index = np.concatenate(self._index) if self._index else np.empty((0, 3), np.int64)
-            self._index = []
-            index = index[np.argsort(index[:, 0], kind="stable")]
-            groups = int(index[-1, 0]) + 1 if len(index) else 0
-            self._bounds = np.searchsorted(index[:, 0], np.arange(groups + 1))
-            self._sorted = index
-        if group + 1 >= len(self._bounds):
-            return np.empty((0, 3), np.int64)
-        return self._sorted[self._bounds[group] : self._bounds[group + 1]]
+        with self._lock:
+            if self._sorted is None:
+                index = np.concatenate(self._index) if self._index else np.empty((0, 3), np.int64)
+                self._index = []
+                self._sorted = index = index[np.argsort(index[:, 0], kind="stable")]
+                groups = int(index[-1, 0]) + 1 if len(index) else 0
+                self._bounds = np.searchsorted(index[:, 0], np.arange(groups + 1))
+            if group + 1 >= len(self._bounds):
+                return np.empty((0, 3), np.int64)
+            return self._sorted[self._bounds[group] : self._bounds[group + 1]]
 
     def size(self, group: int) -> int:
         """How many rows a group has."""
@@ -136,10 +151,28 @@ class Spill:
         rows = room(self.folder, self.size(group), self.dtype)
         at = 0
         for _, start, count in self._pieces(group).tolist():
-            self._file.seek(start * self.dtype.itemsize)
-            self._file.readinto(rows[at : at + count].view(np.uint8).data)
+            self._load(rows[at : at + count], start)
             at += count
         return rows
+
+    def parts(self, group: int, most: int) -> Iterator[NDArray[Any]]:
+        """The same in parts of at most that many rows, all of them in memory."""
+        rows = np.empty(min(most, self.size(group)), self.dtype)
+        at = 0
+        left = self.size(group)
+        for _, start, count in self._pieces(group).tolist():
+            while count:
+                take = min(count, len(rows) - at)
+                self._load(rows[at : at + take], start)
+                start, count, at, left = start + take, count - take, at + take, left - take
+                if at == len(rows):
+                    yield rows
+                    rows, at = np.empty(min(most, left), self.dtype), 0
+
+    def _load(self, rows: NDArray[Any], start: int) -> None:
+        with self._lock:
+            self._file.seek(start * self.dtype.itemsize)
+            self._file.readinto(rows.view(np.uint8).data)
 
 
 def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -185,3 +218,78 @@ def by_time(folder: Path, rows: NDArray[Any]) -> NDArray[Any]:
     out = room(folder, len(rows), rows.dtype)
     _merge(rows, bounds, out)
     return out
+
+
+class Sorted:
+    """Rows by (time, order of adding) in bounded memory, of which nothing is in a file when they are few.
+
+    What is added is sorted; runs that do not continue each other are merged on the way out.
+    """
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self._folder, self._most = folder, most
+        self._first: NDArray[Any] | None = None
+        self._spill: Spill | None = None
+        self._runs: list[tuple[int, int, int, int]] = []  # first row, behind the last, first and last time
+
+    def add(self, rows: NDArray[Any]) -> None:
+        if not len(rows):
+            return
+        if not _rising(rows):
+            rows = rows[np.argsort(rows["time"], kind="stable")]
+        if self._first is None:
+            self._first = rows
+            return
+        if self._spill is None:
+            self._spill = Spill(self._folder, rows.dtype)
+            self._store(self._first)
+        self._store(rows)
+
+    def _store(self, rows: NDArray[Any]) -> None:
+        assert self._spill is not None
+        start, end = self._spill._rows, self._spill._rows + len(rows)
+        first, last = int(rows[0]["time"]), int(rows[-1]["time"])
+        if self._runs and self._runs[-1][3] <= first:
+            self._runs[-1] = (self._runs[-1][0], end, self._runs[-1][2], last)
+        else:
+            self._runs.append((start, end, first, last))
+        self._spill._append(rows)
+
+    def close(self) -> None:
+        if self._spill is not None:
+            self._spill.close()
+
+    def chunks(self) -> Iterator[NDArray[Any]]:
+        """All rows, cut between different times; may be asked again."""
+        if self._spill is None:
+            if self._first is not None:
+                yield self._first
+            return
+        runs, spill = self._runs, self._spill
+        share = max(self._most // min(len(runs), 16), 1)
+        held: dict[int, NDArray[Any]] = {}  # rows of a run that are read and not given out
+        read = [start for start, _, _, _ in runs]
+        waiting = sorted(range(len(runs)), key=lambda k: runs[k][2], reverse=True)
+        while held or waiting:
+            # Nothing that is still in the file comes before the horizon.
+            ends = {k: int(rows[-1]["time"]) for k, rows in held.items() if read[k] < runs[k][1]}
+            ends |= {k: runs[k][2] for k in waiting[-1:]}
+            horizon = min(ends.values(), default=None)
+            parts = []
+            for k in sorted(held):
+                time = held[k]["time"]
+                cut = len(time) if horizon is None else int(np.searchsorted(time, horizon))
+                parts.append(held[k][:cut])
+                held[k] = held[k][cut:]
+                if not len(held[k]) and read[k] == runs[k][1]:
+                    del held[k]
+            if any(map(len, parts)):
+                rows = np.concatenate(parts)
+                yield rows if _rising(rows) else rows[np.argsort(rows["time"], kind="stable")]
+            for k in [k for k, end in ends.items() if end == horizon]:
+                if k in waiting:
+                    waiting.remove(k)
+                more = np.empty(min(share, runs[k][1] - read[k]), spill.dtype)
+                spill._load(more, read[k])
+                read[k] += len(more)
+                held[k] = np.concatenate((held[k], more)) if k in held else more

@@ -244,7 +244,8 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
         whole = read(path)
         with monkeypatch.context() as patch:
             patch.setattr("desktop.data.lines.BLOCK", 1000)
-            patch.setattr(picl, "CHUNK", 7)
+            patch.setattr(picl.walk, "CHUNK", 7)
+            patch.setattr(picl.ms, "AT_ONCE", 3)
             patch.setattr(spill, "IN_MEMORY", 16)
             pieces = read(path)
         assert whole.report == pieces.report

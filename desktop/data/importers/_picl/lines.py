@@ -2,36 +2,38 @@
 
 A block of whole lines goes in, one structured array of `RECORD` comes out; nothing is built per line in
 Python. Both formats share the record: `record` is the key of A or the negated record type of B, and a
-send or receive has bytes, tag, partner (and in B a fourth field) in `d0` .. `d3`.
+send or receive has bytes, tag, partner (and in B a fourth field) in `d0` .. `d3`. Nearly all lines are
+numbers with one blank between them: `_plain` reads those at once, the grammars proper see the others.
 
 Sources: the node library of PICL 1.x (A), ORNL/TM-12125 as MPICL and others write it (B).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
-#: Keys of records that are no block: none, and waiting for a message.
+#: Keys of records of A that are no block: none, and waiting for a message.
 NONE, WAIT = -1, -2
 
-#: time is in units of 10**-scale seconds; nd: how many of d0.. were in the line.
+#: time is in units of 10**-scale seconds; nd: how many of d0.. were in the line, -1: d0 is the number of a
+#: text; key: dense number of what entries and exits must share to belong together, -1 none.
 RECORD = np.dtype(
     [
         ("time", "i8"),
         ("line", "i8"),
-        ("unit", "i8"),  # processor << 32 | process + 1 (0: none)
-        ("key", "i8"),  # what entries and exits must share to belong together
         ("d0", "i8"),
         ("d1", "i8"),
-        ("d2", "i8"),
-        ("d3", "i8"),
-        ("event", "i4"),
+        ("d2", "i4"),
+        ("d3", "i4"),
+        ("key", "i4"),
         ("record", "i2"),
         ("nd", "i1"),
         ("scale", "i1"),
@@ -41,36 +43,14 @@ RECORD = np.dtype(
 
 #: Names of format A by key; 22 has two.
 NAMES = (
-    "",
-    "trace_start",
-    "open",
-    "load",
-    "send",
-    "probe",
-    "recv",
-    "recv_blocking",
-    "recv_waking",
-    "message",
-    "sync",
-    "compstats",
-    "commstats",
-    "close",
-    "trace_level",
-    "trace_mark",
-    "trace_message",
-    "trace_stop",
-    "trace_flush",
-    "trace_exit",
-    "block_begin",
-    "block_end",
-    "trace_marks",
-    "clock_sync",
-    "trace_files",
+    "", "trace_start", "open", "load", "send", "probe", "recv", "recv_blocking", "recv_waking", "message",
+    "sync", "compstats", "commstats", "close", "trace_level", "trace_mark", "trace_message", "trace_stop",
+    "trace_flush", "trace_exit", "block_begin", "block_end", "trace_marks", "clock_sync", "trace_files",
     "trace_mark_array",
-)
-_TEXTS = b"".join(name.encode() for name in NAMES)
-_NAME_BYTES = np.frombuffer(_TEXTS, np.uint8).copy()
+)  # fmt: skip
+_NAME_BYTES = np.frombuffer("".join(NAMES).encode(), np.uint8).copy()
 _NAME_ENDS = np.cumsum([len(name) for name in NAMES]).astype(np.int64)
+_PHRASE = np.frombuffer(b"is not a legal record type", np.uint8).copy()
 
 #: Fields after the node that a key of A must have; -1: any (text, or not known).
 FIELDS = np.array(
@@ -80,11 +60,14 @@ FIELDS = np.array(
 #: Record types of B.
 RECORDS_B = frozenset((2, 3, 4, 5, 6, 7, 101, 102, 103, 104, 105, 201, 202, 203))
 
-# What can be wrong with a line: index into `counts` and `firsts`.
+# What can be wrong with a line: index into the counts and first lines.
 GARBAGE, COMMENT, SHORT, CUT, FOREIGN, COMMA, CORRUPT, DIGITS, DEFINITION, UNENDED, ODDITIES = range(11)
+_FINE = -1
 
-# Positions in the state that goes from block to block.
-LINE, CORRUPTED, FIRST_RECORD, RECORDS, STATE = range(5)
+# A line as numbers. A: key, seconds, microseconds, node, fields; B: record, event, time, processor, process,
+# number of data, descriptor, data.
+_NUMBERS = 16
+_FIELDS, _DATA = 4, 7
 
 
 @kernel
@@ -108,8 +91,11 @@ def _token_end(buf: Any, p: int, end: int) -> int:
 
 @kernel
 def _integer(buf: Any, p: int, end: int) -> Any:
-    """Value and end of the integer token at p; end -1 when the token is no integer of 18 digits."""
+    """Value and end of the next token from p on; end -1 if it is no integer of 18 digits, or p is -1."""
     negative = False
+    if p < 0:
+        return np.int64(0), -1
+    p = _skip(buf, p, end)
     if p < end and (buf[p] == 45 or buf[p] == 43):
         negative = buf[p] == 45
         p += 1
@@ -184,20 +170,69 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
 
 
 @kernel
-def _name_key(buf: Any, p: int, q: int, names: Any, ends: Any) -> int:
-    """Key of format A whose name stands in buf[p:q], 0 when there is none."""
-    for key in range(1, len(ends)):
-        begin = ends[key - 1]
-        if ends[key] - begin != q - p:
-            continue
-        same = True
-        for i in range(q - p):
-            if buf[p + i] != names[begin + i]:
-                same = False
+def _plain(buf: Any, p: int, numbers: Any) -> Any:
+    """How many numbers the line at p is, where the next line begins, and decimals of the third number.
+
+    0 numbers when it is anything but integers of at most 18 digits, the third with decimals or without, with
+    one blank between them. The buffer must have a line feed from p on.
+    """
+    count = 0
+    scale: Any = np.int64(0)
+    while count < _NUMBERS:
+        digit = np.int64(buf[p]) - 48
+        negative = digit == -3
+        if negative:
+            p += 1
+            digit = np.int64(buf[p]) - 48
+        begin = p
+        value = np.int64(0)
+        while 0 <= digit <= 9:
+            value = value * 10 + digit
+            p += 1
+            digit = np.int64(buf[p]) - 48
+        if p == begin or p - begin > 18:
+            break
+        if digit == -2 and count == 2:
+            p += 1
+            point = p
+            digit = np.int64(buf[p]) - 48
+            while 0 <= digit <= 9:
+                value = value * 10 + digit
+                p += 1
+                digit = np.int64(buf[p]) - 48
+            scale = p - point
+            if scale == 0 or p - begin > 19:
                 break
-        if same:
+        numbers[count] = -value if negative else value
+        count += 1
+        if digit == -16:
+            p += 1
+            if buf[p] != 10:
+                continue
+        elif digit == -35:
+            p += 1
+        if buf[p] != 10:
+            break
+        return count, p + 1, scale
+    return 0, p, scale
+
+
+@kernel
+def _name_key(buf: Any, p: int, q: int) -> int:
+    """Key of format A whose name stands in buf[p:q], 0 when there is none."""
+    for key in range(1, len(_NAME_ENDS)):
+        begin = _NAME_ENDS[key - 1]
+        if _NAME_ENDS[key] - begin == q - p and _same(buf, p, _NAME_BYTES[begin : _NAME_ENDS[key]]):
             return 22 if key == 25 else key
     return 0
+
+
+@kernel
+def _same(buf: Any, p: int, text: Any) -> bool:
+    i = 0
+    while i < len(text) and buf[p + i] == text[i]:
+        i += 1
+    return i == len(text)
 
 
 @kernel
@@ -209,21 +244,8 @@ def _word(buf: Any, p: int, end: int, first: int, length: int) -> int:
 
 
 @kernel
-def _mentions_corruption(buf: Any, p: int, end: int, phrase: Any) -> bool:
-    for i in range(p, end - len(phrase) + 1):
-        same = True
-        for k in range(len(phrase)):
-            if buf[i + k] != phrase[k]:
-                same = False
-                break
-        if same:
-            return True
-    return False
-
-
-@kernel
-def _mix(a: int, b: int, c: int) -> Any:
-    """One number for a triple (block type, location, parameter)."""
+def mix(a: int, b: int, c: int) -> Any:
+    """One number, not negative, for three; two triples have the same one as rarely as chance allows."""
     h = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)
     h = (h ^ (h >> np.uint64(29))) + np.uint64(b) * np.uint64(0xBF58476D1CE4E5B9)
     h = (h ^ (h >> np.uint64(31))) + np.uint64(c) * np.uint64(0x94D049BB133111EB)
@@ -232,378 +254,335 @@ def _mix(a: int, b: int, c: int) -> Any:
 
 
 @kernel
-def parse_a(
-    buf: Any,
-    final: bool,
-    out: Any,
-    state: Any,
-    counts: Any,
-    firsts: Any,
-    texts: Any,
-    fields: Any,
-    names: Any,
-    ends: Any,
-    phrase: Any,
-) -> Any:
-    """Lines of format A to records; returns how many records and texts.
+def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
+    """A line of format A, compact or verbose, as numbers.
 
-    `texts` (K, 3) gets record index, begin and end of the free text of keys 16 and 22. `final`: the file
-    ends with this block, so a line without an end may be cut.
+    Returns an oddity, how many fields there are, where the free text begins, and whether there are only
+    fields.
     """
-    n = len(buf)
-    rows = 0
-    spoken = 0
-    i = 0
-    values = np.empty(8, np.int64)
-    while i < n:
-        j = i
-        while j < n and buf[j] != 10 and buf[j] != 13:
-            j += 1
-        s, e = i, j
-        i = j + 2 if j + 1 < n and buf[j] == 13 and buf[j + 1] == 10 else j + 1
-        state[LINE] += 1
-        line = state[LINE]
-        s = _skip(buf, s, e)
-        while e > s and _blank(buf[e - 1]):
-            e -= 1
-        if s == e:
-            continue
-        oddity = -1
-        cut = final and j == n and line > 1
-        if buf[s] == 35:
-            oddity = COMMENT
-        c = buf[s]
-        key: Any = np.int64(0)
-        p = s
-        verbose = (65 <= c <= 90) or (97 <= c <= 122) or c == 95
-        good = oddity < 0
-        if good and verbose:
-            p = _token_end(buf, s, e)
-            key = _name_key(buf, s, p, names, ends)
-            p = _word(buf, p, e, 99, 5)
-            good = p >= 0
-        elif good:
-            key, p = _integer(buf, s, e)
-            good = p >= 0
-            if good and key < 1:
-                good = False
-                _other, q = _integer(buf, _skip(buf, p, e), e)
-                if q >= 0:
-                    _value, _scale, q, _remark = _decimal(buf, _skip(buf, q, e), e)
-                    if q >= 0 and key < 0:
-                        oddity = FOREIGN
-        second = np.int64(0)
-        micro = np.int64(0)
-        node = np.int64(0)
-        if good:
-            second, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and abs(second) < 9 * 10**11
-        if good:
-            micro, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and abs(micro) < 1000000
-        if good and verbose:
-            p = _word(buf, p, e, 110, 4)
-            good = p >= 0
-        if good:
-            node, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and (-1 <= node < 2**31 or node == HOST)
-        nd = 0
-        text_from = 0
-        want = np.int64(-1)
-        if good:
-            if key > 24 or key < 1:
-                key = 32000 if key > 32000 or key < 1 else key
-            else:
-                want = fields[key]
-            if key == 16 or key == 22:
-                text_from = _skip(buf, p, e)
-            else:
-                while nd < 8:
-                    p = _skip(buf, p, e)
-                    if p >= e:
-                        break
-                    value, q = _integer(buf, p, e)
-                    if q < 0:
-                        if not verbose:
-                            break
-                        p = _token_end(buf, p, e)
-                        continue
-                    values[nd] = value
-                    nd += 1
-                    p = q
-            if key == 11 and nd >= 4:
-                # Verbose lines, and one published description, give busy and idle: idle is the last pair.
-                values[0], values[1] = values[2], values[3]
-            if state[CORRUPTED] == 1:
-                exact = want >= 0 and (nd == want or (key == 11 and nd == 4))
-                if exact and (verbose or p >= e):
-                    state[CORRUPTED] = 0
-                else:
-                    good = False
-            elif want >= 0 and nd < want:
-                oddity = SHORT
-                nd = 0
-                if cut:
-                    good = False
-        if not good:
-            if state[CORRUPTED] == 1:
-                oddity = CORRUPT
-            elif cut and oddity != COMMENT:
-                oddity = CUT
-            elif oddity < 0:
-                oddity = GARBAGE
-                if _mentions_corruption(buf, s, e, phrase):
-                    oddity = CORRUPT
-                    state[CORRUPTED] = 1
-        elif cut:
-            oddity = UNENDED
-        if oddity >= 0:
-            counts[oddity] += 1
-            if firsts[oddity] == 0:
-                firsts[oddity] = line
-        if not good:
-            continue
-        if state[FIRST_RECORD] == 0:
-            state[FIRST_RECORD] = line
-        if node == -1:
-            counts[DEFINITION] += 1
-            if firsts[DEFINITION] == 0:
-                firsts[DEFINITION] = line
-            continue
-        r = out[rows]
-        r["time"] = second * 1000000 + micro
-        r["line"] = line
-        r["unit"] = node << 32
-        r["key"] = WAIT if key == 7 or key == 8 else NONE
-        r["record"] = key
-        r["event"] = 0
-        r["scale"] = 6
-        r["nd"] = nd
-        r["d0"] = values[0] if nd > 0 else 0
-        r["d1"] = values[1] if nd > 1 else 0
-        r["d2"] = values[2] if nd > 2 else 0
-        r["d3"] = 0
-        if (key == 4 or key == 6 or key == 8) and nd >= 3:
-            r["d0"] = values[2]
-            r["d2"] = values[0]
-        elif (key == 11 or key == 18 or key == 24) and nd >= 2:
-            r["d0"] = values[0] * 1000000 + values[1]
-        elif (key == 20 or key == 21) and nd >= 3:
-            if -(2**31) <= values[0] < 2**31:
-                r["event"] = values[0]
-                r["d0"] = values[1]
-                r["d1"] = values[2]
-                r["key"] = _mix(values[0], values[1], values[2])
-            else:
-                r["nd"] = 0
-        if text_from > 0 and text_from < e and spoken < len(texts):
-            texts[spoken, 0] = rows
-            texts[spoken, 1] = text_from
-            texts[spoken, 2] = e
-            spoken += 1
-        rows += 1
-    state[RECORDS] += rows
-    return rows, spoken
+    verbose = (65 <= buf[s] <= 90) or (97 <= buf[s] <= 122) or buf[s] == 95
+    if verbose:
+        p = _token_end(buf, s, e)
+        numbers[0] = _name_key(buf, s, p)
+        p = _word(buf, p, e, 99, 5)
+    else:
+        numbers[0], p = _integer(buf, s, e)
+        if p >= 0 and numbers[0] < 1:
+            _other, q = _integer(buf, p, e)
+            if q >= 0:
+                _value, _scale, q, _remark = _decimal(buf, _skip(buf, q, e), e)
+            return (FOREIGN if q >= 0 and numbers[0] < 0 else GARBAGE), 0, e, False
+    numbers[1], p = _integer(buf, p, e)
+    numbers[2], p = _integer(buf, p, e)
+    if verbose and p >= 0:
+        p = _word(buf, p, e, 110, 4)
+    numbers[3], p = _integer(buf, p, e)
+    if p < 0 or not _head_a(numbers):
+        return GARBAGE, 0, e, False
+    p = _skip(buf, p, e)
+    if numbers[0] == 16 or numbers[0] == 22:
+        return _FINE, 0, p, False
+    count = 0
+    while p < e and count < _NUMBERS - _FIELDS:
+        value, q = _integer(buf, p, e)
+        if q >= 0:
+            numbers[_FIELDS + count] = value
+            count += 1
+        elif verbose:
+            q = _token_end(buf, p, e)
+        else:
+            break
+        p = _skip(buf, q, e)
+    return _FINE, count, e, verbose or p >= e
 
 
 @kernel
-def parse_b(buf: Any, final: bool, out: Any, state: Any, counts: Any, firsts: Any, texts: Any) -> Any:
-    """Lines of format B to records; returns how many records and texts.
+def _head_a(numbers: Any) -> bool:
+    node = numbers[3]
+    return abs(numbers[1]) < 9 * 10**11 and abs(numbers[2]) < 10**6 and (-1 <= node < 2**31 or node == HOST)
 
-    `texts` gets the free text of message records and tracemsg events, and of statistics (record types
-    101 .. 105) all that follows NDATA.
+
+@kernel
+def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
+    """A line of format B as numbers: an oddity, how many data, decimals of the time, where text begins, and
+    whether digits of the time were dropped."""
+    numbers[0], p = _integer(buf, s, e)
+    if p < 0 or numbers[0] >= 0:
+        return (FOREIGN if _like_a(buf, s, e) else GARBAGE), 0, 0, e, False
+    numbers[1], p = _integer(buf, p, e)
+    if p < 0:
+        return GARBAGE, 0, 0, e, False
+    numbers[2], scale, p, remark = _decimal(buf, _skip(buf, p, e), e)
+    for field in range(3, 6):
+        numbers[field], p = _integer(buf, p, e)
+    if p < 0 or not _head_b(numbers):
+        return (COMMA if remark == 2 else GARBAGE), 0, 0, e, remark == 1
+    p = _skip(buf, p, e)
+    text = p
+    count = np.int64(0)
+    if _spoken_b(numbers) or numbers[5] == 0:
+        return _FINE, count, scale, text, remark == 1
+    quoted = p < e and buf[p] == 34
+    if quoted:
+        p += 1
+        while p < e and buf[p] != 34:
+            p += 1
+        p += p < e
+    elif p < e:
+        code, p = _integer(buf, p, e)
+        if p < 0 or code == 0:
+            return _FINE, count, scale, text, remark == 1
+    while p < e and (quoted or count < numbers[5]):
+        value, decimals, p, _remark = _decimal(buf, _skip(buf, p, e), e)
+        if p < 0:
+            break
+        while decimals > 0:
+            value = value // 10 if value >= 0 else -(-value // 10)
+            decimals -= 1
+        if count < 4:
+            numbers[_DATA + count] = value
+        count += 1
+    short = not quoted and count < numbers[5]
+    return (SHORT if short else _FINE), min(count, 4), scale, text, remark == 1
+
+
+@kernel
+def _head_b(numbers: Any) -> bool:
+    return (
+        -(2**31) <= numbers[1] < 2**31
+        and -1 <= numbers[3] < 2**31
+        and abs(numbers[4]) < 2**31
+        and numbers[5] >= 0
+    )
+
+
+@kernel
+def _spoken_b(numbers: Any) -> bool:
+    """Whether a line of B carries a text: statistics, a message."""
+    return -105 <= numbers[0] <= -101 or numbers[0] == -7
+
+
+@kernel
+def _like_a(buf: Any, s: int, e: int) -> bool:
+    """Whether a line that is none of B looks like one of A."""
+    kind, p = _integer(buf, s, e)
+    if p >= 0:
+        for _ in range(3):
+            _value, p = _integer(buf, p, e)
+        return kind > 0 and p >= 0
+    p = _token_end(buf, s, e)
+    if p - s <= 3:
+        return False
+    p = _word(buf, p, e, 99, 5)
+    _second, p = _integer(buf, p, e)
+    return p >= 0
+
+
+@kernel
+def _narrow(value: int) -> Any:
+    """A number as 32 bits; beyond them the least, which is nobody's number."""
+    return np.int32(value) if -(2**31) <= value < 2**32 else np.int32(-(2**31))
+
+
+@kernel
+def _fill_a(r: Any, numbers: Any, count: int) -> Any:
+    """A record of format A and what it must share with its counterpart."""
+    key = numbers[0]
+    r["time"] = numbers[1] * 1000000 + numbers[2]
+    r["scale"] = 6
+    a, b, c = numbers[4], numbers[5], numbers[6]
+    if key == 11 and count >= 4:
+        # Verbose lines, and one published description, give busy and idle: idle is the last pair.
+        a, b = numbers[6], numbers[7]
+    shared = np.int64(NONE)
+    if (key == 4 or key == 6 or key == 8) and count >= 3:
+        a, c = c, a
+    elif (key == 11 or key == 18 or key == 24) and count >= 2:
+        a = a * 1000000 + b
+    elif (key == 20 or key == 21) and count >= 3:
+        if -(2**31) <= a < 2**31:
+            shared = mix(a, b, c)
+            b, c = c, b
+        else:
+            count = 0
+    if key == 7 or key == 8:
+        shared = np.int64(WAIT)
+    r["record"] = min(key, 32000) if key > 0 else 32000
+    r["nd"] = min(count, 8)
+    r["d0"] = a if count > 0 else 0
+    r["d1"] = b if count > 1 else 0
+    r["d2"] = _narrow(c) if count > 2 else 0
+    r["d3"] = 0
+    return shared
+
+
+@kernel
+def _fill_b(r: Any, numbers: Any, count: int, scale: int) -> None:
+    r["time"] = numbers[2]
+    r["scale"] = scale
+    r["record"] = min(-numbers[0], 32000)
+    r["nd"] = count
+    r["d0"] = numbers[7] if count > 0 else 0
+    r["d1"] = numbers[8] if count > 1 else 0
+    r["d2"] = _narrow(numbers[9]) if count > 2 else 0
+    r["d3"] = np.int32(numbers[10]) if count > 3 else 0
+
+
+@kernel
+def _count(oddity: int, line: int, odd: Any) -> None:
+    odd[oddity, 0] += 1
+    if odd[oddity, 1] == 0:
+        odd[oddity, 1] = line
+
+
+@kernel
+def parse(
+    buf: Any,
+    form: int,
+    final: bool,
+    corrupt: bool,
+    line: int,
+    rows: Any,
+    units: Any,
+    keys: Any,
+    texts: Any,
+    odd: Any,
+) -> Any:
+    """Lines to records; returns how many, how many texts, the first line with a record (0: none), and
+    whether the last line is part of what a corrupt record left.
+
+    units (N,): processor << 32 | process + 1 (0: none). keys (N,): what entries and exits must share.
+    texts (N, 3): record, begin and end of free text: of keys 16 and 22 of A; in B of messages, and of
+    statistics (record types 101 .. 105) all that follows NDATA. odd (ODDITIES, 2): count and first line of
+    what is wrong. final: the file ends with this block, so a line without an end may be cut. corrupt: the
+    block before ended so. line: the number of lines before.
     """
     n = len(buf)
-    rows = 0
-    spoken = 0
+    safe = n
+    while safe > 0 and buf[safe - 1] != 10:
+        safe -= 1
+    numbers = np.zeros(_NUMBERS, np.int64)
+    used = spoken = 0
+    first = np.int64(0)
     i = 0
-    values = np.empty(4, np.int64)
     while i < n:
-        j = i
-        while j < n and buf[j] != 10 and buf[j] != 13:
-            j += 1
-        s, e = i, j
-        i = j + 2 if j + 1 < n and buf[j] == 13 and buf[j + 1] == 10 else j + 1
-        state[LINE] += 1
-        line = state[LINE]
-        s = _skip(buf, s, e)
-        while e > s and _blank(buf[e - 1]):
-            e -= 1
-        if s == e:
-            continue
-        oddity = -1
-        cut = final and j == n and line > 1
-        if buf[s] == 35:
-            oddity = COMMENT
-        good = oddity < 0
-        kind, p = _integer(buf, s, e)
-        if good and (p < 0 or kind >= 0):
-            good = False
-            if p >= 0 and kind > 0:
-                q = p
-                ints = 0
-                while q >= 0 and ints < 3:
-                    _other, q = _integer(buf, _skip(buf, q, e), e)
-                    if q >= 0:
-                        ints += 1
-                if ints == 3:
-                    oddity = FOREIGN
-            elif _token_end(buf, s, e) - s > 3:
-                q = _word(buf, _token_end(buf, s, e), e, 99, 5)
-                if q >= 0:
-                    _second, q = _integer(buf, _skip(buf, q, e), e)
-                    if q >= 0:
-                        oddity = FOREIGN
-        event = np.int64(0)
-        time = np.int64(0)
-        scale = np.int64(0)
-        processor = np.int64(0)
-        process: Any = np.int64(0)
-        ndata = np.int64(0)
-        if good:
-            event, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and -(2**31) <= event < 2**31
-        if good:
-            time, scale, p, remark = _decimal(buf, _skip(buf, p, e), e)
-            good = p >= 0
-            if remark == 2:
-                oddity = COMMA
-            elif remark == 1:
-                counts[DIGITS] += 1
-                if firsts[DIGITS] == 0:
-                    firsts[DIGITS] = line
-        if good:
-            processor, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and -1 <= processor < 2**31
-        if good:
-            process, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and abs(process) < 2**31
-        if good:
-            ndata, p = _integer(buf, _skip(buf, p, e), e)
-            good = p >= 0 and ndata >= 0
-        nd = 0
-        rest = 0
-        if good:
-            kind = -kind
-            if kind > 32000:
-                kind = 32000
-            p = _skip(buf, p, e)
-            rest = p
-            statistic = 101 <= kind <= 105
-            if not statistic and kind != 7 and ndata > 0:
-                quoted = p < e and buf[p] == 34
-                text = False
-                if quoted:
-                    p += 1
-                    while p < e and buf[p] != 34:
-                        p += 1
-                    if p < e:
-                        p += 1
-                elif p < e:
-                    code, p = _integer(buf, p, e)
-                    text = p < 0 or code == 0
-                want = ndata if not text and not quoted else np.int64(0)
-                seen = np.int64(0)
-                while not text and p < e and (quoted or seen < ndata):
-                    p = _skip(buf, p, e)
-                    value, decimals, q, remark = _decimal(buf, p, e)
-                    if q < 0:
-                        break
-                    while decimals > 0:
-                        value = value // 10 if value >= 0 else -(-value // 10)
-                        decimals -= 1
-                    if nd < 4:
-                        values[nd] = value
-                        nd += 1
-                    seen += 1
-                    p = q
-                if seen < want:
+        line += 1
+        good = False
+        oddity = _FINE
+        count, text, e = 0, 0, 0
+        scale: Any = np.int64(0)
+        if i < safe and not corrupt:
+            total, following, scale = _plain(buf, i, numbers)
+            key = numbers[0]
+            if form == FORMAT_A:
+                if (
+                    total >= _FIELDS
+                    and scale == 0
+                    and key > 0
+                    and key != 16
+                    and key != 22
+                    and _head_a(numbers)
+                ):
+                    good = True
+                    count = total - _FIELDS
+            elif (
+                total >= 6 and key < 0 and numbers[1] != -911 and _head_b(numbers) and not _spoken_b(numbers)
+            ):
+                count = max(min(numbers[5], total - _DATA), 0)
+                good = total < _DATA or numbers[6] != 0 or numbers[5] == 0
+                if count < numbers[5]:
                     oddity = SHORT
-                    nd = 0
-            if statistic and cut:
-                oddity = SHORT
-            if oddity == SHORT and cut:
-                good = False
-        if not good:
-            if cut and oddity != COMMENT:
-                oddity = CUT
-            elif oddity < 0:
-                oddity = GARBAGE
-        elif cut:
-            oddity = UNENDED
-        if oddity >= 0:
-            counts[oddity] += 1
-            if firsts[oddity] == 0:
-                firsts[oddity] = line
-        if not good:
-            continue
-        if state[FIRST_RECORD] == 0:
-            state[FIRST_RECORD] = line
-        if processor == -1 or kind == 201 or kind == 202 or kind == 203:
-            counts[DEFINITION] += 1
-            if firsts[DEFINITION] == 0:
-                firsts[DEFINITION] = line
-            continue
-        r = out[rows]
-        r["time"] = time
-        r["line"] = line
-        r["unit"] = (processor << 32) | (max(process, -1) + 1)
-        r["key"] = event
-        r["record"] = kind
-        r["event"] = event
-        r["scale"] = scale
-        r["nd"] = nd
-        r["d0"] = values[0] if nd > 0 else 0
-        r["d1"] = values[1] if nd > 1 else 0
-        r["d2"] = values[2] if nd > 2 else 0
-        r["d3"] = values[3] if nd > 3 else 0
-        spoken_line = statistic or kind == 7 or event == -911
-        if spoken_line and rest < e and spoken < len(texts):
-            texts[spoken, 0] = rows
-            texts[spoken, 1] = rest
-            texts[spoken, 2] = e
-            spoken += 1
-        rows += 1
-    state[RECORDS] += rows
-    return rows, spoken
-
-
-class LineReader:
-    """Parses blocks of whole lines of one format, remembering counts and line numbers between them."""
-
-    def __init__(self, form: int) -> None:
-        self.form = form
-        self.state = np.zeros(STATE, np.int64)
-        self.counts = np.zeros(ODDITIES, np.int64)
-        self.firsts = np.zeros(ODDITIES, np.int64)
-        self._phrase = np.frombuffer(b"is not a legal record type", np.uint8).copy()
-
-    def parse(self, block: bytes, final: bool) -> tuple[np.ndarray[Any, Any], list[tuple[int, str]]]:
-        """Records of the block, and (record index, text) of those that carry free text.
-
-        A line of the very last block without a line end counts as cut unless it is complete.
-        """
-        buf = np.frombuffer(block, np.uint8)
-        lines = int(np.count_nonzero(buf == 10) + np.count_nonzero(buf == 13)) + 1
-        out = np.empty(lines, RECORD)
-        texts = np.empty((lines, 3), np.int64)
-        if self.form == FORMAT_A:
-            rows, spoken = parse_a(
-                buf,
-                final,
-                out,
-                self.state,
-                self.counts,
-                self.firsts,
-                texts,
-                FIELDS,
-                _NAME_BYTES,
-                _NAME_ENDS,
-                self._phrase,
-            )
+                count = min(count, 4)
+        if good:
+            i = following
+            cut = False
         else:
-            rows, spoken = parse_b(buf, final, out, self.state, self.counts, self.firsts, texts)
-        found = [
-            (int(row), block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()
-        ]
-        return out[:rows], found
+            e = i
+            while e < n and buf[e] != 10 and buf[e] != 13:
+                e += 1
+            cut = final and e == n and line > 1
+            s = _skip(buf, i, e)
+            i = e + 2 if e + 1 < n and buf[e] == 13 and buf[e + 1] == 10 else e + 1
+            while e > s and _blank(buf[e - 1]):
+                e -= 1
+            if s == e:
+                continue
+            dropped = exact = False
+            oddity = COMMENT
+            if buf[s] != 35:
+                if form == FORMAT_A:
+                    oddity, count, text, exact = _line_a(buf, s, e, numbers)
+                else:
+                    oddity, count, scale, text, dropped = _line_b(buf, s, e, numbers)
+            if dropped:
+                _count(DIGITS, line, odd)
+            good = oddity in (_FINE, SHORT)
+            if corrupt:
+                want = FIELDS[numbers[0]] if good and 1 <= numbers[0] <= 24 else -1
+                corrupt = not (exact and want >= 0 and (count == want or (numbers[0] == 11 and count == 4)))
+                if corrupt:
+                    good, oddity = False, CORRUPT
+            elif oddity == GARBAGE and not cut and form == FORMAT_A:
+                for k in range(s, e - len(_PHRASE) + 1):
+                    corrupt = corrupt or _same(buf, k, _PHRASE)
+                if corrupt:
+                    oddity = CORRUPT
+        if good and form == FORMAT_A and numbers[0] <= 24 and count < FIELDS[numbers[0]]:
+            oddity, count = SHORT, 0
+        if cut and oddity != COMMENT:
+            statistic = form == FORMAT_B and -105 <= numbers[0] <= -101
+            good = good and oddity == _FINE and not statistic
+            oddity = UNENDED if good else (CORRUPT if corrupt else CUT)
+        if oddity >= 0:
+            _count(oddity, line, odd)
+        if not good:
+            continue
+        first = line if first == 0 else first
+        processor = numbers[3]
+        if processor == -1 or (form == FORMAT_B and -203 <= numbers[0] <= -201):
+            _count(DEFINITION, line, odd)
+            continue
+        r = rows[used]
+        r["line"] = line
+        r["key"] = -1
+        if form == FORMAT_A:
+            keys[used] = _fill_a(r, numbers, count)
+            units[used] = processor << 32
+        else:
+            if oddity == SHORT:
+                count = 0
+            _fill_b(r, numbers, count, scale)
+            keys[used] = numbers[1]
+            units[used] = (processor << 32) | (max(numbers[4], -1) + 1)
+        carries = form == FORMAT_A or _spoken_b(numbers) or numbers[1] == -911
+        if carries and 0 < text < e:
+            texts[spoken, 0], texts[spoken, 1], texts[spoken, 2] = used, text, e
+            spoken += 1
+        used += 1
+    return used, spoken, first, corrupt
+
+
+@dataclass
+class Parsed:
+    """What a block holds: records (their keys are not dense yet), unit and key of each, texts by record."""
+
+    rows: NDArray[Any]
+    units: NDArray[np.int64]
+    keys: NDArray[np.int64]
+    texts: list[tuple[int, str]]
+    odd: NDArray[np.int64]
+    first: int
+    corrupt: bool
+
+
+def read_lines(
+    block: bytes, form: int, final: bool, lines: int, before: int, corrupt: bool = False
+) -> Parsed:
+    """Records of a block of that many whole lines, with so many lines before it. May run in any thread."""
+    rows = np.empty(lines, RECORD)
+    units, keys, texts = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty((lines, 3), np.int64)
+    odd = np.zeros((ODDITIES, 2), np.int64)
+    buf = np.frombuffer(block, np.uint8)
+    used, spoken, first, corrupt = parse(buf, form, final, corrupt, before, rows, units, keys, texts, odd)
+    found = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
+    return Parsed(rows[:used], units[:used], keys[:used], found, odd, first, corrupt)

@@ -45,53 +45,197 @@ PARTIAL_SPAN, PARTIAL_LOW, PARTIAL_HIGH = 20, 0.05, 0.95
 WRAP = 1 << 32
 
 
-@kernel
-def pair(rows: Any, roles: Any, heads: Any, mate: Any) -> Any:
-    """Pair entries with exits first in, first out.
+#: How many cuts `jumps` can have in mind: each must lie 100 times lower than the one before.
+_CUTS = 12
+#: What `jumps` remembers: rows so far, least time so far, number of cuts in mind, line after the last clock
+#: synchronization, whether the last row was one, rows before it; then for each cut its line, rows before,
+#: least time before, least and largest time after.
+JUMPS = 6 + 5 * _CUTS
 
-    rows: their keys are dense, -1 none. roles: by record type 1 entry, 2 exit, 0 neither. heads (keys,):
-    scratch, -1 before and after. mate (N,), result: index of the partner, -1 none. Returns orphan exits,
-    line of the first, open entries, line of the first.
+
+@kernel
+def jumps(rows: Any, carry: Any) -> None:
+    """Find where, in line order, a clock was set: after clock_sync (key 23), or where all times afterwards
+    lie below all before by more than 100 times their span."""
+    cuts = carry[6:].reshape(_CUTS, 5)
+    for i in range(len(rows)):
+        t = rows[i]["time"]
+        if carry[4] != 0:
+            carry[3], carry[4], carry[5] = rows[i]["line"], 0, carry[0]
+        kept = 0
+        for k in range(carry[2]):
+            least, most = min(cuts[k, 3], t), max(cuts[k, 4], t)
+            if cuts[k, 2] - most > 100 * max(most - least, 1):
+                for c in range(3):
+                    cuts[kept, c] = cuts[k, c]
+                cuts[kept, 3], cuts[kept, 4] = least, most
+                kept += 1
+        if carry[0] > 0 and carry[1] - t > 100 and kept < _CUTS:
+            cuts[kept, 0], cuts[kept, 1], cuts[kept, 2] = rows[i]["line"], carry[0], carry[1]
+            cuts[kept, 3], cuts[kept, 4] = t, t
+            kept += 1
+        carry[2] = kept
+        carry[1] = min(carry[1], t) if carry[0] > 0 else t
+        carry[0] += 1
+        if rows[i]["record"] == 23:
+            carry[4] = 1
+
+
+def clock_cut(carry: Any) -> tuple[int, int]:
+    """First line on the clock that counts, and how many rows are before it, from what `jumps` found."""
+    if carry[3]:
+        return int(carry[3]), int(carry[5])
+    if carry[0] >= 8 and not carry[4]:
+        for line, before in carry[6:].reshape(_CUTS, 5)[: carry[2], :2][::-1].tolist():
+            if before <= carry[0] // 2:
+                return line, before
+    return 0, 0
+
+
+# What `last_run` remembers: whether tracing has begun and ended, line where the run begins, rows before,
+# rows so far, latest time of the run.
+STARTED, EXITED, RUN_LINE, RUN_BEFORE, RUN_ROWS, RUN_LATEST, RUN = range(7)
+
+
+@kernel
+def last_run(rows: Any, since: int, carry: Any) -> None:
+    """Find where, in line order from line `since` on, the last run begins: at a trace_start after a
+    trace_start and a trace_exit whose times it does not continue."""
+    for i in range(len(rows)):
+        if rows[i]["line"] < since:
+            continue
+        t = rows[i]["time"]
+        if rows[i]["record"] == 19:
+            carry[EXITED] = 1
+        elif rows[i]["record"] == 1:
+            if carry[STARTED] != 0 and carry[EXITED] != 0:
+                if t < carry[RUN_LATEST]:
+                    carry[RUN_LINE], carry[RUN_BEFORE], carry[RUN_LATEST] = (
+                        rows[i]["line"],
+                        carry[RUN_ROWS],
+                        t,
+                    )
+                carry[EXITED] = 0
+            carry[STARTED] = 1
+        carry[RUN_LATEST] = max(carry[RUN_LATEST], t) if carry[RUN_ROWS] > 0 else t
+        carry[RUN_ROWS] += 1
+
+
+# What `survey` finds: rows, times of the first and the last statistics, their largest total, the highest
+# level of statistics (-1: none is said), how many levels are said.
+ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, FACTS = range(8)
+
+
+@kernel
+def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: Any, ahead: Any) -> None:
+    """What must be known of a processor before its states are; rows cut between different times.
+
+    opened, matched (keys,): entries open and entries that have an exit. seen (26, 2): count and first line
+    by record type. ahead (2,): time of the first statistics of these rows, and the least total then.
     """
-    orphans = 0
-    orphan_line = np.int64(0)
-    opened = 0
-    open_line = np.int64(0)
     n = len(rows)
-    # Until it is paired, an entry's mate is the next entry of its key.
-    for i in range(n - 1, -1, -1):
-        k = rows[i]["key"]
-        mate[i] = -1
-        if k >= 0 and roles[rows[i]["record"]] == 1:
-            mate[i] = heads[k]
-            heads[k] = i
+    i = 0
+    found = False
+    while i < n:
+        t = rows[i]["time"]
+        j = i
+        while j < n and rows[j]["time"] == t:
+            r = rows[j]
+            kind = min(max(r["record"], 0), 25)
+            seen[kind, 0] += 1
+            if seen[kind, 1] == 0 or r["line"] < seen[kind, 1]:
+                seen[kind, 1] = r["line"]
+            if r["key"] >= 0 and roles[r["record"]] == 1:
+                opened[r["key"]] += 1
+            if kind == 11 and r["nd"] > 0:
+                if facts[STATS] == 0:
+                    facts[STATS_FIRST], facts[STATS_MOST] = t, r["d0"]
+                facts[STATS] += 1
+                facts[STATS_LAST] = t
+                facts[STATS_MOST] = max(facts[STATS_MOST], r["d0"])
+                if not found:
+                    found = True
+                    ahead[0], ahead[1] = t, r["d0"]
+                elif ahead[0] == t:
+                    ahead[1] = min(ahead[1], r["d0"])
+            elif (kind == 1 or kind == 14) and r["nd"] >= 3:
+                facts[LEVEL] = max(facts[LEVEL], r["d1"]) if facts[LEVELS] > 0 else r["d1"]
+                facts[LEVELS] += 1
+            j += 1
+        for m in range(i, j):
+            k = rows[m]["key"]
+            if k >= 0 and roles[rows[m]["record"]] == 2 and opened[k] > 0:
+                opened[k] -= 1
+                matched[k] += 1
+        i = j
+    facts[ROWS] += n
+
+
+# What `pair` counts, each with the first line.
+ORPHANS, ORPHAN_LINE, OPENED, OPEN_LINE, PAIRED = range(5)
+
+
+@kernel
+def pair(
+    rows: Any, begin: int, roles: Any, matched: Any, entered: Any, heads: Any, tails: Any,
+    mate: Any, lasting: Any, durations: Any, count: Any,
+) -> int:  # fmt: skip
+    """Pair entries with exits first in, first out; how many entries stay open here, and are closed later.
+
+    rows: their keys are dense, -1 none; rows[:begin] are what stayed open before. roles: by record type 1
+    entry, 2 exit, 0 neither. matched (keys,): how many entries have an exit at all; as pairs are made first
+    in, first out, these are the first ones. entered (keys,): entries so far. heads, tails (keys,): scratch,
+    -1 before and after. mate (N,), result: index of the partner, -1 none, -2 an entry that is never closed.
+    lasting (N,), result: indices of those that stay open. count (PAIRED,): orphan exits and such entries.
+    """
+    n = len(rows)
+    i = 0
+    while i < n:
+        t = rows[i]["time"]
+        j = i
+        while j < n and rows[j]["time"] == t:
+            k = rows[j]["key"]
+            mate[j] = -1
+            if k >= 0 and roles[rows[j]["record"]] == 1:
+                if j >= begin:
+                    entered[k] += 1
+                if j >= begin and entered[k] > matched[k]:
+                    mate[j] = -2
+                    count[OPENED] += 1
+                    if count[OPEN_LINE] == 0 or rows[j]["line"] < count[OPEN_LINE]:
+                        count[OPEN_LINE] = rows[j]["line"]
+                else:
+                    # Until it is paired, an entry's mate is the next entry of its key.
+                    if heads[k] < 0:
+                        heads[k] = j
+                    else:
+                        mate[tails[k]] = j
+                    tails[k] = j
+            j += 1
+        for m in range(i, j):
+            k = rows[m]["key"]
+            if k < 0 or roles[rows[m]["record"]] != 2:
+                continue
+            e = heads[k]
+            if e >= 0:
+                heads[k] = mate[e]
+                mate[e] = m
+                mate[m] = e
+                durations[k] += t - rows[e]["time"]
+            else:
+                count[ORPHANS] += 1
+                if count[ORPHAN_LINE] == 0 or rows[m]["line"] < count[ORPHAN_LINE]:
+                    count[ORPHAN_LINE] = rows[m]["line"]
+        i = j
+    left = 0
     for i in range(n):
         k = rows[i]["key"]
-        if k < 0 or roles[rows[i]["record"]] != 2:
-            continue
-        e = heads[k]
-        if e >= 0 and rows[e]["time"] <= rows[i]["time"]:
-            heads[k] = mate[e]
-            mate[e] = i
-            mate[i] = e
-        else:
-            orphans += 1
-            if orphan_line == 0 or rows[i]["line"] < orphan_line:
-                orphan_line = rows[i]["line"]
-    for i in range(n):
-        k = rows[i]["key"]
-        if k < 0:
-            continue
-        e = heads[k]
-        heads[k] = -1
-        while e >= 0:
-            following = mate[e]
-            mate[e] = -1
-            opened += 1
-            if open_line == 0 or rows[e]["line"] < open_line:
-                open_line = rows[e]["line"]
-            e = following
-    return orphans, orphan_line, opened, open_line
+        if k >= 0 and heads[k] == i:
+            heads[k] = mate[i]
+            mate[i] = -1
+            lasting[left] = i
+            left += 1
+    return left
 
 
 @kernel
@@ -112,8 +256,8 @@ def regions(
     """Enter and leave of the regions in rows[begin:end] (cut between different times); returns how many.
 
     At equal times what was open is left first, then regions are entered, then those without length left.
-    region_of (keys,): -1 none. dangling (keys,): entries without an exit that are still open; those of
-    `user` keys end with the `trace_key` region, the others are left to the caller. The results need room
+    region_of (keys,): -1 none. dangling (keys,): entries without an exit (mate -2) that are still open; those
+    of `user` keys end with the `trace_key` region, the others are left to the caller. The results need room
     for 2 (end - begin) + dangling.sum() rows.
     """
     used = 0
@@ -133,7 +277,7 @@ def regions(
                 if role == 1 and step == 1:
                     time[used], kind[used], region[used] = t, 0, region_of[k]
                     used += 1
-                    if mate[m] < 0:
+                    if mate[m] == -2:
                         dangling[k] += 1
                 elif role == 2 and step != 1 and mate[m] >= 0:
                     instant = rows[mate[m]]["time"] == t
@@ -191,24 +335,25 @@ def states_a(
     usable: bool,
     restarted: bool,
     begin: int,
-    end: int,
+    ahead: Any,
     carry: Any,
     time: Any,
     state: Any,
 ) -> int:
-    """Changes of state in rows[begin:end] of format A (cut between different times); returns how many.
+    """Changes of state in rows[begin:] of format A (cut between different times); returns how many.
 
     Statistics (compstats) are running totals of the time in communication calls: between two of them a
     processor communicates when the total grew by at least half of the time that passed. Inside such an
     interval it waits from recv_blocking to recv_waking, and all the time in a barrier. usable: the
     statistics surround the calls; without, only waiting is known. restarted: tracing began more than
-    once, so between trace_exit and trace_start nothing is known.
-    The results need room for 2 (end - begin) rows.
+    once, so between trace_exit and trace_start nothing is known. ahead (3,): whether there are statistics
+    after these rows, the time of the first, and the least total then.
+    The results need room for 2 (len(rows) - begin) rows.
     """
     n = len(rows)
     used = 0
     i = begin
-    while i < end:
+    while i < n:
         t = rows[i]["time"]
         used = _flush_over(carry, t, usable, used, time, state)
         total = np.int64(0)
@@ -261,9 +406,10 @@ def states_a(
             later = j
             while later < n and (rows[later]["record"] != 11 or rows[later]["nd"] == 0):
                 later += 1
-            if later < n:
-                then = rows[later]["time"]
-                least = rows[later]["d0"]
+            if later < n or ahead[0] != 0:
+                then, least = ahead[1], ahead[2]
+                if later < n:
+                    then, least = rows[later]["time"], rows[later]["d0"]
                 while later < n and rows[later]["time"] == then:
                     if rows[later]["record"] == 11 and rows[later]["nd"] > 0:
                         least = min(least, rows[later]["d0"])
@@ -320,11 +466,48 @@ def to_ticks(rows: Any, decimals: int) -> int:
 
 
 @kernel
-def add_durations(rows: Any, roles: Any, mate: Any, total: Any) -> None:
-    """Add the length of every pair to `total` (keys,)."""
+def interleave(
+    time: Any, kind: Any, region: Any, used: int, times: Any, changed: Any, now: int, state_regions: Any,
+    out_time: Any, out_kind: Any, out_region: Any,
+) -> Any:  # fmt: skip
+    """Events of regions and changes of state as one row of events; at equal times the regions first.
+
+    now: the state before; state_regions (STATES,): -1 none. Returns how many, and the state afterwards.
+    """
+    out = 0
+    i = 0
+    for j in range(len(times) + 1):
+        while i < used and (j == len(times) or time[i] <= times[j]):
+            out_time[out], out_kind[out], out_region[out] = time[i], kind[i], region[i]
+            out += 1
+            i += 1
+        if j < len(times):
+            if state_regions[now] >= 0:
+                out_time[out], out_kind[out], out_region[out] = times[j], 1, state_regions[now]
+                out += 1
+            now = changed[j]
+            if state_regions[now] >= 0:
+                out_time[out], out_kind[out], out_region[out] = times[j], 0, state_regions[now]
+                out += 1
+    return out, now
+
+
+@kernel
+def marks(rows: Any, format_a: bool, kinds: Any, events: Any, at: Any) -> int:
+    """Where marks and texts are: of format A records of `kinds`, of B marks of the user and lost buffers."""
+    used = 0
     for i in range(len(rows)):
-        if mate[i] >= 0 and roles[rows[i]["record"]] == 1:
-            total[rows[i]["key"]] += rows[mate[i]]["time"] - rows[i]["time"]
+        r = rows[i]
+        record = r["record"]
+        if format_a:
+            chosen = record < len(kinds) and kinds[record]
+        else:
+            event = events[r["key"]]
+            chosen = record == 2 and (event >= 0 or -914 <= event <= -912)
+        if chosen or r["nd"] == -1:
+            at[used] = i
+            used += 1
+    return used
 
 
 @kernel
@@ -341,7 +524,7 @@ def twins(rows: Any) -> int:
                 b = rows[j]
                 hit = (
                     a["record"] == b["record"]
-                    and a["event"] == b["event"]
+                    and a["key"] == b["key"]
                     and a["nd"] == b["nd"]
                     and a["d0"] == b["d0"]
                     and a["d1"] == b["d1"]
@@ -352,64 +535,3 @@ def twins(rows: Any) -> int:
         if hit:
             found += 1
     return found
-
-
-#: One end of a message; side 0 is the send.
-ENDPOINT = np.dtype(
-    [
-        ("time", "i8"),
-        ("source", "i8"),
-        ("destination", "i8"),
-        ("tag", "i8"),
-        ("communicator", "i8"),
-        ("bytes", "i8"),
-        ("side", "i8"),
-    ],
-    align=True,
-)
-
-# Results of `match`.
-MATCHED, SENDS_LEFT, RECEIVES_LEFT, EARLY, EARLIEST, UNEQUAL, MATCH = range(7)
-
-
-@kernel
-def match(ends: Any, order: Any, with_communicator: bool, result: Any) -> None:
-    """Match the k-th send with the k-th receive of each (source, destination, tag), in `order`.
-
-    order: by channel, then side, then time. Adds to `result`: pairs, sends and receives without partner,
-    receives that end before their send begins, the largest such lead, pairs of unequal length.
-    """
-    n = len(ends)
-    i = 0
-    while i < n:
-        a = ends[order[i]]
-        j = i
-        middle = i
-        while j < n:
-            b = ends[order[j]]
-            if (
-                b["source"] != a["source"]
-                or b["destination"] != a["destination"]
-                or b["tag"] != a["tag"]
-                or (with_communicator and b["communicator"] != a["communicator"])
-            ):
-                break
-            if b["side"] == 0:
-                middle = j + 1
-            j += 1
-        sends = middle - i
-        receives = j - middle
-        pairs = min(sends, receives)
-        for k in range(pairs):
-            s = ends[order[i + k]]
-            r = ends[order[middle + k]]
-            lead = s["time"] - r["time"]
-            if lead > 0:
-                result[EARLY] += 1
-                result[EARLIEST] = max(result[EARLIEST], lead)
-            if s["bytes"] != r["bytes"]:
-                result[UNEQUAL] += 1
-        result[MATCHED] += pairs
-        result[SENDS_LEFT] += sends - pairs
-        result[RECEIVES_LEFT] += receives - pairs
-        i = j

@@ -57,12 +57,22 @@ SENDS_B = {
 RECEIVES_B = {-51: MessageKind.RECV, -52: MessageKind.RECV, -60: MessageKind.IRECV, -61: MessageKind.IRECV}
 #: Collectives of which the fields are bytes, root, subset; of the others bytes, subset.
 ROOTED_B = frozenset({-785, -786, -790, -793})
-SEND_TABLE = np.isin(np.arange(65), [-e for e in SENDS_B])[::-1].copy()  # index event + 64
-RECEIVE_TABLE = np.isin(np.arange(65), [-e for e in RECEIVES_B])[::-1].copy()
-KIND_TABLE = np.zeros(65, np.uint8)
-KIND_TABLE[[e + 64 for e in (*SENDS_B, *RECEIVES_B)]] = [*SENDS_B.values(), *RECEIVES_B.values()]
+#: Sends 1, receives 2, others 0: by record type of A, by negated event of B (entries send, exits receive).
+SIDES = {ln.FORMAT_A: np.zeros(9, np.int8), ln.FORMAT_B: np.zeros(65, np.int8)}
+SIDES[ln.FORMAT_A][[4, 6, 8]] = 1, 2, 2
+SIDES[ln.FORMAT_B][[-e for e in SENDS_B]] = 1
+SIDES[ln.FORMAT_B][[-e for e in RECEIVES_B]] = 2
+#: `MessageKind` by negated event of B.
+KINDS_B = np.zeros(65, np.uint8)
+KINDS_B[[-e for e in (*SENDS_B, *RECEIVES_B)]] = [*SENDS_B.values(), *RECEIVES_B.values()]
+#: Record types of A that are shown as marks.
+MARKS_A = np.isin(np.arange(26), (9, 15, 17, 18, 22))
 EVENT_TABLE = np.isin(np.arange(2048), [-e for e in (*EVENTS_B, *ALIASES_B)])
-RECORD_TABLE = np.isin(np.arange(256), list(ln.RECORDS_B))
+#: Known record types.
+RECORDS = {
+    ln.FORMAT_A: np.isin(np.arange(256), range(25)),
+    ln.FORMAT_B: np.isin(np.arange(256), list(ln.RECORDS_B)),
+}
 STATISTICS = {101: "seconds", 102: "count", 103: "bytes sent", 104: "bytes received", 105: "size"}
 
 #: Block types of the library in format A; types from 0 on are the user's.
@@ -109,8 +119,15 @@ def role(name: str) -> str:
     return "function"
 
 
-def activity_b(event: int) -> Activity:
-    """Class of an event of format B; user events and the trace itself are computing."""
-    if event >= 0 or event == -901:
-        return Activity.COMPUTING
-    return Activity.IDLE if event in IDLE_B else Activity.OVERHEAD
+def describe(form: int, event: int) -> tuple[str, Activity, bool, bool]:
+    """Name and activity of an event of B or a block type of A, whether it is not the user's, and whether it
+    is a collective operation. User events, blocks and the trace itself are computing."""
+    if form == ln.FORMAT_A:
+        own = event in BLOCKS_A
+        return BLOCKS_A.get(event, f"block {event}"), Activity.COMPUTING, own, own
+    if event >= 0:
+        return f"event {event}", Activity.COMPUTING, False, False
+    activity = Activity.IDLE if event in IDLE_B else Activity.OVERHEAD
+    activity = Activity.COMPUTING if event == -901 else activity
+    together = event == -402 or -793 <= event <= -780
+    return EVENTS_B.get(event, f"unknown event {event}"), activity, True, together

@@ -1,0 +1,309 @@
+"""The first pass over a PICL trace: lines to records, by processor in a file, and what they name."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.events import ImportReport, Severity
+from desktop.data.importers._picl import lines as ln
+from desktop.data.importers._picl import source
+from desktop.data.importers._picl import tables as tb
+from desktop.data.importers._picl.messages import side_of
+from desktop.data.lines import blocks, in_order, line_count
+from desktop.data.spill import Interner, Spill
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress
+
+MOST_PROCESSORS = 10_000_000
+MOST_TEXTS = 100_000
+
+_A, _B = ln.FORMAT_A, ln.FORMAT_B
+_POWERS = 10.0 ** -np.arange(64)
+
+# What `_note` counts: records of unknown type, steps back in time, line of the first one, most decimals,
+# partners named, fourth fields of sends and receives, sends and receives without one.
+_ODD, _BACK, _BACK_LINE, _SCALE, _PARTNERS, _FOURTH, _BARE, _NOTED = 0, 1, 2, 3, 4, 5, 7, 9
+
+
+@kernel
+def _note(
+    rows: Any, keys: Any, dense: Any, form: int, roles: Any, sides: Any, records: Any, events: Any,
+    paired: Any, partners: Any, fourth: Any, counts: Any, seconds: Any, powers: Any,
+) -> None:  # fmt: skip
+    """Give records their dense keys, and note what they say.
+
+    paired (keys,): set for keys of entries and exits. partners (N,), fourth (2, N): who and which
+    communicator sends and receives name. counts (_NOTED,). seconds (3,): time of the last record, largest
+    step back, largest absolute time.
+    """
+    for i in range(len(rows)):
+        r = rows[i]
+        record, event = r["record"], keys[i] if form == _B else 0
+        if form == _B or keys[i] != ln.NONE:
+            r["key"] = dense[i]
+            if roles[record] > 0:
+                paired[dense[i]] = True
+        t = r["time"] * powers[r["scale"]]
+        if t < seconds[0]:
+            counts[_BACK] += 1
+            seconds[1] = max(seconds[1], seconds[0] - t)
+            if counts[_BACK_LINE] == 0:
+                counts[_BACK_LINE] = r["line"]
+        seconds[0] = t
+        seconds[2] = max(seconds[2], abs(t))
+        counts[_SCALE] = max(counts[_SCALE], r["scale"])
+        odd = record >= len(records) or not records[record]
+        if form == _B and event < 0:
+            odd = odd or event <= -len(events) or not events[-event]
+        counts[_ODD] += odd
+        side = side_of(r, event, form, sides)
+        if side > 0:
+            if r["d2"] >= 0 or r["d2"] == ln.HOST:
+                partners[counts[_PARTNERS]] = r["d2"]
+                counts[_PARTNERS] += 1
+            if r["nd"] >= 4:
+                fourth[side - 1, counts[_FOURTH + side - 1]] = r["d3"]
+                counts[_FOURTH + side - 1] += 1
+            else:
+                counts[_BARE + side - 1] += 1
+
+
+class Intake:
+    """What a trace holds, by unit (a processor and process): records in a file, and all that they name."""
+
+    def __init__(self, path: Path, report: ImportReport, folder: Path) -> None:
+        self.path, self.report = path, report
+        self.form = _A
+        self.units, self.keys, self.partners = Interner(), Interner(), Interner()
+        self.spill = Spill(folder, ln.RECORD)
+        self.key_events: list[int] = []  # event of B, block type of A
+        self.paired = np.zeros(16, np.bool_)  # whether a key is one of entries and exits
+        self.statistics: dict[tuple[int, int, int], float] = {}  # by processor, record type, event
+        self.texts: dict[str, int] = {}
+        self.decimals = 6
+        self.records = 0
+        self._lines = 0
+        self._first = 0
+        self._odd = np.zeros((ln.ODDITIES, 2), np.int64)
+        self._unknown: Counter[str] = Counter()
+        self._unknown_line: dict[str, int] = {}
+        self._counts = np.zeros(_NOTED, np.int64)
+        self._seconds = np.array([-np.inf, 0.0, 0.0])
+        self._fourth: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
+
+    def close(self) -> None:
+        self.spill.close()
+
+    def read(self, progress: Progress) -> None:
+        """All lines; `progress` is half done then."""
+        size = max(self.path.stat().st_size, 1)
+        block = b""
+        corrupt = False
+        for block, final, lines, before, done, parsed in in_order(self._parse, self._blocks()):
+            if corrupt:
+                parsed = ln.read_lines(block, self.form, final, lines, before, corrupt)
+            corrupt = parsed.corrupt
+            self.records += len(parsed.rows)
+            self._lines = before + lines
+            self._first = self._first or parsed.first
+            fresh = (self._odd[:, 1] == 0) & (parsed.odd[:, 1] > 0)
+            self._odd[:, 0] += parsed.odd[:, 0]
+            self._odd[fresh, 1] = parsed.odd[fresh, 1]
+            if not self.records and self._lines > 1000:
+                self._refuse(block)
+            if len(parsed.rows):
+                self._take(parsed)
+            progress.step(done, 2 * size, "reading lines")
+        self._check(block)
+        while self.decimals > 6 and self._seconds[2] * 10.0**self.decimals > 2**61:
+            self.decimals -= 1
+
+    def _blocks(self) -> Iterator[tuple[bytes, bool, int, int, int]]:
+        """Blocks, whether it is the last, their lines, lines before, bytes of the file read."""
+        before = 0
+        for block, final, done in blocks(self.path, self.report):
+            if not before:
+                self._choose(block)
+            lines = line_count(block)
+            yield block, final, lines, before, done
+            before += lines
+
+    def _parse(self, item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, bool, int, int, int, ln.Parsed]:
+        block, final, lines, before, _ = item
+        return *item, ln.read_lines(block, self.form, final, lines, before)
+
+    def _choose(self, block: bytes) -> None:
+        form = source.form_of(block[: 1 << 18], len(block) < 1 << 18)
+        if form is None:
+            for line in re.split("\r\n|\n|\r", block[: 1 << 18].decode("latin-1"))[:1000]:
+                form = source.line_form(line, strict=False)
+                if form is not None:
+                    break
+            else:
+                self._refuse(block)
+        assert form is not None
+        self.form = form
+
+    def _take(self, parsed: ln.Parsed) -> None:
+        rows = parsed.rows
+        for row, text in parsed.texts:
+            if self.form == _B and 101 <= rows["record"][row] <= 105:
+                self._add_statistics(int(parsed.units[row] >> 32), int(rows["record"][row]), text)
+            else:
+                if len(self.texts) >= MOST_TEXTS:
+                    text = "(further texts are not kept)"
+                rows["d0"][row] = self.texts.setdefault(text, len(self.texts))
+                rows["nd"][row] = -1
+        before = self.keys.used
+        dense = self.keys(parsed.keys)
+        if self.keys.used > before:
+            new = np.flatnonzero(dense >= before)
+            _, first = np.unique(dense[new], return_index=True)
+            named = parsed.keys if self.form == _B else rows["d0"]
+            self.key_events.extend(named[new[first]].tolist())
+            self.paired = np.pad(self.paired, (0, max(2 * self.keys.used - len(self.paired), 0)))
+        partners, fourth = np.empty(len(rows), np.int64), np.empty((2, len(rows)), np.int64)
+        counts = self._counts
+        counts[[_ODD, _PARTNERS, _FOURTH, _FOURTH + 1]] = 0
+        _note(
+            rows, parsed.keys, dense, self.form, tb.ROLES[self.form], tb.SIDES[self.form],
+            tb.RECORDS[self.form], tb.EVENT_TABLE, self.paired, partners, fourth, counts, self._seconds, _POWERS,
+        )  # fmt: skip
+        self.decimals = max(self.decimals, min(int(counts[_SCALE]), 15))
+        self.partners(partners[: counts[_PARTNERS]])
+        for side in range(2):
+            values = fourth[side, : counts[_FOURTH + side]]
+            if len(values) and len(self._fourth[side]) < 10_000:
+                found, times = np.unique(values, return_counts=True)
+                self._fourth[side].update(dict(zip(found.tolist(), times.tolist(), strict=True)))
+        if counts[_ODD]:
+            self._note_unknown(rows, parsed.keys)
+        self.spill.add(rows, self.units(parsed.units), self.units.used)
+        if self.units.used > MOST_PROCESSORS:
+            raise TraceFormatError(
+                f"names more than {MOST_PROCESSORS} processors",
+                file=self.path,
+                hint="it is damaged or no PICL trace",
+            )
+
+    def _add_statistics(self, processor: int, record: int, text: str) -> None:
+        """The rest of a statistics line after NDATA: a quoted pattern and pairs of event and value."""
+        tokens = text.split('"', 2)[-1].split() if text.startswith('"') else text.split()[1:]
+        for event, value in zip(tokens[::2], tokens[1::2], strict=False):
+            try:
+                self.statistics[processor, record, int(event)] = float(value.lower().replace("d", "e"))
+            except ValueError:
+                return
+
+    def _note_unknown(self, rows: NDArray[Any], keys: NDArray[np.int64]) -> None:
+        record, event = rows["record"].astype(np.int64), keys.copy()
+        if self.form == _A:
+            event[:] = 0
+        odd_record = ~tb.RECORDS[self.form][np.minimum(record, 255)]
+        odd = odd_record | ((event < 0) & ~tb.EVENT_TABLE[np.clip(-event, 0, 2047)])
+        event[odd_record] = 0
+        record[~odd_record] = 0
+        types, first, counts = np.unique(
+            np.stack((record, event))[:, odd], axis=1, return_index=True, return_counts=True
+        )
+        places = rows["line"][odd][first].tolist()
+        for kind, code, line, count in zip(*types.tolist(), places, counts.tolist(), strict=True):
+            name = f"record type {kind if self.form == _A else -kind}" if kind else f"event {code}"
+            name = name if name in self._unknown or len(self._unknown) < 100 else "further types"
+            self._unknown[name] += count
+            self._unknown_line.setdefault(name, line)
+
+    @property
+    def communicators(self) -> bool:
+        """Whether a fourth field of sends and receives is a communicator: both sides have it, and agree."""
+        sent, received = self._fourth
+        return bool(sent) and sent == received and not self._counts[_BARE : _BARE + 2].any()
+
+    # -- what is wrong with the lines
+
+    def _refuse(self, block: bytes) -> None:
+        line = next((text for text in re.split(rb"[\r\n]+", block[: 1 << 16]) if text.strip()), b"")
+        found = f"its first line is {line[:60].decode('latin-1')!r}" if line else "it holds nothing"
+        raise TraceFormatError(
+            f"is not a PICL trace: {found}", file=self.path, where="line 1", hint="choose another file"
+        )
+
+    def _check(self, block: bytes) -> None:
+        """Refuse a file of which too little is a trace."""
+        counts, firsts = self._odd.T.tolist()
+        limit = source.REFUSED_SHARE * self._lines
+        if counts[ln.COMMA] and (not self._first or counts[ln.COMMA] > limit):
+            raise TraceFormatError(
+                "writes decimal numbers with commas",
+                file=self.path,
+                where=f"line {firsts[ln.COMMA]}",
+                hint="replace the commas by points",
+            )
+        if not self._first or 0 < self.records <= sum(self._unknown.values()):
+            self._refuse(block)
+        kinds = (ln.GARBAGE, ln.COMMENT, ln.FOREIGN, ln.COMMA)
+        wrong = sum(counts[kind] for kind in kinds)
+        if wrong > limit and wrong > 1:
+            raise TraceFormatError(
+                f"is not a PICL trace: {wrong} of {self._lines} lines cannot be read",
+                file=self.path,
+                where=f"first in line {min(firsts[kind] for kind in kinds if firsts[kind])}",
+                hint="choose another file",
+            )
+
+    def tell(self) -> None:
+        """Report what was wrong with lines."""
+        other = "B" if self.form == _A else "A"
+        told: tuple[tuple[int, str, Severity, str], ...] = (
+            (ln.GARBAGE, "unreadable lines", "loss", "Lines that are no record were left out."),
+            (ln.COMMENT, "comments", "info", "Lines beginning with # were skipped."),
+            (ln.SHORT, "lines with missing fields", "loss", "Only time, processor and type were kept."),
+            (ln.CUT, "last line cut off", "loss", "The last line is incomplete and was left out."),
+            (ln.UNENDED, "last line without end", "info", "The last line has no line end; it was kept."),
+            (ln.FOREIGN, "lines of the other format", "loss", f"Lines of PICL format {other} were left out."),
+            (ln.COMMA, "decimal commas", "loss", "Lines with a decimal comma were left out."),
+            (
+                ln.CORRUPT,
+                "raw trace data",
+                "loss",
+                "The tracer met a corrupt record and wrote raw numbers; these lines were left out.",
+            ),
+            (ln.DIGITS, "times rounded", "notice", "Digits of times beyond the 18th were dropped."),
+            (
+                ln.DEFINITION,
+                "records of all processors",
+                "info",
+                "Definitions and records that name no single processor were counted only.",
+            ),
+        )
+        for index, name, severity, text in told:
+            count, line = self._odd[index].tolist()
+            if count:
+                self.report.add(name, severity, text, count=count, where=f"line {line}")
+        for name, count in self._unknown.items():
+            kept = (
+                "it counts as communication overhead" if name.startswith("event") else "it changes no state"
+            )
+            self.report.add(
+                f"unknown {name}",
+                "notice",
+                f"A type that is not known was kept; {kept}.",
+                count=count,
+                where=f"line {self._unknown_line[name]}",
+            )
+        if self._counts[_BACK]:
+            self.report.add(
+                "lines out of time order",
+                "info",
+                f"Lines were sorted by time; the largest step back is {self._seconds[1]:g} s.",
+                count=int(self._counts[_BACK]),
+                where=f"line {int(self._counts[_BACK_LINE])}",
+            )
