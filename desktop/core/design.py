@@ -676,7 +676,7 @@ def offers(factors: Sequence[str], budget: int | None = None, resolution: int = 
         )
     if resolution <= 3:
         for runs in _CYCLES:
-            if count <= runs - 1 and runs <= (budget or runs) and runs > count:
+            if count < runs <= min(budget or runs, 1 << count):
                 found.append(Offer("plackett-burman", runs, 3, (), 0, 0, (), False))
     return tuple(sorted(found, key=lambda offer: (offer.runs, -offer.resolution)))
 

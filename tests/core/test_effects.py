@@ -1,0 +1,433 @@
+"""Effects against the tables of NISTIR 5131, 5139 and 5417, real responses, and least squares by hand."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+from scipy import stats
+
+from desktop.core.design import names_for, plackett_burman, regular
+from desktop.core.effects import (
+    analyse,
+    barrier,
+    detectable,
+    dose,
+    lenth_of,
+    over_processors,
+    ranked,
+    replicates_for,
+    scale_test,
+    scaling,
+    standard_order,
+    trials,
+)
+
+DATA = Path(__file__).parent.parent / "data" / "spt"
+
+
+def rows(name):
+    with (DATA / name).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def load(name, response, factors, keep=lambda row: True):
+    table = [row for row in rows(name) if keep(row)]
+    x = np.array([[1.0 if row[f] in ("+", "1") else -1.0 for f in factors] for row in table])
+    block = np.array([int(row.get("replicate") or 0) for row in table])
+    return trials(factors, x, np.array([float(row[response]) for row in table]), block)
+
+
+def values(found):
+    return [e.value for e in found.effects]
+
+
+# --- NISTIR 5131 ---
+
+
+@pytest.fixture(scope="module")
+def table_2():
+    return analyse(load("nistir5131_table2_runs.csv", "response_mean_s", [f"f{i}" for i in range(1, 7)]))
+
+
+def test_5131_table_2(table_2):
+    assert table_2.mean == pytest.approx(48.0269, abs=5e-5)
+    assert values(table_2) == pytest.approx(
+        [1.96875, 1.11125, 0.65625, 1.29375, 0.66375, -1.23875, -0.09875, 50.10875, -1.84625, -1.11875,
+         -0.46375, -0.98125, -0.32125, 1.10125, 0.73125]
+    )  # fmt: skip
+    assert [e.half for e in table_2.effects] == pytest.approx([v / 2 for v in values(table_2)])
+    printed = [float(row["effect_printed"]) for row in rows("nistir5131_table2_effects.csv")[1:]]
+    assert values(table_2) == pytest.approx(printed, abs=0.0115)
+
+
+def test_5131_table_2_aliases(table_2):
+    sets = {e.term: set(e.aliases) for e in table_2.effects}
+    # The printed row 13 (C:D): not bubble_sort, which is f5 = f1 f2 f3 and stands in row 8.
+    assert sets["f3:f4"] == {"f2:f6"}
+    assert table_2.effect("f5").value == pytest.approx(-0.09875)
+    assert sets["f2:f3"] == {"f1:f5", "f4:f6"}
+    assert table_2.effect("f2:f6") is table_2.effect("f3:f4")
+    with pytest.raises(KeyError):
+        table_2.effect("f9")
+
+
+def test_5131_table_2_lenth_and_percent(table_2):
+    lenth = table_2.lenth
+    assert (lenth.pse, lenth.me, lenth.sme) == pytest.approx((1.561875, 4.0149, 8.1509), abs=5e-5)
+    assert [e.term for e in table_2.effects if e.significant] == ["f4"]
+    assert table_2.error == "lenth"
+    assert table_2.unperturbed == 19.11 and table_2.unperturbed_measured
+    # The report's percentages use its rounded effects (1.98 of 19.11: 10.36); these are of the runs.
+    expected = {"f1": 10.30, "f2": 5.82, "f3": 6.77, "f4": 262.21, "f5": -0.52, "f6": 5.76}
+    for name, percent in expected.items():
+        assert table_2.percent(table_2.effect(name)) == pytest.approx(percent, abs=0.006)
+
+
+def test_5131_table_2b():
+    names = ["s_lock", "push", "pop", "bubblesort", "code1"]
+    found = analyse(load("nistir5131_table2b_runs_implied.csv", "response_implied_s", names))
+    assert values(found) == pytest.approx(
+        [float(row["effect_printed"]) for row in rows("nistir5131_table2b_effects.csv")[1:]]
+    )
+    assert (found.lenth.pse, found.lenth.me, found.lenth.sme) == pytest.approx((0.87, 2.236, 4.540), abs=6e-4)
+    assert sum(abs(v) > found.lenth.me for v in values(found)) == 4
+    assert sum(abs(v) > found.lenth.sme for v in values(found)) == 1
+    # The half with I = +ABCDE does not hold the unperturbed program.
+    assert not found.unperturbed_measured
+    assert found.unperturbed == pytest.approx(17.41, abs=0.005)
+    mains = analyse(found.trials, terms=[(j,) for j in range(5)])
+    assert mains.unperturbed == pytest.approx(17.72, abs=0.005)
+
+
+def test_5131_table_3_names_its_bad_run():
+    data = load("nistir5131_table3_runs_implied.csv", "response_implied_s", list("abcdefgh"))
+    found = analyse(data, threshold="lenth")
+    printed = {row["source_printed"].split("+")[0]: float(row["effect_printed"])
+               for row in rows("nistir5131_table3_effects.csv")[1:]}  # fmt: skip
+    for name, value in printed.items():
+        assert found.effect(":".join(name)).value == pytest.approx(value)
+    assert (found.lenth.pse, found.lenth.me) == pytest.approx((3.9375, 10.12), abs=0.002)
+    assert [e.term for e in found.effects if e.significant] == ["c"]
+    assert [s.label for s in found.suspects] == ["9"]
+    assert found.suspects[0].t == pytest.approx(32.4, abs=0.05)
+    mended = data.y.copy()
+    mended[8] = 15
+    after = analyse(trials(data.factors, data.x, mended), threshold="lenth")
+    others = [abs(e.value) for e in after.effects if e.term != "c"]
+    assert (min(others), max(others)) == pytest.approx((0.125, 0.625))
+    assert after.effect("c").value == pytest.approx(21.125)
+    assert (after.lenth.pse, after.lenth.me) == pytest.approx((0.1875, 0.482), abs=5e-4)
+    assert not after.suspects
+
+
+# --- NISTIR 5139 ---
+
+
+def test_5139_tables_2_and_3():
+    data = load("nistir5139_table2_xprog_runs.csv", "response_s", ["F1", "F2", "F3"])
+    found = analyse(data, error="interactions")
+    assert {e.term: round(e.value, 4) for e in found.effects} == {
+        "F1": 0.0925, "F2": 6.0975, "F1:F2": 0.0325, "F3": 2.4975, "F1:F3": 0.0025, "F2:F3": -0.1025,
+        "F1:F2:F3": -0.0275,
+    }  # fmt: skip
+    assert (found.effects[0].se, found.effects[0].df) == pytest.approx((0.0555, 4), abs=5e-5)
+    assert found.mean_se == pytest.approx(0.0555 / 2, abs=5e-5)
+    assert [e.term for e in found.effects if e.significant] == ["F2", "F3"]
+    assert found.effect("F1").t == pytest.approx(1.7, abs=0.05)
+    assert found.lenth.pse == pytest.approx(0.04875)
+    lines = ranked(found)
+    assert [(line.rank, line.effect.term) for line in lines] == [(1, "F2"), (2, "F3"), (3, "F1")]
+    # The same error when the interactions are left out of the model.
+    reduced = analyse(data, terms=[(0,), (1,), (2,)])
+    assert reduced.error == "interactions"
+    assert reduced.effects[0].se == pytest.approx(0.0555, abs=5e-5)
+
+
+def test_5139_effects_over_processors():
+    table = [row for row in rows("nistir5139_tables4to10_image_benchmark.csv") if row["table"] in "5678"]
+    expected = {
+        "F17": (-0.974, 47.86, 0.10), "F26": (-0.964, 44.15, 0.07), "F25": (-0.967, 16.49, 0.00),
+        "F2": (0.012, -0.26, 5.37), "F1": (-0.057, None, None), "F4": (-0.049, None, None),
+    }  # fmt: skip
+    # Table 8 does not list F25; its effect at 24 processors stands in NISTIR 5417, table 2.
+    table.append(
+        next(row for row in rows("nistir5417_tables1_2_iub.csv")
+             if (row["processors"], row["factor"]) == ("24", "F25")) | {"main_effect_s": "0.75"}
+    )  # fmt: skip
+    for name, (slope, shared, serial) in expected.items():
+        mine = [row for row in table if row["factor"] == name]
+        found = over_processors(
+            [float(r["processors"]) for r in mine], [float(r["main_effect_s"]) for r in mine]
+        )
+        assert found.slope == pytest.approx(slope, abs=6e-4), name
+        if shared is not None:
+            assert (found.shared, found.serial) == pytest.approx((shared, serial), abs=0.006), name
+    with pytest.raises(ValueError, match="three or more"):
+        over_processors([1, 2, 2], [1.0, 2.0, 2.0])
+
+
+def test_5139_table_11():
+    for row in rows("nistir5139_table11_barrier_pairs.csv"):
+        found = barrier(float(row["FB1_effect_s"]), float(row["FB2_effect_s"]), 0.21)
+        assert found.difference == pytest.approx(float(row["difference_printed_s"]))
+        assert found.t == pytest.approx(float(row["t_ratio"]), abs=0.006)
+    shares = [
+        round(100 * barrier(float(r["FB1_effect_s"]), float(r["FB2_effect_s"]), 0.21).share)
+        for r in rows("nistir5139_table11_barrier_pairs.csv")
+    ]
+    assert shares == [27, 7, 56]
+    # What the artificial barrier itself costs is no waiting.
+    assert barrier(1.0, 3.0, 0.1, cost=1.5).difference == pytest.approx(0.5)
+
+
+# --- NISTIR 5417 ---
+
+
+def test_5417_table_3():
+    table = rows("nistir5417_tables1_2_iub.csv")
+    at = {p: {r["factor"]: (float(r["main_effect"]), float(r["se"])) for r in table if r["processors"] == p}
+          for p in ("8", "24")}  # fmt: skip
+    found = {s.term: s for s in scaling(at["8"], 8, at["24"], 24)}
+    expected = {
+        "F17": (4.085, -1.945, -0.476, -0.943), "F26": (3.745, -1.715, -0.458, -0.901),
+        "F25": (1.38, -0.63, -0.457, -0.897), "F29": (1.155, -0.205, -0.177, -0.327),
+        "F20": (1.61, -0.06, -0.037, -0.068), "F4": (3.885, 0.045, 0.012, 0.021),
+        "F1": (3.945, 0.005, 0.001, 0.002), "F2": (5.345, 0.085, 0.016, 0.029),
+    }  # fmt: skip
+    for name, numbers in expected.items():
+        s = found[name]
+        assert (s.middle, s.interaction, s.ratio, s.exponent) == pytest.approx(numbers, abs=6e-4), name
+        assert s.se == pytest.approx(0.0632, abs=5e-5)
+    with pytest.raises(ValueError, match="larger number of processors"):
+        scaling(at["8"], 8, at["24"], 8)
+
+
+def test_5417_table_4():
+    table = rows("nistir5417_table4_isolated_factor.csv")
+    data = trials(["cd", "s"], np.array([[float(r["X_cd"]), float(r["X_s"])] for r in table]),
+                  np.array([float(r["response_s"]) for r in table]))  # fmt: skip
+    found = analyse(data)
+    halves = {e.term: e.half for e in found.effects}
+    assert [found.mean, *halves.values()] == pytest.approx([34.25, 2.25, -7.75, 0.25])
+    test = scale_test(found.mean, halves["cd"], halves["s"], halves["cd:s"], 0.10)
+    assert (test.threshold, test.excess, test.excess_se) == pytest.approx((-0.509, 0.759, 0.103), abs=6e-4)
+    assert test.verdict == "does not scale"
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "verdict"),
+    [
+        ("F4", (0.8753, 0.4471, -0.2153, -0.1350, -0.0250, 0.0049), "scales"),
+        ("F2", (0.5267, 0.0998, -0.0859, -0.0002, 0.0160, 0.0039), "does not scale"),
+        ("CS1", (0.5245, 0.0950, -0.0847, -0.0061, 0.0092, 0.0036), "does not scale"),
+    ],
+)
+def test_measured_scaling(name, numbers, verdict):
+    def of(file):
+        data = load(file, "wall_s", ["x_factor", "x_s"], lambda row: row["factor"] == name)
+        found = analyse(data, blocks=False)
+        b = {e.term: e for e in found.effects}
+        half = [b["x_factor"].half, b["x_s"].half, b["x_factor:x_s"].half]
+        return scale_test(found.mean, *half, b["x_factor"].se / 2)
+
+    test = of("measured_2026-11-21_scaling_2p2.csv")
+    assert (test.mu, test.factor, test.scale, test.interaction, test.excess, test.excess_se) == pytest.approx(
+        numbers, abs=1.1e-4
+    )
+    assert test.verdict == verdict
+    assert of("measured_2026-11-21_scaling_2p2_six.csv").verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "verdict"),
+    [
+        ((10, 0.1, -2, 0.0, 0.1), "no effect"),
+        ((10, 1, 0.0, 0.0, 0.1), "system does not speed up"),
+        ((-1, 1, -2, 0.0, 0.1), "no verdict"),
+        ((10, -1, -2, 0.0, 0.1), "no verdict"),
+        ((10, 1, -2, 0.0, np.nan), "no verdict"),
+    ],
+)
+def test_verdicts(numbers, verdict):
+    test = scale_test(*numbers)
+    assert test.verdict == verdict and test.reason
+
+
+# --- real responses ---
+
+
+def test_screening_of_the_quicksort():
+    data = load("measured_2026-11-21_screen_2p6m2.csv", "wall_s", [f"F{i}" for i in range(1, 7)])
+    plain = analyse(data, blocks=False)
+    assert plain.effect("F4").value == pytest.approx(1.6940, abs=5e-5)
+    assert (plain.effect("F4").se, np.sqrt(plain.variance), plain.df) == pytest.approx(
+        (0.0122, 0.0489, 48), abs=6e-5
+    )
+    found = analyse(data)
+    assert found.error == "replicates" and found.df == 45
+    block = next(row for row in found.anova if row.source == "replicate")
+    assert (block.df, block.f, block.p) == pytest.approx((3, 4.04, 0.013), abs=0.006)
+    assert sum(row.ss for row in found.anova[:-1]) == pytest.approx(found.anova[-1].ss)
+    assert ranked(found)[0].effect.term == "F4"
+
+
+def test_second_iteration_of_the_quicksort():
+    names = ["F1", "F2", "F3", "F5", "F6"]
+    data = load("measured_2026-11-21_second_2p5m1.csv", "wall_s", names, lambda row: row["treatment"] != "17")
+    found = analyse(data, blocks=False)
+    mains = {e.term: e for e in found.effects if len(e.members) == 1}
+    assert [mains[n].value for n in names] == pytest.approx(
+        [0.1665, 0.1679, 0.1473, 0.0291, 0.1741], abs=6e-5
+    )
+    assert mains["F1"].se == pytest.approx(0.0136, abs=5e-5)
+
+
+# --- by hand ---
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=some.integers(0, 2**31), replicates=some.integers(1, 3))
+def test_effects_are_differences_of_means(seed, replicates):
+    generator = np.random.default_rng(seed)
+    design = regular(names_for(5), 8)
+    x = np.tile(design.levels, (replicates, 1)).astype(float)
+    y = generator.normal(10, 2, len(x))
+    found = analyse(trials(design.factors, x, y, np.repeat(np.arange(replicates), 8)))
+    assert len(found.effects) == 7
+    for effect in found.effects:
+        column = x[:, list(effect.members)].prod(axis=1)
+        assert effect.value == pytest.approx(y[column > 0].mean() - y[column < 0].mean(), abs=1e-9)
+    if replicates > 1:
+        table = y.reshape(replicates, 8)
+        s2 = ((table - table.mean(0)) ** 2).sum() - 8 * ((table.mean(1) - y.mean()) ** 2).sum()
+        s2 /= 7 * (replicates - 1)
+        assert found.effects[0].se == pytest.approx(2 * np.sqrt(s2 / (8 * replicates)))
+        assert found.mean_se == pytest.approx(found.effects[0].se / 2)
+    value, _ = found.predict(x[3])
+    assert value == pytest.approx(y.reshape(replicates, 8)[:, 3].mean())
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=some.integers(0, 2**31))
+def test_missing_trials_become_least_squares(seed):
+    generator = np.random.default_rng(seed)
+    design = regular(names_for(3), 8)
+    x = np.tile(design.levels, (2, 1)).astype(float)
+    y = 5 + x @ [1.0, -2.0, 0.5] + generator.normal(0, 0.1, 16)
+    gone = generator.choice(16, generator.integers(1, 5), replace=False)
+    y[gone] = np.nan
+    found = analyse(trials(design.factors, x, y), blocks=False)
+    assert any("no response" in note for note in found.notes)
+    keep = np.isfinite(y)
+    terms = [e.members for e in found.effects]
+    assert {(0,), (1,), (2,)} <= set(terms)
+    model = np.stack([np.ones(keep.sum())] + [x[keep][:, list(m)].prod(axis=1) / 2 for m in terms], axis=1)
+    value = np.linalg.lstsq(model, y[keep], rcond=None)[0]
+    assert values(found) == pytest.approx(value[1:], abs=1e-8)
+
+
+def test_an_inestimable_term_is_said():
+    x = np.array([[-1, -1], [1, -1], [-1, 1]], float)
+    found = analyse(trials(["a", "b"], x, np.array([1.0, 2.0, 4.0])), terms=[(0,), (1,), (0, 1)])
+    assert [e.term for e in found.effects] == ["a", "b"]
+    assert any("cannot tell" in note and "a:b" in note for note in found.notes)
+    assert any("not orthogonal" in note for note in found.notes)
+
+
+def test_plackett_burman_gives_main_effects():
+    design = plackett_burman([f"f{i}" for i in range(11)], 12)
+    y = 3.0 + design.levels @ np.arange(11.0)
+    found = analyse(trials(design.factors, design.levels, y))
+    assert [e.value for e in found.effects] == pytest.approx([2.0 * i for i in range(11)])
+    assert found.correlation == pytest.approx(0, abs=1e-12)
+
+
+def test_nothing_moves():
+    design = regular(names_for(3), 8)
+    found = analyse(trials(design.factors, design.levels, np.full(8, 2.5)))
+    assert values(found) == pytest.approx([0.0] * 7)
+    assert found.lenth is None
+    assert not any(e.significant for e in found.effects)
+    assert any("the same in every treatment" in note for note in found.notes)
+
+
+def test_refusals():
+    x = np.array([[-1.0], [1.0]])
+    with pytest.raises(ValueError, match="fewer than two treatments"):
+        analyse(trials(["a"], x, np.array([1.0, np.nan])))
+    with pytest.raises(ValueError, match=r"level 0.5 of a in trial 2"):
+        trials(["a"], np.array([[-1.0], [0.5]]), np.array([1.0, 2.0]))
+    with pytest.raises(ValueError, match="no treatment ran twice"):
+        analyse(trials(["a"], x, np.array([1.0, 2.0])), error="replicates")
+    with pytest.raises(ValueError, match="three or more effects"):
+        analyse(trials(["a"], x, np.array([1.0, 2.0])), error="lenth")
+
+
+def test_lenth_against_its_definition():
+    size = np.array([3.0, -1, 0.5, 0.2, -0.4, 0.1, 9.0])
+    found = lenth_of(size)
+    a = np.sort(np.abs(size))
+    s0 = 1.5 * np.median(a)
+    assert found.pse == pytest.approx(1.5 * np.median(a[a < 2.5 * s0]))
+    assert found.me == pytest.approx(stats.t.ppf(0.975, 7 / 3) * found.pse)
+    assert lenth_of(np.array([1.0, 2.0])) is None
+    assert lenth_of(np.zeros(5)) is None
+
+
+def test_half_normal_quantiles(table_2):
+    ordered = sorted(table_2.effects, key=lambda e: abs(e.value))
+    m = len(ordered)
+    expected = [stats.norm.ppf(0.5 + 0.5 * (i - 0.5) / m) for i in range(1, m + 1)]
+    assert [e.half_normal for e in ordered] == pytest.approx(expected)
+
+
+def test_standard_order():
+    assert standard_order(3) == [(0,), (1,), (0, 1), (2,), (0, 2), (1, 2), (0, 1, 2)]
+
+
+def test_ties_and_negative_effects_in_the_rank_table():
+    design = regular(names_for(3), 8)
+    y = 10 + design.levels @ np.array([1.0, 1.0, -0.5])
+    lines = ranked(analyse(trials(design.factors, design.levels, y)), tie=1e-9)
+    assert {(line.rank, line.effect.term) for line in lines} == {(1, "A"), (1, "B"), (0, "C")}
+    assert lines[-1].rank == 0
+
+
+# --- planning and doses ---
+
+
+def test_planning():
+    assert replicates_for(0.5, 1.0, 8) == 2  # (6 * 0.5)^2 / 8 = 1.125
+    assert replicates_for(0.05, 1.0, 16) == 1
+    with pytest.raises(ValueError):
+        replicates_for(1, 0, 8)
+    assert np.isnan(detectable(1.0, 8, 1))
+
+
+def test_an_effect_of_the_detectable_size_is_found_as_often_as_said():
+    generator = np.random.default_rng(7)
+    design = regular(names_for(3), 8)
+    size = detectable(1.0, 8, 3, power=0.9)
+    x = np.tile(design.levels, (3, 1)).astype(float)
+    found = 0
+    for _ in range(300):
+        y = size / 2 * x[:, 0] + generator.normal(0, 1, 24)
+        effects = analyse(trials(design.factors, x, y, np.repeat([0, 1, 2], 8)))
+        found += effects.effect("A").significant
+    assert 0.84 < found / 300 < 0.96
+
+
+def test_dose():
+    flat = dose([1, 10, 100], [0.5, 5.1, 49.0], [0.1, 0.1, 1.0])
+    assert flat.linear and flat.per_unit == pytest.approx([0.5, 0.51, 0.49])
+    bent = dose([100, 1, 10], [90.0, 0.5, 5.0], [1.0, 0.1, 0.1])
+    assert not bent.linear and "proportion" in bent.warning
+    turned = dose([1, 10], [-2.0, 5.0], [0.1, 0.1])
+    assert "sign" in turned.warning
+    with pytest.raises(ValueError):
+        dose([0, 1], [1, 2], [0.1, 0.1])
