@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from desktop.core.jit import kernel
-from desktop.core.tree import gap, reach
+from desktop.core.jit import arithmetic, inlined, kernel
+from desktop.core.tree import begin, climb, descend, gap, lower, reach
 
 MIXED = 3
 BUDGET = 4
@@ -25,17 +25,19 @@ _SCAN = 400
 # A bound for so many of them is worked out at once.
 _AHEAD = 16
 _TINY = 1e-300
+# The part of the tolerance that a constant, linear, quadratic phase of the mixed model may use.
+_PART = np.array([0.5, 0.75, 1.0])
 # A mixture must lower the total squared error by more than rounding does.
 _BETTER = 1e-12
 
 
-@kernel
+@inlined
 def beside(s, j, o):
     """The step that a walk in direction `s` from position (j, o) begins in."""
     return j - (1 - s) // 2 if s * o >= 0 else j - (1 + s) // 2
 
 
-@kernel
+@arithmetic
 def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
     """Algorithm K with degrees given: each phase as long as its tolerance allows, the last one to the end.
 
@@ -83,7 +85,7 @@ def walk(tree, sj, so, degree, n, share, e, s, pj, po, error):
     return used, covered, tau, worst, least, fall, merges
 
 
-@kernel
+@arithmetic
 def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, po, error, count):
     """Algorithm M for one degree: a bracket (low, high] of e*(n), `high` feasible, at most `_NARROW` wide.
 
@@ -128,11 +130,55 @@ def narrow(tree, sj, so, degree, n, share, low, high, shrink, tries, stop, pj, p
     return low, high
 
 
-@kernel
-def heuristic(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
+@arithmetic
+def set_out(tree, e, j, o, tj, to, walks, count):
+    """Begin the walks of all three degrees from (j, o) towards the stop (tj, to), as far as they go together.
+
+    Row d of `walks` is a walk under way: boundary (when finished, index), offset, width, c0, c1, c2, E_d, and
+    the depth to go on with, -1 when finished. A quadratic's moments hold those of lower degrees, which with
+    their smaller parts of the tolerance get no further: one climb serves all.
+    """
+    b, w, c0, last, tail = begin(tree, 1, j, o, tj, to)
+    depth, c1, c2, error = 0, 0.0, 0.0, 0.0
+    for d in range(3):
+        if last < b:
+            keep(walks[d], tj, to, w, c0, 0.0, 0.0, 0.0, -1)
+            continue
+        b, depth, w, c0, c1, c2, error, merges = climb(
+            tree, 2, d, 1, b, depth, w, c0, c1, c2, error, last, e * _PART[d]
+        )
+        count[1] += merges
+        own1, own2 = c1 if d > 0 else 0.0, c2 if d > 1 else 0.0
+        keep(walks[d], b, 0.0, w, c0, own1, own2, lower(2, d, w, c1, c2, error), depth)
+    return last, tail
+
+
+@arithmetic
+def go_on(tree, e, d, last, tail, tj, to, goal, walks, count):
+    """Finish the walk of degree d, or stop once it is known whether it gets wider than `goal`; its width."""
+    walk = walks[d]
+    if walk[7] >= 0:
+        j, o, w, c0, c1, c2, error, depth, merges = descend(
+            tree, d, 1, int(walk[0]), int(walk[7]), walk[2], walk[3], walk[4], walk[5], walk[6],
+            last, tail, tj, to, e * _PART[d], goal,
+        )  # fmt: skip
+        count[1] += merges
+        keep(walk, j, o, w, c0, c1, c2, error, depth)
+    return walk[2]
+
+
+@inlined
+def keep(walk, j, o, w, c0, c1, c2, error, depth):
+    walk[0], walk[1], walk[2], walk[3] = j, o, w, c0
+    walk[4], walk[5], walk[6], walk[7] = c1, c2, error, depth
+
+
+@arithmetic
+def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
     """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
 
     ``aj, ao[i]`` is a position that break i must reach, else the phases left cannot suffice (`laggard`).
+    The degrees turned down are followed only as far as the choice needs; ``walks`` (3, 8) is room for them.
 
     What the paper says of the end of the curve holds at every stop. Where it is silent (the quadratic
     reaches the end but is turned down, the linear does not reach it), linear and constant are compared by
@@ -143,47 +189,35 @@ def heuristic(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count):
     q = 1
     for i in range(n):
         tj, to = sj[q], so[q]
-        qj, qo, eq, w, _, c1, c2, more = reach(tree, 2, 1, j, o, tj, to, e)
-        count[1] += more
-        if qj == tj and qo == to:
-            el = eq + w * c2 * c2 / 5
-            ec = el + w * c1 * c1 / 3
-            chosen = -1
+        last, tail = set_out(tree, e, j, o, tj, to, walks, count)
+        w = go_on(tree, e, 2, last, tail, tj, to, np.nan, walks, count)
+        chosen = -1
+        whole = False
+        if walks[2, 0] == tj and walks[2, 1] == to:
+            eq = walks[2, 6]
+            el = eq + w * walks[2, 5] ** 2 / 5
+            ec = el + w * walks[2, 4] ** 2 / 3
             if eq < 0.5 * ec and eq < 0.75 * el:
                 chosen = 2
             elif el <= 0.75 * e:
                 chosen = 1 if el < 2 / 3 * ec else 0
-            if chosen == 0 and ec <= 0.5 * e:
-                qj, qo, eq = tj, to, ec
-            elif chosen == 1:
-                eq = el
-            elif chosen < 2:
-                # Only the constant, or linear against constant by length.
-                qj, qo, eq, w, _, _, _, more = reach(tree, 0, 1, j, o, tj, to, 0.5 * e)
-                count[1] += more
-                if chosen < 0:
-                    lj, lo, el, wl, _, _, _, more = reach(tree, 1, 1, j, o, tj, to, 0.75 * e)
-                    count[1] += more
-                    chosen = 0
-                    if wl > 1.5 * w:
-                        chosen = 1
-                        qj, qo, eq = lj, lo, el
+                whole = chosen == 1 or ec <= 0.5 * e
+        elif w > 2 * go_on(tree, e, 0, last, tail, tj, to, w / 2, walks, count) and w > 4 / 3 * go_on(
+            tree, e, 1, last, tail, tj, to, 3 / 4 * w, walks, count
+        ):
+            chosen = 2
+        if whole:
+            j, o, error[i] = tj, to, el if chosen == 1 else ec
         else:
-            kj, ko, ec, wc, _, _, _, more = reach(tree, 0, 1, j, o, tj, to, 0.5 * e)
-            count[1] += more
-            lj, lo, el, wl, _, _, _, more = reach(tree, 1, 1, j, o, tj, to, 0.75 * e)
-            count[1] += more
-            if w > 2 * wc and w > 4 / 3 * wl:
-                chosen = 2
-            elif wl > 1.5 * wc:
-                chosen = 1
-                qj, qo, eq = lj, lo, el
-            else:
-                chosen = 0
-                qj, qo, eq = kj, ko, ec
-        j, o = qj, qo
+            if chosen < 2:
+                w = go_on(tree, e, 0, last, tail, tj, to, np.nan, walks, count)
+            if chosen < 0:
+                wl = go_on(tree, e, 1, last, tail, tj, to, 1.5 * w, walks, count)
+                chosen = 1 if wl > 1.5 * w else 0
+                if chosen == 1:
+                    go_on(tree, e, 1, last, tail, tj, to, np.nan, walks, count)
+            j, o, error[i] = int(walks[chosen, 0]), walks[chosen, 1], walks[chosen, 6]
         degree[i] = chosen
-        error[i] = eq
         pj[i + 1], po[i + 1] = j, o
         if j == tj and o == to:
             q += 1
@@ -217,6 +251,7 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
     epsilon, on beyond if none is good, then bisection between the first good one and the one before it.
     """
     aj, ao = np.empty(n + 1, np.int64), np.empty(n + 1)
+    walks = np.empty((3, 8))
     bad = least
     good = least
     # Squares of tiny heights may come out as 0, from where no factor leads on.
@@ -231,14 +266,14 @@ def scan(tree, sj, so, n, least, stop, degree, pj, po, error, count):
         if good >= ceiling:
             ceiling = base * np.exp((i + _AHEAD) * np.log(16.0) / _SCAN)
             laggard(tree, sj, so, n, ceiling, aj, ao, error, count)
-        m = heuristic(tree, sj, so, n, good, aj, ao, degree, pj, po, error, count)
+        m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
     while good > bad * (1 + _NARROW) and stop[0] == 0:
         e = bad * np.sqrt(good / bad)
-        if heuristic(tree, sj, so, n, e, aj, ao, degree, pj, po, error, count) > 0:
+        if heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count) > 0:
             good = e
         else:
             bad = e
-    m = heuristic(tree, sj, so, n, good, aj, ao, degree, pj, po, error, count)
+    m = heuristic(tree, sj, so, n, good, aj, ao, walks, degree, pj, po, error, count)
     return m, good
 
 
@@ -363,7 +398,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     _, _, _, high, _, _, more = walk(tree, sj, so, degrees, stretches, share, np.inf, 1, pj, po, error)
     tally[0], tally[1] = 1, more
     if model == MIXED:
-        weights = np.array([0.5, 0.75, 1.0])
+        weights = _PART
     else:
         weights = share
     for n in range(first, last + 1):
@@ -382,7 +417,9 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
         # The upper end is feasible; rounding may need a last unit or two to say so again.
         while stop[0] == 0:
             if model == MIXED:
-                m, e = scan(tree, sj, so, n, high, stop, degree[row], pj, po, error, tally)
+                m, e = scan(
+                    tree, sj, so, n, low if low > 0 else high, stop, degree[row], pj, po, error, tally
+                )
                 break
             covered = True
             if model == BUDGET:
@@ -413,7 +450,7 @@ def solve(tree, sj, so, model, first, last, tries, stop, degree, j, o, count, br
     return True
 
 
-@kernel
+@arithmetic
 def describe(tree, j, o, width, c, error):
     """Width, Legendre coefficients and E_0, E_1, E_2 of every interval from (j, o)[i, 0] to (j, o)[i, 1]."""
     for i in range(j.shape[0]):

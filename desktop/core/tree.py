@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 
 # A leaf of the tree is a block of 2**4 steps: with 8 or 16 a query is fastest, and 16 halves the memory.
 _SHIFT = 4
@@ -97,7 +97,7 @@ def _build(curve: StepCurve) -> MomentTree:
     return MomentTree(curve.edges, curve.level, nodes, first, reference, int(runs))
 
 
-@kernel
+@inlined
 def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
     """Coefficients and E_k of two neighbours (width, c0, c1, c2, E_k) joined, `a` to the left of `b`.
 
@@ -131,7 +131,7 @@ def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
     return c0, c1, c2, ea + eb + left + right
 
 
-@kernel
+@arithmetic
 def build_nodes(edges, level, reference, nodes, first):
     """Fill `nodes` from the leaves to the root; returns the number of runs of equal height."""
     runs = 1
@@ -163,13 +163,13 @@ def build_nodes(edges, level, reference, nodes, first):
     return runs
 
 
-@kernel
+@inlined
 def gap(edges, aj, ao, bj, bo):
     """Ticks from position a to position b."""
     return (edges[bj] - edges[aj]) + (bo - ao)
 
 
-@kernel
+@arithmetic
 def reach(tree, k, s, j, o, cj, co, e):
     """Go from position (j, o) as far as E_k <= e allows, at most to the cap (cj, co).
 
@@ -178,19 +178,34 @@ def reach(tree, k, s, j, o, cj, co, e):
     c0 (relative to the reference), c1, c2 of what was taken, then the number of merges done. Going left,
     c1 is that of the mirrored curve.
 
-    Whole tree nodes are taken, ever larger ones while they fit and ever smaller ones once one does not,
-    then single steps; the step that does not fit is cut: O(16 + log M) merges.
+    Ever larger tree nodes are taken until one does not fit (`climb`), then ever smaller ones, then single
+    steps; the step that does not fit is cut (`descend`): O(16 + log M) merges.
     """
-    edges, level, nodes, first = tree.edges, tree.level, tree.nodes, tree.first
+    b, w, c0, last, tail = begin(tree, s, j, o, cj, co)
+    if s * (last - b) < 0:
+        return cj, co, 0.0, w, c0, 0.0, 0.0, 0
+    b, depth, w, c0, c1, c2, error, climbed = climb(tree, k, k, s, b, 0, w, c0, 0.0, 0.0, 0.0, last, e)
+    j, o, w, c0, c1, c2, error, _, merges = descend(
+        tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, np.nan
+    )
+    return j, o, error, w, c0, c1, c2, climbed + merges
+
+
+@inlined
+def begin(tree, s, j, o, cj, co):
+    """The first piece of a walk: the rest of the step that it starts in. Its error is 0: every phase gets on.
+
+    Returns the boundary b behind it, its width and height, and the cap as a boundary `last` between steps
+    and a piece `tail` of the step behind it. When the cap lies before b, the width is that to the cap.
+    """
+    edges = tree.edges
     back = (1 - s) // 2
-    # The cap as a boundary between steps and a piece of the step behind it.
     ahead = s * co
     if ahead >= 0:
         last, tail = cj, ahead
     else:
         last = cj - s
         tail = edges[last - back + 1] - edges[last - back] + ahead
-    # The first piece is the rest of the step that the walk starts in: error 0, so every phase gets on.
     ahead = s * o
     if ahead >= 0:
         step = j - back
@@ -200,63 +215,119 @@ def reach(tree, k, s, j, o, cj, co, e):
         step = j - s - back
         w = -ahead
         b = j
-    c0, c1, c2, error = level[step] - tree.reference, 0.0, 0.0, 0.0
     if s * (last - b) < 0:
-        return cj, co, 0.0, s * gap(edges, j, o, cj, co), c0, 0.0, 0.0, 0
+        w = s * gap(edges, j, o, cj, co)
+    return b, w, tree.level[step] - tree.reference, last, tail
+
+
+@inlined
+def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
+    """Take steps to the edge of a leaf, then ever larger nodes, while E_d <= e <= k, not beyond `last`.
+
+    Moments are merged up to degree k and `error` is E_k, so that a walk for a higher degree can go on where
+    the one for d had to stop. Returns where it ends, the depth of the node there that does not fit, the
+    moments taken, and the merges done. Beginning at a boundary b, depth is 0; going on, as returned.
+    """
+    edges, level, first = tree.edges, tree.level, tree.first
+    back = (1 - s) // 2
     merges = 0
-    depths = first.size - 1
-    depth = 0
-    climbing = True
-    while True:
-        # The next piece: a node of the tree, a step, or the part of a step that the cap allows.
-        node = -1
-        far = b
-        if b & (_BLOCK - 1) == 0:
-            while depth >= 0:
-                node = (b >> _SHIFT >> depth) - back
-                far = (node + 1 - back) << depth << _SHIFT
-                if 0 <= node < first[depth + 1] - first[depth] and s * (last - far) >= 0:
-                    break
-                node = -1
-                depth -= 1
-                climbing = False
-        if node >= 0:
-            at = first[depth] + node
-            pw = s * (edges[far] - edges[b])
-            p0, p1, p2, pe = nodes[at, 0], s * nodes[at, 1], nodes[at, 2], nodes[at, 3]
-            if k < 2:
-                pe += pw * p2 * p2 / 5
-                if k < 1:
-                    pe += pw * p1 * p1 / 3
-        else:
-            if b == last and tail <= 0:
-                return cj, co, error, w, c0, c1, c2, merges
-            step = b - back
-            far = b + s
-            pw = tail if b == last else edges[step + 1] - edges[step]
-            p0, p1, p2, pe = level[step] - tree.reference, 0.0, 0.0, 0.0
+    while b & (_BLOCK - 1):
+        if b == last:
+            return b, 0, w, c0, c1, c2, error, merges
+        step = b - back
+        pw = edges[step + 1] - edges[step]
+        height = level[step] - tree.reference
+        n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, height, 0.0, 0.0, 0.0)
+        merges += 1
+        if lower(k, d, w + pw, n1, n2, ne) > e:
+            return b, 0, w, c0, c1, c2, error, merges
+        c0, c1, c2, error = n0, n1, n2, ne
+        w += pw
+        b += s
+    while depth < first.size - 1:
+        # A node that begins where its parent does is left to the parent, if it fits at all.
+        if (b >> _SHIFT >> depth) & 1:
+            node = (b >> _SHIFT >> depth) - back
+            far = b + (s << depth << _SHIFT)
+            if s * (last - far) < 0 or node >= first[depth + 1] - first[depth]:
+                break
+            pw, p0, p1, p2, pe = taken(tree, k, s, first[depth] + node, b, far)
+            n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, p0, p1, p2, pe)
+            merges += 1
+            if lower(k, d, w + pw, n1, n2, ne) > e:
+                break
+            c0, c1, c2, error = n0, n1, n2, ne
+            w += pw
+            b = far
+        depth += 1
+    return b, depth, w, c0, c1, c2, error, merges
+
+
+@inlined
+def lower(k, d, w, c1, c2, error):
+    """E_d of moments that hold E_k, d <= k."""
+    if d < 2 and k == 2:
+        error += w * c2 * c2 / 5
+    if d < 1 and k > 0:
+        error += w * c1 * c1 / 3
+    return error
+
+
+@inlined
+def taken(tree, k, s, at, b, far):
+    """Width, coefficients and E_k of the node in row `at`, from boundary b to boundary `far`."""
+    nodes = tree.nodes
+    pw = s * (tree.edges[far] - tree.edges[b])
+    p1, p2 = s * nodes[at, 1], nodes[at, 2]
+    return pw, nodes[at, 0], p1, p2, lower(2, k, pw, p1, p2, nodes[at, 3])
+
+
+@inlined
+def descend(tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, goal):
+    """Finish a walk whose next node at `depth` does not fit: smaller nodes, steps, a part of a step.
+
+    It ends early once it is known whether the walk gets further than the width `goal` (NaN: never); the width
+    so far then lies on the same side of the goal as the whole one. Returns boundary or position, width, c0,
+    c1, c2, E_k, the depth to go on with, -1 when finished, and the merges done.
+    """
+    edges, level, first = tree.edges, tree.level, tree.first
+    back = (1 - s) // 2
+    merges = 0
+    while depth > 0:
+        depth -= 1
+        far = b + (s << depth << _SHIFT)
+        node = (b >> _SHIFT >> depth) - back
+        if s * (last - far) < 0 or node >= first[depth + 1] - first[depth] or node < 0:
+            continue
+        pw, p0, p1, p2, pe = taken(tree, k, s, first[depth] + node, b, far)
         n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, p0, p1, p2, pe)
         merges += 1
         if ne <= e:
             c0, c1, c2, error = n0, n1, n2, ne
             w += pw
-            if node < 0:
-                if b == last:
-                    return cj, co, error, w, c0, c1, c2, merges
-            elif not climbing:
-                depth -= 1
-            elif depth + 1 < depths and (far >> _SHIFT) & ((2 << depth) - 1) == 0:
-                depth += 1
             b = far
-        elif node >= 0:
-            climbing = False
-            depth -= 1
-        else:
-            t, n0, n1, n2, ne, more = cut(k, w, c0, c1, c2, error, p0, pw, e)
-            return b, s * t, ne, w + t, n0, n1, n2, merges + more
+            if w > goal:
+                return b, 0.0, w, c0, c1, c2, error, depth, merges
+        elif w + pw <= goal:
+            return b, 0.0, w, c0, c1, c2, error, depth, merges
+    while b != last or tail > 0:
+        step = b - back
+        pw = tail if b == last else edges[step + 1] - edges[step]
+        height = level[step] - tree.reference
+        n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, height, 0.0, 0.0, 0.0)
+        merges += 1
+        if ne > e:
+            t, c0, c1, c2, error, more = cut(k, w, c0, c1, c2, error, height, pw, e)
+            return b, s * t, w + t, c0, c1, c2, error, -1, merges + more
+        c0, c1, c2, error = n0, n1, n2, ne
+        w += pw
+        if b == last:
+            break
+        b += s
+    return cj, co, w, c0, c1, c2, error, -1, merges
 
 
-@kernel
+@inlined
 def cut(k, w, c0, c1, c2, error, height, width, e):
     """How much, t, of a step that does not fit whole still fits: E_k(taken and t) = e, 0 <= t < width.
 

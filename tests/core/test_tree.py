@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.curve import StepCurve
+from desktop.core.partition import go_on, set_out
 from desktop.core.tree import moment_tree, moments, reach
 from tests.strategies import curves
 
@@ -82,6 +83,30 @@ def test_going_left_is_going_right_on_the_mirrored_curve(curve: StepCurve, k: in
     right = reach(other, k, 1, 0, 0.0, m, 0.0, e)
     assert left[3] == pytest.approx(right[3], rel=1e-6)
     assert left[2] == pytest.approx(right[2], rel=1e-10, abs=1e-12 * e)
+
+
+@some
+@given(curves(min_steps=2, max_steps=90), st.floats(1e-6, 1.5), st.floats(0.1, 1.5), st.data())
+def test_walks_begun_together_and_ended_early_know_what_whole_ones_know(
+    curve: StepCurve, part: float, goal: float, data: st.DataObject
+) -> None:
+    """On which side of the goal a walk ends and, gone on with, where: as `reach` of each degree."""
+    tree = moment_tree(curve)
+    m = curve.segments
+    start = data.draw(st.integers(0, m - 1))
+    e = part * moments(curve, (0, 0.0), (m, 0.0)).error[2]
+    walks, count = np.empty((3, 8)), np.zeros(2, np.int64)
+    last, tail = set_out(tree, e, start, 0.0, m, 0.0, walks, count)
+    for d, share in enumerate((0.5, 0.75, 1.0)):
+        j, o, error, width, *_ = reach(tree, d, 1, start, 0.0, m, 0.0, share * e)
+        wanted = goal * width
+        early = go_on(tree, e, d, last, tail, m, 0.0, wanted, walks, count)
+        if not np.isclose(goal, 1.0, rtol=1e-6):
+            assert (early > wanted) == (width > wanted)
+        assert early <= width * (1 + 1e-6)
+        assert go_on(tree, e, d, last, tail, m, 0.0, np.nan, walks, count) == pytest.approx(width, rel=1e-6)
+        assert walks[d, 6] == pytest.approx(error, rel=1e-9, abs=1e-12 * e)
+        assert ((walks[d, 0], walks[d, 1]) == (m, 0.0)) == ((j, o) == (m, 0.0))
 
 
 def test_an_offset_from_the_right_edge_keeps_its_digits_beside_a_long_step() -> None:
