@@ -67,7 +67,8 @@ TICK_LIMIT = 1 << 61
 #: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
 #: (ticks since the first event) with the default rules; the last row is the end. ``links``: the sender's
 #: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
-#: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`.
+#: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`; ``paths``, ``profile``, ``folded``,
+#: ``traffic``: see `desktop.data.profile`.
 DERIVED: dict[str, dict[str, str]] = {
     "calls": {"region": "u4", "count": "i8"},
     "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
@@ -75,10 +76,24 @@ DERIVED: dict[str, dict[str, str]] = {
     "strips": {"first": "i8", "last": "i8", "width": "u1", "region": "i4", "activity": "u1"},
     "timeline": {"region": "i4", "activity": "u1", "regions": "u8", "activities": "u1"},
     "checkpoints": {"time": "i8", "row": "i8", "region": "i4", "since": "i8"},
+    "paths": {"parent": "i4", "region": "u4"},
+    "profile": {"row": "i8", "time": "i8", "top": "u4", "node": "u4", "ticks": "i8", "calls": "i8"},
+    "folded": {"row": "i8", "node": "u4"},
+    "traffic": {"row": "i8", "time": "i8", "peer": "i4"}
+    | dict.fromkeys(("sent", "bytes_sent", "received", "bytes_received"), "i8"),
 }
 
 #: The column by which the rows of a location are sorted; "" if by none.
-_KEYS = {"collectives": "begin", "calls": "region", "strips": "first", "timeline": ""}
+_KEYS = {
+    "collectives": "begin",
+    "calls": "region",
+    "strips": "first",
+    "timeline": "",
+    "paths": "",
+    "profile": "row",
+    "folded": "row",
+    "traffic": "row",
+}
 #: Columns whose values must be below a fixed number, or refer to one of these lists.
 _BOUNDS: dict[tuple[str, str], int | str] = {
     ("events", "kind"): len(EventKind),
@@ -98,6 +113,8 @@ _BOUNDS: dict[tuple[str, str], int | str] = {
     ("timeline", "activity"): len(Activity),
     ("timeline", "activities"): 1 << len(Activity),
     ("checkpoints", "region"): "regions",
+    ("paths", "region"): "regions",
+    ("traffic", "peer"): "locations",
 }
 #: Columns in which -1 stands for "none".
 _OPTIONAL = {
@@ -106,6 +123,7 @@ _OPTIONAL = {
     ("strips", "region"),
     ("timeline", "region"),
     ("checkpoints", "region"),
+    ("traffic", "peer"),
 }
 
 
@@ -671,6 +689,10 @@ class TraceStore(_Described):
                 raise self._damaged(f"rows {a} to {b} of {table} cannot be read") from error
         _check_values(table, block, self._bound, self._damaged)
         return tuple(block[name] for name in names)
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table; one without rows is not kept."""
+        return table in self._tables
 
     def part(
         self, table: str, location: int, begin: int, end: int, *columns: str

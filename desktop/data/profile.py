@@ -1,0 +1,508 @@
+"""Summaries of every location's call paths and messages, made on import, and positions in them.
+
+While events pass by on their way into the store, `ProfileDigest` replays them once and notes every `ROWS`
+rows what has come to each call path since the last time. The exact profile up to any time is the sum of
+the notes before it and a replay of the rows of less than one block (`Profile.at`); that of a range is the
+difference of two. Messages are summed up in the same way, by partner.
+
+Tables (rows belong to their location)::
+
+    paths    parent, region              node 1, 2, ... of the tree; parent 0: no region, -1: folded
+    profile  row, time, top, ...         before event `row`, the last one being at `time`, and the path to
+                                         node `top` being open: ticks and calls of `node` since the last note
+    folded   row, node                   what is open inside `top` at that row, but folded
+    traffic  row, time, peer, ...        before message `row`, the last one being at `time`: number and bytes
+                                         of messages sent to and received from `peer` since the last note
+
+Which activity a path is follows from the user's rules, so they are no part of the notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import callpaths
+from desktop.core.callpaths import FOLDED, NO_ROOM, NODES, ROW, TIME
+from desktop.core.jit import kernel
+from desktop.data.events import EventSource, ImportReport, Location, MessageKind, Region
+from desktop.data.store import DERIVED, TraceStore
+from desktop.errors import StoreError
+from desktop.progress import Progress
+
+Ints = NDArray[np.int64]
+
+#: Rows between two notes, at least; a note of many nodes waits until it is small beside the rows.
+ROWS = 1 << 12
+ROWS_FOR_EACH = 4
+#: Call paths of a location that are kept apart.
+PATHS = 1 << 14
+#: Notes (in rows) that are collected before they are handed on.
+_WAITING = 1 << 14
+#: Bytes of positions that a `Profile` keeps.
+KEPT = 1 << 28
+
+#: Cuts before and after all times.
+BEGIN, END = -(1 << 62), 1 << 62
+
+FOLDED_PATHS = "call paths folded"
+
+
+class Summaries(Protocol):
+    """Where notes go; implemented by `desktop.data.store.StoreWriter`."""
+
+    @property
+    def regions(self) -> Sequence[Region]: ...
+
+    @property
+    def locations(self) -> Sequence[Location]: ...
+
+    @property
+    def report(self) -> ImportReport: ...
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
+
+
+class ProfileDigest:
+    """A `desktop.data.store.Digest`: notes on call paths and messages. Memory: those of one location."""
+
+    def __init__(self, target: Summaries) -> None:
+        self._target = target
+        self._paths = _PathNotes(target)
+        self._traffic = _TrafficNotes(target)
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        if table == "events":
+            self._paths.take(location, block["time"], block["kind"], block["region"])
+        elif table == "messages":
+            self._traffic.take(location, block["time"], block["kind"], block["peer"], block["bytes"])
+
+    def finish(self) -> None:
+        self._paths.close()
+        self._traffic.close()
+        if self._paths.folding:
+            self._target.report.add(
+                FOLDED_PATHS,
+                "notice",
+                f"Locations call regions on more than {PATHS} paths; the calls on further paths are known by "
+                "region only, and are missing from the inclusive time of their callers.",
+                count=self._paths.folding,
+            )
+
+
+class _Notes:
+    """Rows of a derived table that wait to be handed on."""
+
+    def __init__(self, target: Summaries, table: str) -> None:
+        self._target, self._table = target, table
+        self._parts: list[tuple[NDArray[Any], ...]] = []
+        self._rows = 0
+
+    def add(self, location: int, *columns: Any) -> None:
+        """A column, or one value for all rows."""
+        rows = max(np.size(column) for column in columns)
+        self._parts.append(tuple(np.broadcast_to(column, rows) for column in columns))
+        self._rows += rows
+        if self._rows >= _WAITING:
+            self.flush(location)
+
+    def flush(self, location: int) -> None:
+        if self._rows:
+            names = DERIVED[self._table]
+            columns = (np.concatenate(column) for column in zip(*self._parts, strict=True))
+            self._target.derive(
+                self._table,
+                location,
+                **{
+                    name: column.astype(dtype, copy=False)
+                    for (name, dtype), column in zip(names.items(), columns, strict=True)
+                },
+            )
+        self._parts, self._rows = [], 0
+
+
+class _PathNotes:
+    def __init__(self, target: Summaries) -> None:
+        self._target = target
+        self._walk = callpaths.walk(1, PATHS)
+        self._location = -1
+        self._rows = 0  # of the location so far
+        self._noted = 0  # of them before the last note
+        self._profile = _Notes(target, "profile")
+        self._folded = _Notes(target, "folded")
+        self.folding = 0
+
+    def take(self, location: int, time: Ints, kind: NDArray[Any], region: NDArray[Any]) -> None:
+        if location != self._location:
+            self.close()
+            self._location = location
+            self._walk.state[TIME] = time[0]
+            self._profile.add(location, 0, time[0], 0, 0, 0, 0)
+        if len(self._target.regions) > self._walk.last.size:
+            self._walk = callpaths.wider(self._walk, 2 * len(self._target.regions), PATHS)
+        done = 0
+        while done < time.size:
+            end = min(time.size, done + ROWS - (self._rows - self._noted) % ROWS)
+            part = slice(done, end)
+            self._walk = _replay(self._walk, time[part], kind[part], region[part], END, PATHS)
+            self._rows += end - done
+            done = end
+            if (self._rows - self._noted) % ROWS == 0:
+                self._note(at_any_price=False)
+
+    def _note(self, at_any_price: bool) -> None:
+        walk, rows = self._walk, self._rows - self._noted
+        known = int(walk.state[NODES])
+        ticks, calls = walk.ticks[:known], walk.calls[:known]
+        changed = np.flatnonzero(ticks | calls)
+        open_folded = int(walk.state[FOLDED])
+        if not at_any_price and rows < ROWS_FOR_EACH * (changed.size + open_folded):
+            return
+        if not changed.size:
+            changed = np.zeros(1, np.int64)
+        top = callpaths.path_open(walk.tree, walk.entries, walk.state)
+        self._profile.add(
+            self._location, self._rows, walk.state[TIME], top, changed, ticks[changed], calls[changed]
+        )
+        ticks[changed] = 0
+        calls[changed] = 0
+        if open_folded:
+            nodes = np.empty(open_folded, np.int64)
+            callpaths.folded_open(walk.tree, walk.entries, walk.state, nodes)
+            self._folded.add(self._location, self._rows, nodes)
+        self._noted = self._rows
+
+    def close(self) -> None:
+        """The location's events are complete."""
+        if self._location < 0:
+            return
+        if self._rows > self._noted:
+            self._note(at_any_price=True)
+        walk = self._walk
+        known = int(walk.state[NODES])
+        self._profile.flush(self._location)
+        self._folded.flush(self._location)
+        if known > 1:
+            self._target.derive(
+                "paths",
+                self._location,
+                parent=walk.tree[0, 1:known].astype(np.int32),
+                region=walk.tree[1, 1:known].astype(np.uint32),
+            )
+        self.folding += bool(walk.state[callpaths.FOLDS])
+        callpaths.forget(walk.tree, walk.slots, walk.last, walk.entries, walk.state, walk.ticks, walk.calls)
+        self._location, self._rows, self._noted = -1, 0, 0
+
+
+def _replay(
+    walk: callpaths.Walk, time: Ints, kind: NDArray[Any], region: NDArray[Any], until: int, limit: int
+) -> callpaths.Walk:
+    walk.state[ROW] = 0
+    time, kind, region = (np.ascontiguousarray(column) for column in (time, kind, region))
+    while (end := callpaths.advance(time, kind, region, until, limit, *walk)) == NO_ROOM:
+        walk = callpaths.roomier(walk)
+    if end != callpaths.DONE:
+        raise StoreError(
+            "the call paths contradict the events", hint="the file is damaged, import the source again"
+        )
+    return walk
+
+
+class _TrafficNotes:
+    def __init__(self, target: Summaries) -> None:
+        self._target = target
+        self._location = -1
+        self._rows = 0
+        self._noted = 0
+        self._time = 0
+        self._sums = np.zeros((4, 1), np.int64)
+        self._notes = _Notes(target, "traffic")
+
+    def take(
+        self, location: int, time: Ints, kind: NDArray[Any], peer: NDArray[Any], size: NDArray[Any]
+    ) -> None:
+        if location != self._location:
+            self.close()
+            self._location = location
+        peers = len(self._target.locations) + 1
+        if peers > self._sums.shape[1]:
+            self._sums = np.pad(self._sums, ((0, 0), (0, 2 * peers - self._sums.shape[1])))
+        for begin in range(0, time.size, ROWS):
+            part = slice(begin, begin + ROWS)
+            add_messages(kind[part], peer[part], size[part], self._sums)
+            self._rows += time[part].size
+            self._time = int(time[part][-1])
+            if self._rows - self._noted >= ROWS:
+                self._note(at_any_price=False)
+
+    def _note(self, at_any_price: bool) -> None:
+        changed = np.flatnonzero(self._sums[0] | self._sums[2])
+        if not at_any_price and self._rows - self._noted < ROWS_FOR_EACH * changed.size:
+            return
+        if not changed.size:
+            changed = np.zeros(1, np.int64)
+        self._notes.add(self._location, self._rows, self._time, changed - 1, *self._sums[:, changed])
+        self._sums[:, changed] = 0
+        self._noted = self._rows
+
+    def close(self) -> None:
+        """The location's messages are complete."""
+        if self._location < 0:
+            return
+        if self._rows > self._noted:
+            self._note(at_any_price=True)
+        self._notes.flush(self._location)
+        self._location, self._rows, self._noted = -1, 0, 0
+
+
+_SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
+_RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
+_COUNTED = (_SEND, _ISEND, _RECV, _IRECV)
+
+
+@kernel
+def add_messages(kind: Any, peer: Any, size: Any, sums: Any) -> None:
+    """Add to sent, bytes sent, received, bytes received (4, partners) of partner + 1."""
+    for i in range(kind.size):
+        if kind[i] == _SEND or kind[i] == _ISEND:
+            sums[0, peer[i] + 1] += 1
+            sums[1, peer[i] + 1] += size[i]
+        elif kind[i] == _RECV or kind[i] == _IRECV:
+            sums[2, peer[i] + 1] += 1
+            sums[3, peer[i] + 1] += size[i]
+
+
+# ------------------------------------------------------------------ positions
+
+
+class Tree(NamedTuple):
+    """Call paths of a location; node 0 is no region.
+
+    tree : (2, nodes) parent and region. A folded node's parent is -1.
+    folding : whether some are folded.
+    """
+
+    tree: Ints
+    folding: bool
+
+
+class Profile:
+    """The notes of a store, and what they say of any time.
+
+    A store that was imported before there were notes is gone through once, and they are kept in memory.
+
+    Raises
+    ------
+    StoreError : the notes contradict the events (a damaged file).
+    """
+
+    def __init__(self, store: TraceStore, progress: Progress | None = None) -> None:
+        self._store = store
+        self._scratch = callpaths.walk(max(1, len(store.regions)), 1)
+        self._positions: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+        self._size = 0
+        whole: Any = store
+        missing = not store.has("profile") and store.has("events")
+        if missing or (not store.has("traffic") and store.has("messages")):
+            whole = _GoneThrough(store, progress or Progress())
+        self._paths = _Table(whole, "paths")
+        self._profile = _Table(whole, "profile")
+        self._folded = _Table(whole, "folded")
+        self._traffic = _Table(whole, "traffic")
+        self._check()
+
+    def _check(self) -> None:
+        """References point at something, so that kernels may use them as indices unchecked."""
+        places = range(len(self._store.locations))
+        locations = np.arange(len(places))
+        nodes = self._paths.count + 1
+        events = np.array([self._store.rows("events", i) for i in places], np.int64)
+        messages = np.array([self._store.rows("messages", i) for i in places], np.int64)
+        good = True
+        for table, rows in ((self._profile, events), (self._folded, events), (self._traffic, messages)):
+            of = np.repeat(locations, table.count)
+            columns = table.columns
+            good &= bool(((columns["row"] >= 0) & (columns["row"] <= rows[of])).all())
+            for name in {"node", "top"} & columns.keys():
+                good &= bool((columns[name] < nodes[of]).all())
+        # Those that have events say where they begin and end.
+        ends = (self._profile.start + self._profile.count)[events > 0] - 1
+        good &= bool(((events > 0) == (self._profile.count > 0)).all())
+        good = good and bool((self._profile.columns["row"][ends] == events[events > 0]).all())
+        if not good:
+            raise self._damaged()
+
+    def _damaged(self) -> StoreError:
+        return StoreError("its call paths are damaged", file=self._store.path, hint="import the source again")
+
+    def tree(self, location: int) -> Tree:
+        """The call paths of a location."""
+        paths = self._paths.of(location)
+        tree = np.empty((2, paths["parent"].size + 1), np.int64)
+        tree[:, 0] = -1
+        tree[0, 1:], tree[1, 1:] = paths["parent"], paths["region"]
+        return Tree(tree, bool((tree[0, 1:] < 0).any()))
+
+    def at(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:
+        """(cuts, nodes) ticks on each path up to a time, and calls before it.
+
+        Ticks count from the first event: between location's first time and that they are negative, so that
+        only differences between two cuts mean something. `cuts`: distinct ticks as recorded.
+        """
+        found = [self._positions.pop((location, cut), None) for cut in cuts.tolist()]
+        missing = np.array([i for i, position in enumerate(found) if position is None], np.int64)
+        if missing.size:
+            order = missing[np.argsort(cuts[missing], kind="stable")]
+            for i, position in zip(order, self._find(location, cuts[order]), strict=True):
+                found[i] = position
+                self._size += position[0].nbytes + position[1].nbytes
+        known = [position for position in found if position is not None]
+        self._positions.update(((location, cut), at) for cut, at in zip(cuts.tolist(), known, strict=True))
+        while self._size > KEPT and len(self._positions) > 1:
+            old = self._positions.pop(next(iter(self._positions)))
+            self._size -= old[0].nbytes + old[1].nbytes
+        return np.stack([ticks for ticks, _ in known]), np.stack([calls for _, calls in known])
+
+    def _find(self, location: int, cuts: Ints) -> list[tuple[Ints, Ints]]:
+        """Positions of rising cuts."""
+        about = self._store.locations[location]
+        assert about.first is not None and about.last is not None
+        times = np.clip(cuts, about.first, about.last)
+        notes = self._profile.of(location)
+        tree = self.tree(location).tree
+        nodes = tree.shape[1]
+        ticks, calls = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+        if not notes["row"].size:
+            return [(np.array([time - about.first]), calls) for time in times.tolist()]
+        begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
+        ends = np.r_[begins[1:], notes["row"].size]
+        before = np.searchsorted(notes["time"][begins], cuts, side="left")
+        columns = [np.ascontiguousarray(notes[name]) for name in ("node", "ticks", "calls")]
+        folded = self._folded.of(location)
+        slots = np.zeros(1 << int(4 * nodes).bit_length(), np.int64)
+        state = callpaths.start(np.zeros(callpaths.FIELDS, np.int64))
+        planted = np.full((2, nodes), -1, np.int64)
+        if not callpaths.plant(tree[0, 1:], tree[1, 1:], self._scratch.last.size, planted, slots, state):
+            raise self._damaged()
+        walk = self._scratch._replace(tree=planted, slots=slots, state=state)
+        way = np.empty(nodes, np.int64)
+        found = []
+        summed = 0
+        for cut, time, count in zip(cuts.tolist(), times.tolist(), before.tolist(), strict=True):
+            if not count:
+                position = np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+                position[0][0] = time - notes["time"][0]
+                found.append(position)
+                continue
+            upto = int(ends[count - 1])
+            callpaths.accumulate(*(column[summed:upto] for column in columns), ticks, calls)
+            summed = upto
+            note = int(begins[count - 1])
+            row = int(notes["row"][note])
+            a, b = np.searchsorted(folded["row"], [row, row + 1])
+            inside = folded["node"][a:b].astype(np.int64)
+            while walk.entries.shape[1] < nodes + inside.size:
+                walk = callpaths.roomier(walk)
+            callpaths.reopen(
+                int(notes["top"][note]), inside, walk.tree, walk.last, walk.entries, walk.state, way
+            )
+            walk.state[TIME] = notes["time"][note]
+            walk = walk._replace(ticks=ticks.copy(), calls=calls.copy())
+            if count < begins.size:
+                end = int(notes["row"][begins[count]])
+                when, kind, region = self._store.part("events", location, row, end, "time", "kind", "region")
+                walk = _replay(walk, when, kind, region, cut, 0)
+            top = int(walk.state[callpaths.TOP])
+            walk.ticks[walk.entries[4, top] if top >= 0 else 0] += time - int(walk.state[TIME])
+            found.append((walk.ticks, walk.calls))
+        callpaths.close_all(walk.last, walk.entries, walk.state)
+        self._scratch = walk
+        return found
+
+    def traffic(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:
+        """Partners (k,) of a location, ascending, and (4, cuts, k) the number of messages sent, bytes sent,
+        messages received and bytes received before rising `cuts` (ticks as recorded)."""
+        notes = self._traffic.of(location)
+        peers = np.unique(notes["peer"]).astype(np.int64)
+        found = np.zeros((4, cuts.size, peers.size), np.int64)
+        if not peers.size:
+            return peers, found
+        place = np.searchsorted(peers, notes["peer"])
+        begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
+        ends = np.r_[begins[1:], notes["row"].size]
+        before = np.searchsorted(notes["time"][begins], cuts, side="left")
+        sums = np.zeros((4, peers.size + 1), np.int64)
+        names = ("sent", "bytes_sent", "received", "bytes_received")
+        summed = 0
+        for i, (cut, count) in enumerate(zip(cuts.tolist(), before.tolist(), strict=True)):
+            upto = int(ends[count - 1]) if count else 0
+            for k, name in enumerate(names):
+                np.add.at(sums[k], place[summed:upto] + 1, notes[name][summed:upto])
+            summed = upto
+            here = sums.copy()
+            if count < begins.size:
+                row = int(notes["row"][begins[count - 1]]) if count else 0
+                end = int(notes["row"][begins[count]])
+                columns = ("time", "kind", "peer", "bytes")
+                time, kind, peer, size = self._store.part("messages", location, row, end, *columns)
+                counted = np.isin(kind, _COUNTED) & (time < cut)
+                kind, peer, size = kind[counted], peer[counted], size[counted]
+                at = np.minimum(np.searchsorted(peers, peer), peers.size - 1)
+                if not np.array_equal(peers[at], peer):
+                    raise self._damaged()
+                add_messages(kind, at, size, here)
+            found[:, i] = here[:, 1:]
+        return peers, found
+
+
+class _Table:
+    """A derived table in memory."""
+
+    def __init__(self, store: Any, table: str) -> None:
+        names = tuple(DERIVED[table])
+        index, columns = store.whole(table, *names)
+        self.start, self.count = index[:, 0], index[:, 1]
+        self.columns = dict(zip(names, columns, strict=True))
+
+    def of(self, location: int) -> dict[str, NDArray[Any]]:
+        begin = self.start[location]
+        end = begin + self.count[location]
+        return {name: column[begin:end] for name, column in self.columns.items()}
+
+
+class _GoneThrough:
+    """Notes made of what is stored already; what `_Table` needs."""
+
+    def __init__(self, source: EventSource, progress: Progress) -> None:
+        self.regions, self.locations = source.regions, source.locations
+        self.report = ImportReport()
+        self._rows: dict[tuple[str, int], list[dict[str, NDArray[Any]]]] = {}
+        digest = ProfileDigest(self)
+        tables = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
+        for location in range(len(self.locations)):
+            for table, columns in tables.items():
+                for block in source.blocks(table, location, *columns):
+                    progress.step(location, len(self.locations), "call paths")
+                    digest.take(table, location, dict(zip(columns, block, strict=True)))
+        digest.finish()
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        self._rows.setdefault((table, location), []).append(columns)
+
+    def whole(self, table: str, *columns: str) -> tuple[Ints, tuple[NDArray[Any], ...]]:
+        index = np.zeros((len(self.locations), 2), np.int64)
+        parts = []
+        for location in range(len(self.locations)):
+            own = self._rows.get((table, location), [])
+            index[location] = (
+                index[location - 1].sum() if location else 0,
+                sum(p[columns[0]].size for p in own),
+            )
+            parts += own
+        return index, tuple(
+            np.concatenate([np.empty(0, DERIVED[table][name]), *(part[name] for part in parts)])
+            for name in columns
+        )
