@@ -58,6 +58,22 @@ class PartFile:
             self._fd = -1
 
 
+def write_text(target: Path, text: str) -> None:
+    """A text file that is there whole or as it was before.
+
+    Raises
+    ------
+    OSError : the folder cannot be written.
+    """
+    part = PartFile(target)
+    try:
+        part.part.write_text(text, encoding="utf-8", newline="")
+        part.commit()
+    except BaseException:
+        part.discard()
+        raise
+
+
 def remove_stale(target: Path) -> None:
     """Remove parts of `target` that nobody writes any more."""
     for part in target.parent.glob(f"{_literal(target.name)}.*{SUFFIX}"):

@@ -1,0 +1,473 @@
+"""``phasewright spt``: designs of artificial delays, their effects, and what scales."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from desktop.core.design import Design
+    from desktop.core.effects import Effects
+
+KINDS = ("regular", "plackett-burman", "orthogonal-array")
+ERRORS = ("replicates", "interactions", "lenth")
+THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous")
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """The words of the command."""
+    parts = parser.add_subparsers(title="what to do", metavar="PART", required=True)
+
+    def part(name: str, function: Any, text: str) -> argparse.ArgumentParser:
+        sub = parts.add_parser(name, help=text, description=text)
+        sub.set_defaults(part=function)
+        sub.add_argument("--json", action="store_true", help="one JSON object on standard output")
+        return sub
+
+    sub = part("design", design, "which treatments to run")
+    sub.add_argument(
+        "--factors", required=True, metavar="K|NAMES", help="how many, or their names with commas"
+    )
+    sub.add_argument("--runs", type=int, metavar="N", help="treatments")
+    sub.add_argument("--resolution", metavar="IV", help="at least; gives the smallest design")
+    sub.add_argument("--generators", metavar="E=ABC,F=-BCD", help="instead of those of minimum aberration")
+    sub.add_argument("--kind", choices=KINDS, default="regular")
+    sub.add_argument("--array", metavar="L25", help="which orthogonal array")
+    sub.add_argument(
+        "--fold", nargs="?", const="", metavar="FACTOR", help="mirror all signs, or one factor's"
+    )
+    sub.add_argument("--offers", action="store_true", help="list the designs that fit instead of making one")
+    sub.add_argument("--replicates", type=int, default=1, metavar="R")
+    sub.add_argument("--seed", type=int, help="of the random order (default: drawn, and shown)")
+    sub.add_argument("--sigma", type=float, help="standard deviation of one trial: says which effects show")
+    sub.add_argument("-o", "--output", type=Path, metavar="RUNS.csv", help="write the run sheet")
+
+    sub = part("effects", effects, "what every delay does to the response")
+    sub.add_argument("runs", type=Path, metavar="RUNS.csv")
+    sub.add_argument("--response", metavar="NAME")
+    sub.add_argument(
+        "--factors", metavar="NAMES", help="columns that are factors (default: those of two levels)"
+    )
+    sub.add_argument("--half", action="store_true", help="half effects, the coefficients of the model")
+    sub.add_argument("--error", choices=ERRORS, help="where the standard error comes from")
+    sub.add_argument("--terms", metavar="A,B,A:B", help="only these (default: all that can be told apart)")
+    sub.add_argument("--generators", metavar="E=ABC", help="checked against the runs")
+    sub.add_argument("--threshold", choices=THRESHOLDS, default="t", help="what marks an effect")
+    sub.add_argument("--no-blocks", action="store_true", help="replicates are no blocks")
+    sub.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="only these rows")
+    sub.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
+
+    sub = part("scaling", scaling, "which effects shrink when processors are added")
+    sub.add_argument("runs", nargs="?", type=Path, metavar="RUNS.csv", help="one factor and the scale")
+    sub.add_argument("--factor", metavar="NAME")
+    sub.add_argument("--scale", metavar="NAME")
+    sub.add_argument("--response", metavar="NAME")
+    sub.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE")
+    sub.add_argument(
+        "--se", type=float, help="standard error of a half effect, where there are no replicates"
+    )
+    sub.add_argument("--small", type=Path, metavar="A.csv", help="runs or effects at the smaller number")
+    sub.add_argument("--small-p", type=float, metavar="P")
+    sub.add_argument("--large", type=Path, metavar="B.csv")
+    sub.add_argument("--large-p", type=float, metavar="P")
+
+
+def _pairs(words: list[str]) -> dict[str, str]:
+    for word in words:
+        if "=" not in word:
+            raise ValueError(f"{word!r} should read COLUMN=VALUE")
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+# --- design ---
+
+
+def design(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """The design asked for: as one plain object, and as a person reads it."""
+    from desktop.core import design as designs
+
+    names = (
+        designs.names_for(int(options.factors))
+        if options.factors.strip().isdigit()
+        else tuple(name.strip() for name in options.factors.split(","))
+    )
+    wanted = designs.resolution_of(options.resolution) if options.resolution else 3
+    if options.replicates < 1:
+        raise ValueError("at least one replicate has to be run")
+    if options.offers:
+        return _offers(names, options.runs, wanted)
+    made = _made(options, names, wanted)
+    if options.fold is not None:
+        made = designs.foldover(made, options.fold or None)
+    seed = secrets.randbelow(1 << 31) if options.seed is None else options.seed
+    sheet = designs.run_sheet(made, options.replicates, seed)
+    if options.output:
+        from desktop.data.runs import write_sheet
+
+        write_sheet(options.output, made, sheet)
+    result = described(made)
+    result |= {
+        "replicates": options.replicates,
+        "order": [int(t) + 1 for t in sheet.treatment],
+        "seed": seed,
+        "detectable_effect": _detectable(options, made),
+    }
+    return result, _told_design(made, result, options)
+
+
+def _made(options: argparse.Namespace, names: tuple[str, ...], wanted: int) -> Design:
+    from desktop.core import design as designs
+
+    if options.kind == "plackett-burman":
+        return designs.plackett_burman(names, options.runs)
+    if options.kind == "orthogonal-array":
+        fitting = (
+            name
+            for name, (runs, sizes) in designs.ARRAYS.items()
+            if len(sizes) >= len(names) and (options.runs is None or runs == options.runs) and max(sizes) > 2
+        )
+        array = options.array or next(fitting, None)
+        if array is None:
+            raise ValueError(f"no array of several levels holds {len(names)} factors in {options.runs} runs")
+        return designs.orthogonal_array(array, names)
+    if options.generators:
+        return designs.regular(names, options.runs, options.generators)
+    runs = options.runs
+    if runs is None:
+        runs = designs.smallest_runs(len(names), wanted) if options.resolution else None
+    made = designs.regular(names, runs)
+    if options.resolution and made.resolution and made.resolution < wanted:
+        raise ValueError(
+            f"{len(names)} factors in {runs} runs have resolution {designs.roman(made.resolution)}; "
+            f"resolution {designs.roman(wanted)} needs {designs.smallest_runs(len(names), wanted)} runs"
+        )
+    return made
+
+
+def described(made: Design) -> dict[str, Any]:
+    """The keys of the contract that follow from the design."""
+    from desktop.core.design import roman
+
+    mains, pairs = made.clear()
+    words = made.defining_relation()
+    return {
+        "kind": made.kind,
+        "factors": list(made.factors),
+        "runs": made.levels.tolist(),
+        "blocks": (made.blocks + 1).tolist(),
+        "generators": list(made.generators),
+        "defining_relation": [("-" if sign < 0 else "") + made.word(members) for sign, members in words],
+        "resolution": roman(made.resolution),
+        "word_length_pattern": list(made.word_lengths()[2:]),
+        "minimum_aberration": made.minimum_aberration,
+        "aliases": [[made.term(members) for members in same] for same in made.aliases()],
+        "clear_main_effects": [made.factors[j] for j in mains],
+        "clear_two_factor_interactions": [made.term(pair) for pair in pairs],
+        "unperturbed_run": made.unperturbed + 1 if made.unperturbed >= 0 else None,
+        "note": made.note,
+    }
+
+
+def _detectable(options: argparse.Namespace, made: Design) -> float | None:
+    from desktop.core.effects import detectable
+
+    if options.sigma is None:
+        return None
+    size = detectable(options.sigma, made.runs, options.replicates)
+    return size if size == size else None
+
+
+def _offers(names: tuple[str, ...], budget: int | None, wanted: int) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core import design as designs
+
+    found = designs.offers(names, budget, wanted)
+    if not found:
+        raise ValueError(
+            f"no design of {len(names)} factors has resolution {designs.roman(wanted)} in {budget} runs; "
+            f"it needs {designs.smallest_runs(len(names), wanted)}"
+        )
+    rows: list[dict[str, Any]] = [
+        {
+            "kind": offer.kind,
+            "runs": offer.runs,
+            "resolution": designs.roman(offer.resolution),
+            "word_length_pattern": list(offer.word_lengths[2:]),
+            "clear_main_effects": offer.clear_mains,
+            "clear_two_factor_interactions": offer.clear_pairs,
+            "generators": list(offer.generators),
+            "minimum_aberration": offer.minimum_aberration,
+        }
+        for offer in found
+    ]
+    lines = [
+        f"{'runs':>5}  {'kind':<16}{'resolution':<12}{'clear mains':>12}{'clear pairs':>12}  A3, A4, ..."
+    ]
+    for row in rows:
+        pattern = ", ".join(map(str, row["word_length_pattern"][:4])) or "-"
+        lines.append(
+            f"{row['runs']:>5}  {row['kind']:<16}{row['resolution']:<12}{row['clear_main_effects']:>12}"
+            f"{row['clear_two_factor_interactions']:>12}  {pattern}"
+        )
+    return {"factors": list(names), "designs": rows}, lines
+
+
+def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespace) -> list[str]:
+    lines = [f"{made.kind} design of {len(made.factors)} factors in {made.runs} runs, "
+             f"resolution {result['resolution']}, seed {result['seed']}"]  # fmt: skip
+    if made.regular and made.generators:
+        lines.append("generators        " + " ".join(made.generators))
+        words = result["defining_relation"]
+        shown = " = ".join(words[:12]) + (f" = ... ({len(words)} words)" if len(words) > 12 else "")
+        lines.append(f"defining relation I = {shown}")
+        pattern = ", ".join(f"A{i} = {n}" for i, n in enumerate(result["word_length_pattern"], 3) if n)
+        least = ", the least there is" if made.minimum_aberration else ""
+        lines.append(f"word lengths      {pattern}{least}")
+        lines.append("clear             " + (", ".join(result["clear_main_effects"]) or "no main effect"))
+        pairs = result["clear_two_factor_interactions"]
+        lines.append("clear pairs       " + (", ".join(pairs[:20]) or "none"))
+        for same in result["aliases"][:60]:
+            lines.append("aliases           " + " = ".join(same))
+    if made.note:
+        lines.append(f"note: {made.note}")
+    if result["detectable_effect"] is not None:
+        lines.append(
+            f"an effect of {result['detectable_effect']:.4g} is seen with a chance of 90 % "
+            f"({options.replicates} replicates, standard deviation {options.sigma:g})"
+        )
+    if options.output:
+        lines.append(f"{len(result['order'])} trials in random order are in {options.output}")
+        return lines
+    width = max(4, *(len(name) for name in made.factors))
+    lines.append("run  " + " ".join(f"{name:>{width}}" for name in made.factors))
+    for number, row in enumerate(made.levels, 1):
+        signs = (str(v) if made.levels.min() >= 0 else "+" if v > 0 else "-" for v in row)
+        lines.append(f"{number:>3}  " + " ".join(f"{sign:>{width}}" for sign in signs))
+    if len(result["order"]) <= 256:
+        lines.append("order " + " ".join(map(str, result["order"])))
+    return lines
+
+
+# --- effects ---
+
+
+def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Effects of the runs of a file."""
+    from desktop.core.design import members_of
+    from desktop.core.effects import analyse
+    from desktop.data.runs import read_runs
+
+    names = tuple(n.strip() for n in options.factors.split(",")) if options.factors else None
+    table = read_runs(options.runs, response=options.response, factors=names, where=_pairs(options.where))
+    if options.generators:
+        _check_generators(options.generators, table.data.factors, table.data.x)
+    terms = None
+    if options.terms:
+        terms = [members_of(word.strip(), table.data.factors) for word in options.terms.split(",")]
+    found = analyse(
+        table.data,
+        error=options.error,
+        terms=terms,
+        threshold=options.threshold,
+        blocks=not options.no_blocks,
+    )
+    return analysed(found, options.half) | {"response": table.response}, _told_effects(
+        found, options.half, table.response
+    )
+
+
+def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
+    from desktop.core.design import members_of
+
+    for generator in text.replace(",", " ").split():
+        left, _, right = generator.partition("=")
+        sign = -1.0 if right.startswith("-") else 1.0
+        made = sign * x[:, list(members_of(right.lstrip("+-"), factors))].prod(axis=1)
+        if (x[:, members_of(left, factors)[0]] != made).any():
+            raise ValueError(f"the runs do not follow the generator {generator}")
+
+
+def analysed(found: Effects, half: bool) -> dict[str, Any]:
+    """The keys of the contract."""
+    scale = 0.5 if half else 1.0
+    lenth = found.lenth
+    se = next((e.se for e in found.effects if e.se == e.se), float("nan"))
+    return {
+        "convention": "half_effect" if half else "effect",
+        "mean": found.mean,
+        "mean_se": found.mean_se,
+        "effects": [
+            {
+                "term": e.term,
+                "aliases": list(e.aliases),
+                "value": scale * e.value,
+                "se": scale * e.se,
+                "df": e.df,
+                "t": e.t,
+                "p": e.p,
+                "significant": e.significant,
+                "percent_of_unperturbed": scale * found.percent(e),
+            }
+            for e in found.effects
+        ],
+        "pooled_variance": found.variance,
+        "error": {"method": found.error, "se": scale * se, "df": found.df},
+        "lenth": None
+        if lenth is None
+        else {
+            "s0": scale * lenth.s0,
+            "pse": scale * lenth.pse,
+            "df": lenth.df,
+            "me": scale * lenth.me,
+            "sme": scale * lenth.sme,
+        },
+        "half_normal": [
+            {"term": e.term, "quantile": e.half_normal, "value": scale * abs(e.value)}
+            for e in sorted(found.effects, key=lambda e: e.half_normal)
+        ],
+        "suspect_runs": [
+            {"run": s.label, "response": s.value, "expected": s.expected, "t": s.t} for s in found.suspects
+        ],
+        "unperturbed": found.unperturbed,
+        "unperturbed_measured": found.unperturbed_measured,
+        "anova": [
+            {"source": r.source, "ss": r.ss, "df": r.df, "ms": r.ms, "f": r.f, "p": r.p} for r in found.anova
+        ],
+        "r2": found.r2,
+        "r2_adjusted": found.r2_adjusted,
+        "threshold": found.threshold,
+        "notes": list(found.notes),
+    }
+
+
+def _told_effects(found: Effects, half: bool, response: str) -> list[str]:
+    from desktop.core.effects import ranked
+
+    scale, word = (0.5, "half effect") if half else (1.0, "effect")
+    lines = [
+        f"{len(found.trials.y)} trials, response {response}, mean {found.mean:.6g}, error by {found.error}; "
+        f"* marks more than {found.threshold}"
+    ]
+    lines.append(f"{'term':<24}{word:>14}{'std. error':>12}{'t':>9}{'percent':>9}   aliases")
+    for e in found.effects:
+        mark = "*" if e.significant else " "
+        lines.append(
+            f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
+            f"{scale * found.percent(e):>8.1f}%   {', '.join(e.aliases)}".rstrip()
+        )
+    mains = ranked(found)
+    lines.append(f"SPT rank, by {word}:")
+    for line in mains:
+        place = f"{line.rank:>4}" if line.rank else "   -"
+        lines.append(f"{place}  {line.effect.term:<20}{scale * line.effect.value:>13.5g}")
+    if any(not line.rank for line in mains):
+        lines.append("      - has a negative effect: the delay makes the program faster")
+    for s in found.suspects:
+        lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")
+    return lines + [f"note: {note}" for note in found.notes]
+
+
+# --- scaling ---
+
+
+def scaling(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Two tables at two numbers of processors, or one factor and the scale."""
+    if options.small or options.large:
+        return _two_tables(options)
+    if not (options.runs and options.factor and options.scale):
+        raise ValueError(
+            "name RUNS.csv with --factor and --scale, or --small, --small-p, --large and --large-p"
+        )
+    return _one_factor(options)
+
+
+def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.effects import scaling as combined
+
+    if not (options.small and options.large and options.small_p and options.large_p):
+        raise ValueError("two tables need --small, --small-p, --large and --large-p")
+    tables = [_effects_of(path, options) for path in (options.small, options.large)]
+    rows = combined(tables[0], options.small_p, tables[1], options.large_p)
+    shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
+    result = {
+        "small_p": options.small_p,
+        "large_p": options.large_p,
+        "ratio_if_shared": shared,
+        "effects": [
+            {
+                "term": r.term,
+                "small": r.small,
+                "large": r.large,
+                "middle": r.middle,
+                "interaction": r.interaction,
+                "se": r.se,
+                "scaling_ratio": r.ratio,
+                "exponent": r.exponent,
+            }
+            for r in rows
+        ],
+    }
+    lines = [
+        f"ratio (B-A)/(A+B): {shared:.3f} for work that is shared perfectly, 0 for serial work; "
+        "exponent: -1 and 0",
+        f"{'term':<16}{'A':>10}{'B':>10}{'middle':>10}{'(B-A)/2':>10}{'se':>9}{'ratio':>9}{'exponent':>10}",
+    ]
+    for r in rows:
+        lines.append(
+            f"{r.term[:15]:<16}{r.small:>10.4g}{r.large:>10.4g}{r.middle:>10.4g}{r.interaction:>10.4g}"
+            f"{r.se:>9.3g}{r.ratio:>9.3f}{r.exponent:>10.3f}"
+        )
+    return result, lines
+
+
+def _effects_of(path: Path, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    from desktop.core.effects import analyse
+    from desktop.data.runs import is_effects, read_effects, read_runs
+
+    if is_effects(path):
+        return read_effects(path)
+    found = analyse(read_runs(path, response=options.response).data)
+    return {e.term: (e.value, e.se) for e in found.effects if len(e.members) == 1}
+
+
+def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    from desktop.core.effects import analyse, scale_test
+    from desktop.data.runs import read_runs
+
+    names = [options.factor, options.scale]
+    table = read_runs(options.runs, response=options.response, factors=names, where=_pairs(options.where))
+    found = analyse(table.data, blocks=False)
+    half = {e.members: e.half for e in found.effects}
+    if not {(0,), (1,), (0, 1)} <= set(half):
+        raise ValueError(
+            f"the runs do not hold all four combinations of {options.factor} and {options.scale}"
+        )
+    se = options.se
+    if se is None:
+        se = found.effects[0].se / 2 if found.error == "replicates" else float("nan")
+    test = scale_test(found.mean, half[0,], half[1,], half[0, 1], se)
+    result = {
+        "factor": options.factor,
+        "scale": options.scale,
+        "response": table.response,
+        "convention": "half_effect",
+        "mu": test.mu,
+        "b_factor": test.factor,
+        "b_scale": test.scale,
+        "b_interaction": test.interaction,
+        "se": test.se,
+        "threshold": test.threshold,
+        "d": test.excess,
+        "d_se": test.excess_se,
+        "verdict": test.verdict,
+        "reason": test.reason,
+    }
+    lines = [
+        f"{options.factor} and {options.scale}, response {table.response}, half effects (se {test.se:.4g}): "
+        f"mean {test.mu:.5g}, {options.factor} {test.factor:.5g}, {options.scale} {test.scale:.5g}, "
+        f"both {test.interaction:.5g}",
+        f"D = {test.excess:.4g} (se {test.excess_se:.3g}), threshold of the interaction {test.threshold:.4g}",
+        f"verdict: {test.verdict}, {test.reason}",
+    ]
+    return result, lines

@@ -1,0 +1,265 @@
+"""Tables of trials, and the words of ``phasewright spt`` that need no program to run."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from desktop import cli
+from desktop.core.design import orthogonal_array, plackett_burman, regular, run_sheet
+from desktop.core.effects import analyse
+from desktop.data.runs import is_effects, read_effects, read_runs, write_sheet
+from desktop.errors import TableError
+
+DATA = Path(__file__).parent.parent / "data" / "spt"
+
+
+def table(tmp_path, text):
+    path = tmp_path / "runs.csv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run(capsys, *words):
+    code = cli.run(["spt", *map(str, words)])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@pytest.mark.parametrize("pair", [("-", "+"), ("-1", "1"), ("-1", "+1"), ("0", "1"), ("1", "2")])
+def test_levels_as_people_write_them(tmp_path, pair):
+    low, high = pair
+    text = f"time,a,note,b\n3,{low},x,{low}\n4,{high},y,{low}\n5,{low},z,{high}\n9,{high},,{high}\n"
+    found = read_runs(table(tmp_path, text))
+    assert found.data.factors == ("a", "b")
+    assert found.data.x.tolist() == [[-1, -1], [1, -1], [-1, 1], [1, 1]]
+    assert found.data.y.tolist() == [3, 4, 5, 9] and found.response == "time"
+
+
+def test_one_column_per_replicate_and_one_row_per_trial_agree(tmp_path):
+    wide = read_runs(table(tmp_path, "a,response1,response2\n-,1,2\n+,5,7\n"))
+    assert wide.replicates == 2
+    long = read_runs(table(tmp_path, "replicate,a,response\n1,-,1\n1,+,5\n2,-,2\n2,+,7\n"))
+    assert long.replicates == 2
+    for found in (wide, long):
+        assert analyse(found.data).effects[0].value == pytest.approx(4.5)
+    assert analyse(wide.data).effects[0].se == pytest.approx(analyse(long.data).effects[0].se)
+
+
+def test_the_response_is_found_or_asked_for(tmp_path):
+    path = table(tmp_path, "a,foo,bar\n-,1,2\n+,5,7\n")
+    with pytest.raises(TableError, match="several columns that could be the response: foo, bar"):
+        read_runs(path)
+    assert read_runs(path, response="bar").data.y.tolist() == [2, 7]
+    with pytest.raises(TableError, match="no column 'baz', line 1, its columns are a, foo, bar"):
+        read_runs(path, response="baz")
+    screen = read_runs(DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    assert screen.response == "wall_s" and "cpu_s" in screen.others
+    assert screen.data.factors == tuple(f"F{i}" for i in range(1, 7))
+
+
+def test_missing_responses_are_kept_as_missing(tmp_path):
+    found = read_runs(table(tmp_path, "run,a,response\n1,-,1\n2,+,\n3,-,crash\n4,+,5\n"))
+    assert np.isnan(found.data.y).tolist() == [False, True, True, False]
+    assert found.data.label == ("1", "2", "3", "4")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,response\n-,1\n+,inf\n", "response is infinite, line 3"),
+        ("a,response\n", "holds no trial"),
+        ("", "holds no table"),
+        ("a,a,response\n-,-,1\n", "two columns 'a'"),
+        ("x,response\n3,1\n4,2\n5,3\n", "no column of two levels"),
+        ("a,b\n-,\n+,\n", "no column of responses"),
+    ],
+)
+def test_tables_that_cannot_be_used(tmp_path, text, sentence):
+    with pytest.raises(TableError, match=sentence):
+        read_runs(table(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a,response\n-,1\n1,2\n", "a is '1', while other rows have other signs, line 3"),
+        ("a,response\n-,1\nhigh,2\n+,3\n", "a is 'high', while other rows have other signs, line 3"),
+        ("a,response\n7,1\n7,2\n", "a is '7' in every trial"),
+    ],
+)
+def test_levels_that_are_none(tmp_path, text, sentence):
+    with pytest.raises(TableError, match=sentence):
+        read_runs(table(tmp_path, text), factors=["a"])
+
+
+@settings(deadline=None, max_examples=100)
+@given(some.binary(max_size=200))
+def test_any_bytes_end_in_trials_or_one_sentence(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("any") / "runs.csv"
+    path.write_bytes(b"a,response\n" + data)
+    try:
+        read_runs(path)
+    except TableError as error:
+        assert str(error) and "\n" not in str(error)
+
+
+def test_a_sheet_comes_back(tmp_path):
+    for design in (regular(["push", "pop", "swap", "lock"], 8), plackett_burman([f"f{i}" for i in range(9)])):
+        path = tmp_path / "sheet.csv"
+        sheet = run_sheet(design, 3, seed=4)
+        write_sheet(path, design, sheet)
+        rows = list(csv.DictReader(path.open(newline="")))
+        assert [int(r["treatment"]) - 1 for r in rows] == sheet.treatment.tolist()
+        for row in rows:
+            row["response"] = str(sum(int(row[f]) for f in design.factors))
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=sorted(rows[0]))  # any order of columns
+            writer.writeheader()
+            writer.writerows(rows)
+        found = read_runs(path)
+        assert set(found.data.factors) == set(design.factors) and found.replicates == 3
+        mains = [e for e in analyse(found.data).effects if len(e.members) == 1]
+        assert [e.value for e in mains] == pytest.approx([2.0] * len(design.factors))
+    write_sheet(path, orthogonal_array("L9", ["a", "b"]), run_sheet(orthogonal_array("L9", ["a", "b"]), 1, 1))
+    assert {row["a"] for row in csv.DictReader(path.open(newline=""))} == {"0", "1", "2"}
+
+
+def test_effect_tables(tmp_path):
+    path = table(tmp_path, "factor,main_effect,se\nF1,2.5,0.1\nF2,1,\n")
+    assert is_effects(path)
+    found = read_effects(path)
+    assert found["F1"] == (2.5, 0.1) and np.isnan(found["F2"][1])
+    assert not is_effects(DATA / "nistir5131_table2_runs.csv")
+    with pytest.raises(TableError, match="'much', which is no number, line 2"):
+        read_effects(table(tmp_path, "factor,effect\nF1,much\n"))
+
+
+# --- the command ---
+
+
+def test_design_keys(capsys):
+    code, out, _ = run(capsys, "design", "--factors", 6, "--runs", 16, "--generators", "E=ABC,F=BCD",
+                       "--replicates", 3, "--seed", 9, "--json")  # fmt: skip
+    found = json.loads(out)
+    assert code == 0
+    wanted = (
+        "kind factors runs generators defining_relation resolution word_length_pattern aliases "
+        "clear_main_effects clear_two_factor_interactions order seed"
+    )
+    assert set(wanted.split()) <= set(found)
+    assert found["generators"] == ["E=ABC", "F=BCD"]
+    assert found["defining_relation"] == ["ABCE", "ADEF", "BCDF"]
+    assert (found["resolution"], found["word_length_pattern"]) == ("IV", [0, 3])
+    assert ["A:B", "C:E"] in found["aliases"]
+    assert found["clear_main_effects"] == list("ABCDEF")
+    assert found["runs"][0] == [-1] * 6 and found["seed"] == 9
+    assert sorted(found["order"]) == sorted(list(range(1, 17)) * 3)
+    _, again, _ = run(capsys, "design", "--factors", 6, "--runs", 16, "--generators", "E=ABC,F=BCD",
+                      "--replicates", 3, "--seed", 9, "--json")  # fmt: skip
+    assert json.loads(again)["order"] == found["order"]
+
+
+def test_design_by_resolution_and_kind(capsys):
+    _, out, _ = run(capsys, "design", "--factors", "push,pop,swap,lock,code1", "--resolution", "IV", "--json")
+    found = json.loads(out)
+    assert (len(found["runs"]), found["resolution"]) == (16, "V")
+    assert found["factors"][0] == "push"
+    _, out, _ = run(capsys, "design", "--factors", 11, "--kind", "plackett-burman", "--json")
+    assert len(json.loads(out)["runs"]) == 12
+    _, out, _ = run(
+        capsys, "design", "--factors", 6, "--kind", "orthogonal-array", "--array", "L25", "--json"
+    )
+    assert json.loads(out)["runs"][6] == [1, 1, 2, 3, 4, 0]
+    code, out, _ = run(capsys, "design", "--factors", 12, "--offers", "--json")
+    assert code == 0 and [d["runs"] for d in json.loads(out)["designs"]][:2] == [16, 20]
+    _, out, _ = run(capsys, "design", "--factors", 7, "--runs", 8, "--fold", "--json")
+    assert json.loads(out)["resolution"] == "IV"
+
+
+def test_design_as_text_and_file(capsys, tmp_path):
+    code, out, _ = run(capsys, "design", "--factors", 5, "--runs", 8, "--sigma", "0.5", "--replicates", 2)
+    assert code == 0 and "defining relation I = " in out and "is seen with a chance of 90 %" in out
+    path = tmp_path / "runs.csv"
+    code, out, _ = run(capsys, "design", "--factors", 5, "--runs", 8, "-o", path)
+    assert code == 0 and len(path.read_text().splitlines()) == 9
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (
+            ("--factors", 9, "--runs", 8),
+            "9 factors cannot be told apart in 8 runs, the smallest number is 16",
+        ),
+        (("--factors", 6, "--runs", 8, "--resolution", "IV"), "resolution IV needs 16 runs"),
+        (("--factors", 5, "--generators", "E=A"), "equal to another"),
+        (("--factors", "a,a"), "a name of its own"),
+        (("--factors", 400), "400 factors are asked for"),
+    ],
+)
+def test_design_refusals(capsys, words, sentence):
+    code, _, err = run(capsys, "design", *words)
+    assert code == 1 and sentence in err and err.count("\n") == 1
+
+
+def test_effects_keys(capsys):
+    code, out, _ = run(capsys, "effects", DATA / "nistir5131_table2_runs.csv", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert {"convention", "mean", "effects", "pooled_variance", "error", "lenth", "half_normal",
+            "suspect_runs"} <= set(found)  # fmt: skip
+    assert found["convention"] == "effect" and found["mean"] == pytest.approx(48.026875)
+    assert found["error"]["method"] == "lenth" and found["lenth"]["pse"] == pytest.approx(1.561875)
+    assert found["effects"][7]["term"] == "f4" and found["effects"][7]["significant"]
+    _, out, _ = run(capsys, "effects", DATA / "nistir5131_table2_runs.csv", "--half", "--json")
+    half = json.loads(out)
+    assert half["convention"] == "half_effect"
+    assert [e["value"] * 2 for e in half["effects"]] == pytest.approx([e["value"] for e in found["effects"]])
+    _, out, _ = run(capsys, "effects", DATA / "nistir5131_table3_runs_implied.csv", "--json")
+    assert [s["run"] for s in json.loads(out)["suspect_runs"]] == ["9"]
+
+
+def test_effects_as_text_and_csv(capsys):
+    code, out, _ = run(
+        capsys, "effects", DATA / "nistir5139_table2_xprog_runs.csv", "--error", "interactions"
+    )
+    assert code == 0 and "SPT rank" in out and "   1  F2" in out
+    code, out, _ = run(
+        capsys, "effects", DATA / "nistir5139_table2_xprog_runs.csv", "--csv", "--terms", "F1,F2"
+    )
+    assert out.splitlines()[0].startswith("term,aliases,value,se") and len(out.splitlines()) == 3
+    code, _, err = run(capsys, "effects", DATA / "nistir5131_table2_runs.csv", "--generators", "f5=f1:f2")
+    assert code == 1 and "do not follow the generator f5=f1:f2" in err
+    code, _, _ = run(capsys, "effects", DATA / "nistir5131_table2_runs.csv", "--generators", "f5=f1:f2:f3")
+    assert code == 0
+
+
+def test_scaling_words(capsys, tmp_path):
+    for p in ("8", "24"):
+        source = csv.DictReader((DATA / "nistir5417_tables1_2_iub.csv").open(newline=""))
+        lines = [f"{r['factor']},{r['main_effect']},{r['se']}" for r in source if r["processors"] == p]
+        (tmp_path / f"{p}.csv").write_text("\n".join(["factor,main_effect,se", *lines]))
+    words = ("--small", tmp_path / "8.csv", "--small-p", 8, "--large", tmp_path / "24.csv", "--large-p", 24)
+    code, out, _ = run(capsys, "scaling", *words, "--json")
+    first = json.loads(out)["effects"][0]
+    assert code == 0 and first["term"] == "F17" and first["scaling_ratio"] == pytest.approx(-0.476, abs=5e-4)
+    code, out, _ = run(capsys, "scaling", *words)
+    assert "exponent" in out
+    code, out, _ = run(capsys, "scaling", DATA / "nistir5417_table4_isolated_factor.csv",
+                       "--factor", "X_cd", "--scale", "X_s", "--se", 0.1, "--json")  # fmt: skip
+    assert json.loads(out)["verdict"] == "does not scale"
+    measured = DATA / "measured_2026-11-21_scaling_2p2.csv"
+    words = ("--factor", "x_factor", "--scale", "x_s", "--where", "factor=F4")
+    code, out, _ = run(capsys, "scaling", measured, *words)
+    assert "verdict: scales" in out
+    code, _, err = run(capsys, "scaling", "--small", tmp_path / "8.csv")
+    assert code == 1 and "--large-p" in err
+    code, _, err = run(capsys, "scaling")
+    assert code == 1 and "--factor" in err
