@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-COMMANDS = ("import", "info", "phases", "snapshot")
+COMMANDS = ("import", "info", "phases", "snapshot", "model", "spt")
 DEFAULT_MODEL = "mixed"
 
 
@@ -113,6 +113,8 @@ def _sentence(error: BaseException) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from desktop.commands import model as factor_model
+    from desktop.commands import spt
     from desktop.data.importers import FORMATS
 
     parser = argparse.ArgumentParser(
@@ -160,6 +162,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
     sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
     sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    formats(sub, csv_too=True)
+
+    spt.add_words(command("spt", _spt, "experiments with artificial delays"))
+
+    sub = command("model", _model, "fit the factor model to a table of run times")
+    factor_model.add_words(sub)
     formats(sub, csv_too=True)
 
     sub = command("snapshot", _snapshot, "render the window into a picture, without a display")
@@ -447,6 +455,37 @@ def _print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
             f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
             f"{row.work_s:>13.4g}{row.error:>11.4g}"
         )
+
+
+def _spt(options: argparse.Namespace) -> int:
+    result, lines = options.part(options)
+    if options.json:
+        _print_json(result)
+    elif getattr(options, "csv", False):
+        rows = [row | {"aliases": " ".join(row["aliases"])} for row in result["effects"]]
+        _print_csv(tuple(rows[0]), (row.values() for row in rows))
+    else:
+        print("\n".join(lines))
+    return DONE
+
+
+def _model(options: argparse.Namespace) -> int:
+    from desktop.commands import model as factor_model
+
+    with _progress() as progress:
+        result, found, chosen = factor_model.run(options, progress)
+    if options.json:
+        _print_json(result)
+    elif options.csv:
+        rows = result["pairs"] if options.all_pairs else result["parameters"]
+        plain = [{k: " ".join(v) if k == "functions" else v for k, v in row.items()} for row in rows]
+        _print_csv(tuple(plain[0]), (row.values() for row in plain))
+    else:
+        for line in factor_model.told(result, found, chosen):
+            print(line)
+    for row in chosen.excluded:
+        print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
+    return LOSSY if chosen.excluded else DONE
 
 
 def _snapshot(options: argparse.Namespace) -> int:
