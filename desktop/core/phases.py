@@ -210,7 +210,16 @@ def fit_breaks(curve: StepCurve, breaks_s: ArrayLike, model: str) -> PhaseFit:
     m = j.size - 1
     requested = int((degree + 2).sum()) if model == "budget" else m
     raw = _Raw(
-        requested, m, j, o, j, o, j, o, degree.astype(np.int64), 1, m, -1.0, 0.0, "breaks given by hand"
+        requested,
+        m,
+        np.tile(j, (3, 1)),
+        np.tile(o, (3, 1)),
+        degree.astype(np.int64),
+        1,
+        m,
+        -1.0,
+        0.0,
+        "breaks given by hand",
     )
     return _finish(curve, tree, model, [raw])[0]
 
@@ -224,16 +233,15 @@ def warm_up() -> None:
 
 @dataclass(frozen=True)
 class _Raw:
-    """A partition as the kernels give it: positions, without anything derived."""
+    """A partition as the kernels give it, without anything derived.
+
+    ``j, o`` (3, m+1) are the positions of the breaks, of their lower and of their upper ends.
+    """
 
     requested: int
     m: int
     j: Ints
     o: Floats
-    low_j: Ints
-    low_o: Floats
-    high_j: Ints
-    high_o: Floats
     degree: Ints
     evaluations: int
     updates: int
@@ -279,7 +287,7 @@ def _fits(
         )
         zeros = np.zeros(m, np.int64)
         raws.append(
-            _Raw(n, m, exact_j, exact_o, exact_j, exact_o, exact_j, exact_o, zeros, 0, 0, 0.0, 0.0, note)
+            _Raw(n, m, np.tile(exact_j, (3, 1)), np.tile(exact_o, (3, 1)), zeros, 0, 0, 0.0, 0.0, note)
         )
     return _finish(curve, tree, model, raws)
 
@@ -313,13 +321,11 @@ def _solve(
         if used < n:
             what = f"{used} parameters" if model == "budget" else f"{m} phases"
             note = f"{what} suffice: one more does not lower epsilon"
-        cut = slice(0, m + 1)
         raws.append(
             _Raw(
-                n, m, j[r, 0, cut], o[r, 0, cut], j[r, 1, cut], o[r, 1, cut], j[r, 2, cut], o[r, 2, cut],
-                degree[r, :m], evaluations, updates, float(bracket[r, 0]), float(bracket[r, 1]), note,
-            )
-        )  # fmt: skip
+                n, m, j[r, :, : m + 1], o[r, :, : m + 1], degree[r, :m],
+                evaluations, updates, float(bracket[r, 0]), float(bracket[r, 1]), note,
+            )  # fmt: skip
     return raws
 
 
@@ -327,8 +333,8 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
     """Everything derived from the partitions, for all of them in a handful of array operations."""
     widths, coefficients, errors = _described(
         tree,
-        np.concatenate([raw.j for raw in raws]),
-        np.concatenate([raw.o for raw in raws]),
+        np.concatenate([raw.j[0] for raw in raws]),
+        np.concatenate([raw.o[0] for raw in raws]),
         np.cumsum([raw.m + 1 for raw in raws])[:-1],
     )
     degree = np.concatenate([raw.degree for raw in raws])
@@ -345,42 +351,47 @@ def _finish(curve: StepCurve, tree: MomentTree, model: str, raws: list[_Raw]) ->
     highest = np.maximum.reduceat(weighted, begin).tolist()
     lowest = np.minimum.reduceat(weighted, begin).tolist()
     total = (np.add.reduceat(squared, begin) * curve.unit).tolist()
-    # Of every fit its breaks, their lower ends and their upper ends.
-    times = _seconds(
-        curve,
-        np.concatenate([part for raw in raws for part in (raw.j, raw.low_j, raw.high_j)]),
-        np.concatenate([part for raw in raws for part in (raw.o, raw.low_o, raw.high_o)]),
+    # Between locked breaks a good tolerance of the heuristic may exceed all errors and yet be least.
+    tops = [
+        max(worst, raw.high) if model == "mixed" else worst for raw, worst in zip(raws, highest, strict=True)
+    ]
+    tight = weighted >= np.repeat(tops, [raw.m for raw in raws]) * (1 - 2 * _TIGHT)
+    breaks, low, high = (
+        _seconds(
+            curve, np.concatenate([raw.j[i] for raw in raws]), np.concatenate([raw.o[i] for raw in raws])
+        )
+        for i in range(3)
     )
+    np.minimum(low, breaks, out=low)
+    np.maximum(high, breaks, out=high)
     fits = []
-    for raw, at, worst, least, sse in zip(raws, begin.tolist(), highest, lowest, total, strict=True):
+    for i, (raw, at, top) in enumerate(zip(raws, begin.tolist(), tops, strict=True)):
         cut = slice(at, at + raw.m)
-        breaks, low, high = times[: 3 * (raw.m + 1)].reshape(3, -1)
-        times = times[3 * (raw.m + 1) :]
-        # Between locked breaks a good tolerance of the heuristic may exceed all errors and yet be least.
-        top = max(worst, raw.high) if model == "mixed" else worst
+        # One fit after the other there is one break more than phases.
+        ends = slice(at + i, at + i + raw.m + 1)
         epsilon = math.sqrt(top * curve.unit)
-        lower = least if raw.low < 0 else min(raw.low, top)
+        lower = lowest[i] if raw.low < 0 else min(raw.low, top)
         fits.append(
             PhaseFit(
                 model=model,
                 requested=int(raw.requested),
                 n=raw.m,
-                breaks=breaks,
-                break_low=np.minimum(low, breaks),
-                break_high=np.maximum(high, breaks),
-                index=raw.j,
-                offset=raw.o,
+                breaks=breaks[ends],
+                break_low=low[ends],
+                break_high=high[ends],
+                index=raw.j[0],
+                offset=raw.o[0],
                 duration=duration[cut],
                 degree=degree[cut],
                 coefficients=coefficients[cut],
                 powers=powers[cut],
                 error=local[cut],
                 epsilon=epsilon,
-                sse=sse,
+                sse=total[i],
                 lower=math.sqrt(lower * curve.unit),
                 upper=epsilon,
-                equidistribution=math.sqrt(least / worst) if worst > 0 else 1.0,
-                tight=weighted[cut] >= top * (1 - 2 * _TIGHT),
+                equidistribution=math.sqrt(lowest[i] / highest[i]) if highest[i] > 0 else 1.0,
+                tight=tight[cut],
                 evaluations=raw.evaluations,
                 updates=raw.updates,
                 note=raw.note,

@@ -26,11 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.jit import arithmetic, inlined
+from desktop.core.jit import arithmetic, formula, inlined
 
 # A leaf of the tree is a block of 2**4 steps: with 8 or 16 a query is fastest, and 16 halves the memory.
 _SHIFT = 4
 _BLOCK = 1 << _SHIFT
+# The reference height comes from a sample of 2**8 to 2**9 steps.
+_SAMPLE = 8
 # Newton's iteration inside a step ends at this relative distance from the tolerance (squared).
 _EXACT = 1e-15
 # It needs 2 to 4 rounds; the limit only bounds the bisection it falls back on.
@@ -86,7 +88,7 @@ def moments(curve: StepCurve, a: tuple[int, float], b: tuple[int, float]) -> Mom
 def _build(curve: StepCurve) -> MomentTree:
     # One height is subtracted from all, so that a large mean does not drown small differences. Taken from
     # the data, it keeps whole numbers whole; a sample's median lies where most of the heights are.
-    sample = curve.level[:: max(1, curve.segments >> 12)]
+    sample = curve.level[:: max(1, curve.segments >> _SAMPLE)]
     reference = float(np.partition(sample, sample.size // 2)[sample.size // 2])
     sizes = [curve.segments >> _SHIFT]
     while sizes[-1] > 1:
@@ -97,7 +99,7 @@ def _build(curve: StepCurve) -> MomentTree:
     return MomentTree(curve.edges, curve.level, nodes, first, reference, int(runs))
 
 
-@inlined
+@formula
 def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
     """Coefficients and E_k of two neighbours (width, c0, c1, c2, E_k) joined, `a` to the left of `b`.
 
