@@ -325,7 +325,8 @@ def _solve(
             _Raw(
                 n, m, j[r, :, : m + 1], o[r, :, : m + 1], degree[r, :m],
                 evaluations, updates, float(bracket[r, 0]), float(bracket[r, 1]), note,
-            )  # fmt: skip
+            )
+        )  # fmt: skip
     return raws
 
 
