@@ -23,6 +23,9 @@ def facts() -> dict[str, dict[str, Any]]:
 
 
 NAMES = sorted(facts())
+DAMAGED = sorted(
+    {file.name.removesuffix(".tar.gz") for folder in FOLDERS for file in folder.glob("damaged_*")}
+)
 
 
 def unpack(name: str, target: Path) -> Path:

@@ -23,7 +23,6 @@ from desktop.progress import Cancelled, Progress
 from tests.data_layer.archives import NAMES, facts, unpack
 from tests.data_layer.memory import Memory
 
-
 #: Messages to MPI_PROC_NULL, which EZTrace writes: one a step at each end of the line of ranks.
 TO_NOBODY = {"ezt_wave1d_4": 2 * 80, "ezt_wave1d_8_dilated": 2 * 100}
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import step
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import MessageKind
 from desktop.data.importers._otf2.engine import CALLING_CONTEXT, COMM, DENSE, METRIC, NO_MAP, REGION, Local
 from desktop.data.importers._otf2.records import (
@@ -59,7 +59,7 @@ LITTLE, BIG = 0x42, 0x23
 FILL, END_OF_BUFFER, END_OF_FILE, CHUNK, TIME, ATTRIBUTES = 0, 1, 2, 3, 5, 6
 FIRST_RECORD, LAST_RECORD = 10, 92
 FLUSH, ON_OFF, ENTER, LEAVE = 10, 11, 12, 13
-COLLECTIVE_BEGIN, COLLECTIVE_END, METRIC_VALUES, CONTEXT_ENTER, CONTEXT_LEAVE = 22, 23, 31, 67, 68
+COLLECTIVE_BEGIN, COLLECTIVE_END, METRIC_VALUES, CONTEXT_ENTER, CONTEXT_LEAVE = 22, 23, 31, 66, 67
 #: The fields of the records that are read: most bytes of a compressed number, a raw byte, a raw word.
 C4, C8, BYTE, WORD = 4, 8, 1, 9
 LAYOUT = {
@@ -113,7 +113,7 @@ TOO_SHORT, IMPOSSIBLE = -1, -2
 MARGIN = CHUNK_HEADER  # bytes behind a chunk that may be read, not used
 
 
-@step
+@inlined
 def word(data: NDArray[np.uint8], start: int, big_endian: bool) -> Any:
     """The eight bytes from `start` on as a number. Written out, since it becomes one instruction then."""
     at = np.uint64(start)
@@ -140,7 +140,7 @@ def word(data: NDArray[np.uint8], start: int, big_endian: bool) -> Any:
     )
 
 
-@step
+@inlined
 def part(data: NDArray[np.uint8], at: int, size: Any, big_endian: bool) -> Any:
     """The `size` (0 to 8) bytes from `at` on as a number; so many may follow that eight can be read."""
     if size == 0:
@@ -151,7 +151,7 @@ def part(data: NDArray[np.uint8], at: int, size: Any, big_endian: bool) -> Any:
     return value & LOW_BYTES[size]
 
 
-@step
+@inlined
 def compressed(
     data: NDArray[np.uint8],
     at: Any,
@@ -177,7 +177,7 @@ def compressed(
     return at + size
 
 
-@step
+@inlined
 def read_fields(
     data: NDArray[np.uint8], at: Any, stop: int, kind: int, big_endian: bool, words: NDArray[np.int64]
 ) -> Any:
@@ -197,7 +197,7 @@ def read_fields(
     return at
 
 
-@step
+@arithmetic
 def metric_value(
     data: NDArray[np.uint8], at: int, stop: int, big_endian: bool, words: NDArray[np.int64]
 ) -> Any:
@@ -208,7 +208,7 @@ def metric_value(
     return compressed(data, at + 1, stop, C8, big_endian, words, FIELD + 3)
 
 
-@step
+@inlined
 def translate(maps: NDArray[np.int64], slot: int, local: Any) -> Any:
     """The global number of a local one; itself where the location has no translation."""
     mode, start, n = maps[3 * slot], maps[3 * slot + 1], maps[3 * slot + 2]
@@ -226,7 +226,7 @@ def translate(maps: NDArray[np.int64], slot: int, local: Any) -> Any:
     return maps[start + n + low] if low < n and maps[start + low] == local else local
 
 
-@step
+@inlined
 def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -> Any:
     """A time by the global clock: offsets are joined by lines, of which the outer ones go on."""
     n = offsets.shape[1]
@@ -243,7 +243,7 @@ def corrected(time: Any, offsets: NDArray[np.int64], words: NDArray[np.int64]) -
     return time + np.int64(shift)
 
 
-@step
+@arithmetic
 def decode(
     data: NDArray[np.uint8],
     border: int,
@@ -257,8 +257,8 @@ def decode(
 ) -> int:
     """Decode at most `most` records of a chunk: PAUSED, NEXT_CHUNK, or ENDED (by FAULT, at AT).
 
-    `border`: bytes there are of the chunk in `data` (and MARGIN more), which is `partial` where the file ends inside of it. `newer`:
-    records may be of kinds that only a later library knows.
+    `border`: bytes there are of the chunk in `data` (and MARGIN more), which is `partial` where the file ends
+    inside of it. `newer`: records may be of kinds that only a later library knows.
     """
     at = words[AT]
     if at == 0:
@@ -400,6 +400,7 @@ class EventFile:
                 block = buffer.take()
                 block.at = base + int(words[AT])
                 yield block
+                buffer.drop()
                 room = buffer.room
             status = decode(
                 data,

@@ -264,6 +264,7 @@ class LibraryEngine:
             while True:
                 if not (wanted := buffer.room):
                     yield buffer.take()
+                    buffer.drop()
                     continue
                 code = lib.Reader_ReadLocalEvents(self.reader, events, wanted, ctypes.byref(read))
                 if buffer.words[FAULT] or code not in (0, INTERRUPTED) or (not code and read.value < wanted):

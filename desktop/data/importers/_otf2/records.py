@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import step
+from desktop.core.jit import inlined
 
 # The buffer is one int64 array: HEADER words, then the columns of each table, one after the other.
 
@@ -61,12 +61,12 @@ PROC_NULL = 0xFFFFFFFE  # EZTrace writes messages to MPI_PROC_NULL as they are
 TYPE_INT64, TYPE_DOUBLE = 8, 10  # OTF2_Type of a metric's value; the only other one is unsigned
 
 
-@step
+@inlined
 def arrive(words: NDArray[np.int64], time: int) -> bool:
     """Count a record and note its time; False, with FAULT set, if no intact file has it here."""
     now = np.int64(time)
     last = words[LAST]
-    if now != last:
+    if now != last or now < 0:
         if not 0 <= now < TIME_LIMIT or (words[FIRST] >= 0 and now - words[FIRST] > words[SPAN]):
             words[FAULT] = OUT_OF_RANGE
             return False
@@ -85,7 +85,7 @@ def arrive(words: NDArray[np.int64], time: int) -> bool:
     return True
 
 
-@step
+@inlined
 def new_row(words: NDArray[np.int64], table: int) -> tuple[int, int]:
     """Take the next row: the place of its first word and the distance to the next column."""
     at = HEADER
@@ -96,7 +96,7 @@ def new_row(words: NDArray[np.int64], table: int) -> tuple[int, int]:
     return at, FACTOR[table] * words[CAPACITY] + SPARE[table]
 
 
-@step
+@inlined
 def end_flush(words: NDArray[np.int64], time: int) -> None:
     """Write the end of an open buffer flush, at `time` at the latest."""
     at, stride = new_row(words, EVENTS)
@@ -105,7 +105,7 @@ def end_flush(words: NDArray[np.int64], time: int) -> None:
     words[FLUSHED] = -1
 
 
-@step
+@inlined
 def put_event(words: NDArray[np.int64], time: int, kind: int, region: int) -> None:
     if words[FLUSHED] >= 0:  # a flush ends at the latest where the next region changes
         end_flush(words, time)
@@ -114,13 +114,13 @@ def put_event(words: NDArray[np.int64], time: int, kind: int, region: int) -> No
     words[at + stride] = (kind << 56) | region
 
 
-@step
+@inlined
 def put_flush(words: NDArray[np.int64], time: int, stop: int) -> None:
     put_event(words, time, 0, FLUSHING)
     words[FLUSHED] = max(stop, time)
 
 
-@step
+@inlined
 def put_message(
     words: NDArray[np.int64], time: int, kind: int, peer: int, comm: int, tag: int, size: int, request: int
 ) -> None:
@@ -136,7 +136,7 @@ def put_message(
     words[at + 5 * stride] = request
 
 
-@step
+@inlined
 def put_collective(
     words: NDArray[np.int64], time: int, operation: int, comm: int, root: int, sent: int, received: int
 ) -> None:
@@ -154,7 +154,7 @@ def put_collective(
     words[BEGIN] = -1
 
 
-@step
+@inlined
 def put_metric(
     words: NDArray[np.int64],
     reals: NDArray[np.float64],
@@ -176,7 +176,7 @@ def put_metric(
         reals[at + 2 * stride] = np.float64(np.uint64(value))
 
 
-@step
+@inlined
 def crowded(words: NDArray[np.int64]) -> bool:
     """Whether the next metric record may find no room."""
     return words[COUNT + METRICS] > FACTOR[METRICS] * words[CAPACITY]
@@ -186,9 +186,10 @@ def crowded(words: NDArray[np.int64]) -> bool:
 class Block:
     """What was read of a location in one go.
 
-    `rows`: columns of each table, (width, n). `state`: the words of the buffer up to STATE, for the whole
-    location so far. `at`: bytes of its file so far; with `fault` (else empty), where that is. `miscounted`:
-    where chunks begin that announce another number of records than they have.
+    `rows`: columns of each table, (width, n), valid until the next block is asked for. `state`: the words of
+    the buffer up to STATE, for the whole location so far. `at`: bytes of its file so far; with `fault` (else
+    empty), where that is. `miscounted`: where chunks begin that announce another number of records than
+    they have.
     """
 
     rows: list[NDArray[np.int64]]
@@ -229,21 +230,22 @@ class Buffer:
         return left if left >= max(capacity // 2, 1) else 0
 
     def take(self, *, ended: bool = False) -> Block:
-        """The settled rows since the last call (all of them at the end); the rest waits in the buffer."""
+        """The settled rows (all of them at the end). They are views: `drop` them before the next record."""
         state, settled = self.words[:STATE], self.words[SETTLED : SETTLED + STATE]
         if ended and state[FLUSHED] >= 0:
             if state[FLUSHED] - state[FIRST] <= self.words[SPAN]:
                 state[LAST] = max(state[LAST], state[FLUSHED])
             end_flush(self.words, state[LAST])
-        waiting = (state - settled)[:4]
+        waiting = (state - settled)[: len(TABLE_NAMES)]
         # Half a buffer of records at one time: that is a clock at rest, not a damaged one.
         if ended or (waiting > np.array(FACTOR) * (self.words[CAPACITY] // 2)).any():
             settled[:] = state
-        rows = []
+        return Block([table[:, : settled[t]] for t, table in enumerate(self.columns)], state.copy())
+
+    def drop(self) -> None:
+        """Make room: the rows that were taken are no longer wanted, the others move up."""
+        state, settled = self.words[:STATE], self.words[SETTLED : SETTLED + STATE]
         for t, table in enumerate(self.columns):
             taken, filled = int(settled[t]), int(state[t])
-            rows.append(table[:, :taken].copy())
             table[:, : filled - taken] = table[:, taken:filled].copy()
-        state[:4] -= settled[:4]
-        settled[:4] = 0
-        return Block(rows, state.copy())
+            state[t], settled[t] = filled - taken, 0
