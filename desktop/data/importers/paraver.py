@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
 from desktop.data.importers._paraver import lines as ln
 from desktop.data.importers._paraver import tables as tb
-from desktop.data.lines import REFUSED, blocks, opener, unpacked_head
+from desktop.data.lines import REFUSED, ahead, blocks, opener, unpacked_head
 from desktop.data.spill import Interner, Spill, by_time, room
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -47,6 +48,27 @@ _BAD = {
 }
 
 
+#: Times, kinds and codes of enters and leaves.
+_Columns = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]
+
+
+@dataclass
+class _Chunk:
+    """Rows of a thread with the ends of the calls they begin, and the enters and leaves they become, of
+    which `used` are filled in."""
+
+    index: int
+    rows: NDArray[Any]
+    ends: NDArray[np.int64]
+    out: _Columns
+    used: int
+    last: bool = False
+
+
+def _room(rows: int) -> _Columns:
+    return np.empty(rows, np.int64), np.empty(rows, np.uint8), np.empty(rows, np.int64)
+
+
 class _Reading:
     """One import."""
 
@@ -58,7 +80,7 @@ class _Reading:
         self.names = Interner()
         self.names(np.array([iv.key_of(iv.STATE + 1, what) for what in (iv.GAP, iv.OFF)], np.int64))
         self.known = np.full(2, iv.APART, np.uint8)  # by interned number
-        self.regions = np.full(4, -1, np.int64)  # by code
+        self.regions = np.zeros(0, np.int64)  # by code, -1 not defined
         self.types = Interner()
         self.metrics = np.zeros(0, np.int64)  # text by interned type
         self.tally = np.zeros(iv.PAIR, np.int64)
@@ -69,19 +91,22 @@ class _Reading:
 
     def parse(self) -> None:
         size = max(self.path.stat().st_size, 1)
+        for acts, act_threads, messages, message_threads, done in ahead(self._parsed()):
+            self.acts.add(acts, act_threads, self.threads)
+            self.messages.add(messages, message_threads, self.threads)
+            self.progress.step(min(done, size), 2 * size, "reading lines")
+        self._check_lines()
+        self.stated = bool(self.lines.counts[ln.STATES])
+
+    def _parsed(self) -> Iterator[tuple[Any, ...]]:
         first = True
-        for block, final, done in blocks(self.path, self.report):
-            at = 0
-            if first:
-                at = self._begin(block)
-                first = False
+        for block, final, done in ahead(blocks(self.path, self.report)):
+            at = self._begin(block) if first else 0
+            first = False
             data = np.frombuffer(block, np.uint8)
             while at < len(data):
-                at, acts, act_threads, messages, message_threads = self.lines.parse(data, at, final)
-                self.acts.add(acts, act_threads, self.threads)
-                self.messages.add(messages, message_threads, self.threads)
-                self.progress.step(min(done, size), 2 * size, "reading lines")
-        self._check_lines()
+                at, *rows = self.lines.parse(data, at, final)
+                yield *rows, done
 
     def _begin(self, block: bytes) -> int:
         end = block.find(b"\n")
@@ -137,14 +162,15 @@ class _Reading:
         # A collective is checked on the communicator that its event names, or on the only one there is.
         large = [number for number, size in self.communicators if size > 1]
         self.communicator = large[0] if len(large) == 1 else NO_COMMUNICATOR
-        for index, location in enumerate(locations):
-            size = max(self.path.stat().st_size, 1)
+        size = max(self.path.stat().st_size, 1)
+        for chunk in ahead(self._chunks(locations)):
+            index = chunk.index
+            self._events(chunk)
+            self._collectives(chunk)
+            self._metrics(chunk)
+            if chunk.last:
+                self._messages(index)
             self.progress.step(size + size * index / len(locations), 2 * size, "arranging threads")
-            if location.first is None:
-                location.damage = "no data"
-                continue
-            self._calls_and_states(index, location)
-            self._messages(index)
         self._tell(locations)
         self.progress.step(1, 1, "arranging threads")
 
@@ -183,52 +209,52 @@ class _Reading:
                     index += 1
                 task += 1
 
-    def _calls_and_states(self, index: int, location: Location) -> None:
-        assert location.first is not None and location.last is not None
-        rows = by_time(self.folder, self.acts.read(index))
-        ends = room(self.folder, len(rows), np.dtype(np.int64))
-        tally = np.zeros(iv.PAIR, np.int64)
-        iv.pair(rows, ends, tally)
-        self.tally += tally
-        stated, switched = bool(tally[iv.STATED]), bool(tally[iv.SWITCHED])
-        self.stateless += not stated
-        carry = np.zeros(iv.CARRY, np.int64)
-        carry[[iv.NOW, iv.LAST]] = location.first, location.last
-        carry[[iv.NOW_STATE, iv.SEAT]] = -1
-        tops = np.zeros(iv.CALLS, np.int64)
-        open_ids, open_at = (np.empty((iv.CALLS, int(tally[iv.DEPTH])), np.int64) for _ in range(2))
-        begin = 0
-        while begin < len(rows):
-            end = int(iv.cut(rows, min(begin + CHUNK, len(rows))))
-            ids = self._ids(rows, begin, end)
-            out = self._room(5 * (end - begin) + 3)
-            used = iv.nest(
-                rows, ends, ids, begin, end, self.known, stated, switched, carry,
-                tops, open_ids, open_at, *out,
-            )  # fmt: skip
-            self._append_events(index, out, used)
-            self._collectives(index, rows[begin:end], ends[begin:end], ids)
-            self._metrics(index, rows[begin:end])
-            self.progress.step(0, 0, "arranging threads")
-            begin = end
-        out = self._room(4)
-        self._append_events(index, out, iv.finish(self.known, stated, carry, *out))
-        self.sums += carry
+    def _chunks(self, locations: list[Location]) -> Iterator[_Chunk]:
+        for index, location in enumerate(locations):
+            if location.first is None or location.last is None:
+                location.damage = "no data"
+                continue
+            rows = by_time(self.folder, self.acts.read(index))
+            ends = room(self.folder, len(rows), np.dtype(np.int64))
+            tally = np.zeros(iv.PAIR, np.int64)
+            iv.pair(rows, ends, tally)
+            self.tally += tally
+            stated, switched = bool(tally[iv.STATED]), bool(tally[iv.SWITCHED])
+            self.stateless += not stated
+            carry = np.zeros(iv.CARRY, np.int64)
+            carry[[iv.NOW, iv.LAST]] = location.first, location.last
+            carry[[iv.NOW_STATE, iv.SEAT]] = -1
+            tops = np.zeros(iv.CALLS, np.int64)
+            open_ids, open_at = (np.empty((iv.CALLS, int(tally[iv.DEPTH])), np.int64) for _ in range(2))
+            begin = 0
+            while begin < len(rows):
+                end = int(iv.cut(rows, min(begin + CHUNK, len(rows))))
+                ids = self._ids(rows, begin, end)
+                out = _room(5 * (end - begin) + 3)
+                used = iv.nest(
+                    rows, ends, ids, begin, end, self.known, stated, switched, carry,
+                    tops, open_ids, open_at, *out,
+                )  # fmt: skip
+                yield _Chunk(index, rows[begin:end], ends[begin:end], out, used)
+                begin = end
+            out = _room(4)
+            used = iv.finish(self.known, stated, carry, *out)
+            self.sums += carry
+            yield _Chunk(index, rows[:0], ends[:0], out, used, last=True)
 
-    def _room(self, rows: int) -> tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
-        return np.empty(rows, np.int64), np.empty(rows, np.uint8), np.empty(rows, np.int64)
-
-    def _append_events(
-        self, index: int, out: tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]], used: int
-    ) -> None:
-        time, kind, code = (column[:used] for column in out)
-        if not used:
+    def _events(self, chunk: _Chunk) -> None:
+        if not chunk.used:
             return
+        time, kind, code = (column[: chunk.used] for column in chunk.out)
+        most = int(code.max()) + 1
+        if most > len(self.regions):
+            self.regions = np.append(self.regions, np.full(most, -1, np.int64))
         occurs = np.zeros(len(self.regions), bool)
         occurs[code] = True
         for new in np.flatnonzero(occurs & (self.regions < 0)).tolist():
             self.regions[new] = self.sink.region(self._region(new >> 1, bool(new & 1)))
-        self.sink.append("events", index, time=time, kind=kind, region=self.regions[code].astype(np.uint32))
+        region = self.regions[code].astype(np.uint32)
+        self.sink.append("events", chunk.index, time=time, kind=kind, region=region)
 
     def _ids(self, rows: NDArray[Any], begin: int, end: int) -> NDArray[np.int64]:
         """Interned numbers of what the rows begin; new ones become known."""
@@ -244,7 +270,6 @@ class _Reading:
         if new:
             known = [self._known(key & 7, key >> 3) for key in new]
             self.known = np.append(self.known, np.array(known, np.uint8))
-            self.regions = np.append(self.regions, np.full(2 * len(new), -1, np.int64))
         return ids
 
     def _state(self, number: int) -> tuple[str, Activity]:
@@ -273,7 +298,7 @@ class _Reading:
             return Region(name, "state", "paraver", activity, synthetic=True)
         if kind == iv.FUNCTION:
             name = self.labels.values.get(tb.FUNCTION, {}).get(value, f"function {value}")
-            return Region(name, "function", "user", Activity.COMPUTING if self.tally[iv.STATED] else None)
+            return Region(name, "function", "user", Activity.COMPUTING if self.stated else None)
         name = self._mpi_call(kind, value)
         if crossing:
             return Region(name, "", "mpi", Activity.COMPUTING)
@@ -284,9 +309,8 @@ class _Reading:
         usual = f"MPI_{tb.MPI_CALLS[value]}" if value in tb.MPI_CALLS else f"MPI call {value}"
         return self.labels.values.get(tb.POINT_TO_POINT + kind, {}).get(value, usual)
 
-    def _collectives(
-        self, index: int, rows: NDArray[Any], ends: NDArray[np.int64], ids: NDArray[np.int64]
-    ) -> None:
+    def _collectives(self, chunk: _Chunk) -> None:
+        rows, ends, index = chunk.rows, chunk.ends, chunk.index
         at = np.flatnonzero(
             (rows["type"] == tb.COLLECTIVE) & (rows["value"] != 0) & (ends >= 0) & (ends != iv.NEVER)
         )
@@ -325,13 +349,13 @@ class _Reading:
             received=beside(tb.RECEIVED, 0),
         )
 
-    def _metrics(self, index: int, rows: NDArray[Any]) -> None:
-        event = rows["type"]
+    def _metrics(self, chunk: _Chunk) -> None:
+        event = chunk.rows["type"]
         mpi = (event >= tb.POINT_TO_POINT) & (event <= tb.FILES)
         kept = (event >= 0) & ~mpi & ~np.isin(event, (tb.FUNCTION, tb.TRACING, tb.FLUSHING))
         if not kept.any():
             return
-        rows = rows[kept]
+        rows = chunk.rows[kept]
         ids = self.types(np.ascontiguousarray(rows["type"]))
         if self.types.used > MOST_NAMES:
             raise TraceFormatError(
@@ -342,7 +366,7 @@ class _Reading:
             self.metrics = np.append(self.metrics, texts)
         self.sink.append(
             "metrics",
-            index,
+            chunk.index,
             time=np.ascontiguousarray(rows["time"]),
             metric=self.metrics[ids].astype(np.uint32),
             value=rows["value"].astype(np.float64),
