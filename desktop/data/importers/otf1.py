@@ -292,7 +292,7 @@ class Trace:
         def line(number: int) -> str:
             return f"{name}, line {state[number]}"
 
-        early = bool(text.wrong) or stream.aborted or not stream.complete
+        early = bool(text.wrong) or stream.aborted or text.unended or not stream.complete
         for process in task.wanted:
             location, about = self.locations[process], stream.known[task.groups[process]]
             if not location.records:

@@ -199,16 +199,18 @@ def locations(definitions: list[Definitions], listed: Iterable[int]) -> tuple[li
         defined |= each.by.get("process", {})
     numbers = sorted(defined.keys() | set(listed))
     known = set(numbers)
-    orphans = 0
+    orphans = set()
 
-    def master(number: int) -> int:
-        """The process that a thread belongs to; itself for any other."""
-        nonlocal orphans
-        seen = {number}
+    def master(process: int) -> int:
+        """The process that a thread belongs to; itself for any other, and for one in a circle of parents."""
+        number, seen = process, {process}
         while parent := int(defined.get(number, {}).get("parent", 0)):
-            if parent in seen or parent not in known:
-                orphans += 1
+            if parent not in known:
+                orphans.add(number)
                 return number
+            if parent in seen:
+                orphans.add(process)
+                return process
             seen.add(parent)
             number = parent
         return number
@@ -225,4 +227,4 @@ def locations(definitions: list[Definitions], listed: Iterable[int]) -> tuple[li
         of = masters[number]
         threads[of] = threads.get(of, -1) + 1
         found.append(Location(number, name(number), ranks[of], threads[of], process=name(of)))
-    return found, orphans
+    return found, len(orphans)

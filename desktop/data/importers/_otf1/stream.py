@@ -96,7 +96,7 @@ class Stream:
         spill = self.spills[table]
         if spill is None:
             spill = self.spills[table] = Spill(self.folder, rows.dtype)
-        spill.add(rows, groups, self.count)
+        spill.add(rows.copy(), groups.copy(), self.count)  # the buffers are filled anew
 
     def _keep_notes(self, block: bytes, notes: NDArray[np.void], groups: NDArray[np.int64]) -> None:
         kept = []

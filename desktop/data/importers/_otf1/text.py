@@ -109,7 +109,7 @@ def _salvaged(file: Any, sound: int, given: int) -> Iterator[bytes]:
     inflater = zlib.decompressobj()
     at = 0
     try:
-        while piece := file.read(min(_PIECE, sound - at) or 1):
+        while piece := file.read(min(_PIECE, max(sound - at, 1))):
             at += len(piece)
             for content in _inflate(inflater, piece):
                 known = min(given, len(content))
