@@ -108,10 +108,7 @@ def has_display() -> bool:
 def main_job(files: list[str]) -> None:
     set_up("")
     if not files:
-        # OTF2's library has wheels for Linux x86-64 and Python 3.11 only; PICL is read everywhere.
-        otf2 = subprocess.call([PYTHON, "-c", "import _otf2"], stderr=subprocess.DEVNULL) == 0
-        sample = "cholesky_16/traces.otf2" if otf2 else "lu_8_picl/v1-lu8-compact.trf"
-        files = [str(SAMPLES / sample)]
+        files = [str(SAMPLES / "cholesky_16" / "traces.otf2")]
     if has_display():
         print(f"Opening the window on {files[0]}", flush=True)
         run(PYTHON, "-m", "desktop", *files)
