@@ -38,3 +38,22 @@ class Progress:
 
     def show(self, done: float, total: float, text: str) -> None:
         """Override to display; called in the working thread."""
+
+
+class Share(Progress):
+    """The progress of a part of longer work, from `begin` to `end` (0 to 1) of `whole`."""
+
+    def __init__(self, whole: Progress, begin: float, end: float) -> None:
+        super().__init__()
+        self._whole, self._begin, self._end = whole, begin, end
+
+    def cancel(self) -> None:
+        self._whole.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        return self._whole.cancelled
+
+    def step(self, done: float, total: float, text: str = "") -> None:
+        part = min(done / total, 1.0) if total else 0.0
+        self._whole.step(self._begin + (self._end - self._begin) * part, 1.0, text)

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -21,6 +21,7 @@ from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
 from desktop.data.farm import Farm, cores
 from desktop.data.importers import curve
+from desktop.data.parts import DIGESTS, curves, read_parts, unreadable
 from desktop.data.sources import traces_in
 from desktop.data.store import (
     SCHEMA,
@@ -32,17 +33,16 @@ from desktop.data.store import (
     is_store,
     open_store,
 )
-from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
 from desktop.errors import DesktopError, StoreError, TraceFormatError
-from desktop.progress import Progress
+from desktop.progress import Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
-#: What is summed up while rows pass by on their way into the store.
-_DIGESTS = (TimelineDigest,)
 
 #: Bytes of all sources from which on a process for each at a time gains more than its start costs.
 SIDE_BY_SIDE = 1 << 24
+#: Bytes of a trace from which on its locations are divided among processes.
+DIVIDED = 1 << 26
 
 #: Path, size in bytes and modification time in ns of every file of a source.
 Stamp = list[tuple[str, int, int]]
@@ -56,6 +56,7 @@ def open_trace(
     force: bool = False,
     output: Path | None = None,
     time_unit: str = "s",
+    workers: int | None = None,
 ) -> TraceStore:
     """The store of a trace. A source that is no store is imported first, unless that was done before.
 
@@ -66,6 +67,8 @@ def open_trace(
     force : import again even if the store of an earlier import is up to date.
     output : where the store goes; None: into the user's cache.
     time_unit : of the times in a curve file, one of `desktop.data.importers.curve.UNITS`.
+    workers : processes among which the locations of a large trace are divided; None: one for each core.
+        The store does not depend on it.
 
     Raises
     ------
@@ -87,7 +90,11 @@ def open_trace(
             known.close()
     if output is None:
         _make_cache(target)
-    _import(source, target, stamp, progress or Progress())
+    try:
+        _import(source, target, stamp, progress or Progress(), cores() if workers is None else workers)
+    except DesktopError as error:
+        error.file = error.file or str(path)  # a process that died has no name for what it read
+        raise
     if output is None:
         _drop_superseded(target)
     return open_store(target)
@@ -114,13 +121,14 @@ def import_all(
     progress = progress or Progress()
     workers = min(cores(), len(sources))
     if workers > 1 and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
+        options = options | {"workers": cores() // workers}
         tasks = [(path, output, options) for path, output in sources]
         with TemporaryDirectory(prefix="phasewright-") as folder:
             done = Farm(Path(folder), workers).run(_import_one, tasks, progress, "importing")
         return [_outcome(future, path) for future, (path, _) in zip(done, sources, strict=True)]
     outcomes: list[Path | Exception] = []
     for number, (path, output) in enumerate(sources):
-        share = _Share(progress, number / len(sources), (number + 1) / len(sources))
+        share = Share(progress, number / len(sources), (number + 1) / len(sources))
         try:
             outcomes.append(_import_one(path, output, options, share))
         except (DesktopError, OSError, ValueError, MemoryError) as error:
@@ -198,10 +206,10 @@ class _Source:
         with _work_folder(target) as work:
             folder = work / "unpacked"
             folder.mkdir()
-            unpack(self.path, folder, _Share(progress, 0.0, 0.1))
+            unpack(self.path, folder, Share(progress, 0.0, 0.1))
             try:
-                trace = self._only_trace(folder, _Share(progress, 0.1, 0.1))
-                yield trace, self._choose(trace), _Share(progress, 0.1, 1.0)
+                trace = self._only_trace(folder, Share(progress, 0.1, 0.1))
+                yield trace, self._choose(trace), Share(progress, 0.1, 1.0)
             except TraceFormatError as error:
                 # Nobody knows the folder; the place in the archive says more.
                 if error.file and Path(error.file).is_relative_to(folder):
@@ -307,29 +315,43 @@ def _drop_superseded(target: Path) -> None:
 # --- import ---
 
 
-def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress) -> None:
+def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, workers: int) -> None:
     about = Source(str(source.path), source.path.name, sum(size for _, size, _ in stamp), files=stamp)
     with (
         _Hash(stamp) as digest,
         source.opened(target, progress) as (trace, importer, left),
-        StoreWriter(target, about, importer, _DIGESTS) as writer,
+        ExitStack() as stack,
+        StoreWriter(target, about, importer, DIGESTS) as writer,
     ):
-        try:
-            importer.read(trace, writer, _Share(left, 0.0, 0.8))
-        except OSError as error:
-            raise TraceFormatError(
-                f"cannot be read ({error.strerror or error})", file=error.filename or trace
-            ) from error
+        parts = None
+        if workers > 1 and importer.divisible and _bytes(importer.files(trace)) >= DIVIDED:
+            work = stack.enter_context(_work_folder(target))
+            farm = Farm(work, workers)
+            parts = read_parts(trace, importer, workers, farm, work, writer, stack, Share(left, 0.0, 0.7))
+        if parts is None:
+            try:
+                importer.read(trace, writer, Share(left, 0.0, 0.8))
+            except OSError as error:
+                raise unreadable(error, trace) from error
         writer.complete()
         with Links(writer) as links:
-            _apply(check_clocks(writer, _Share(left, 0.8, 0.85), links.add), writer)
+            _apply(check_clocks(writer, Share(left, 0.8, 0.85), links.add), writer)
             links.keep()
-        keep(writer, _Share(left, 0.85, 1.0))
+        partial = [] if parts is None else curves(parts, farm, work, writer, Share(left, 0.85, 0.95))
+        keep(writer, Share(left, 0.95 if partial else 0.85, 1.0), partial)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
             writer.report.add(
                 "source changed", "notice", "The source was changed while it was imported; import it again."
             )
+
+
+def _bytes(files: Sequence[Path]) -> int:
+    total = 0
+    for file in files:
+        with suppress(OSError):
+            total += file.stat().st_size
+    return total
 
 
 def _apply(result: ClockResult, writer: StoreWriter) -> None:
@@ -370,25 +392,6 @@ def _remedy(result: ClockResult, applied: bool) -> str:
     if applied:
         return f"every process is shifted by a constant, which leaves {sum(result.violations_after)}"
     return "constant shifts could repair that, but the trace has clock offsets of its own, which stand"
-
-
-class _Share(Progress):
-    """A part of a longer piece of work, from `begin` to `end` (0 to 1) of it."""
-
-    def __init__(self, whole: Progress, begin: float, end: float) -> None:
-        super().__init__()
-        self._whole, self._begin, self._end = whole, begin, end
-
-    def cancel(self) -> None:
-        self._whole.cancel()
-
-    @property
-    def cancelled(self) -> bool:
-        return self._whole.cancelled
-
-    def step(self, done: float, total: float, text: str = "") -> None:
-        part = min(done / total, 1.0) if total else 0.0
-        self._whole.step(self._begin + (self._end - self._begin) * part, 1.0, text)
 
 
 class _Hash:

@@ -20,7 +20,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -28,7 +28,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import h5py
 import numpy as np
-from isal import igzip_lib, isal_zlib
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
@@ -262,8 +262,9 @@ class StoreWriter(_Described):
     """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
 
     The file appears whole when the ``with`` block is left normally; on an error, `Cancelled` or a kill the
-    old file, if any, is still there. `digests` see every block of rows on its way. Memory: one chunk per
-    column, the description, and what the digests need.
+    old file, if any, is still there. `digests` see every block of rows on its way. `only` says which
+    locations are wanted; their file is a partial store, in which they are numbered anew but for references in
+    rows (`take_over`). Memory: one chunk per column, the description, and what the digests need.
 
     Raises
     ------
@@ -277,8 +278,10 @@ class StoreWriter(_Described):
         source: Source,
         importer: Importer,
         digests: Sequence[Callable[[StoreWriter], Digest]] = (),
+        only: Callable[[int], bool] | None = None,
     ) -> None:
         self.path = path
+        self._only = only
         self.description = Description(source, ImporterInfo(importer.id, importer.version))
         self._digests = [digest(self) for digest in digests]
         self._completed = False
@@ -349,7 +352,7 @@ class StoreWriter(_Described):
         return index
 
     def wants(self, location: int) -> bool:
-        return True
+        return self._only is None or self._only(location)
 
     def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
         if not self.ticks_per_second:
@@ -395,6 +398,30 @@ class StoreWriter(_Described):
         """Rows of a table of `DERIVED`; the same rules as for `append`."""
         with _writing(self.path):
             self._table("derived", table).append(location, _block(table, columns, DERIVED))
+
+    def take_over(self, parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]]) -> None:
+        """Copy all rows of partial stores, in the order of the locations here.
+
+        Parameters
+        ----------
+        parts : of each the store, the indices (n,) that its locations have here, and the numbers that its
+            texts have here. Their regions must be those here.
+
+        Raises
+        ------
+        StoreError : a part is damaged, or the file cannot be written.
+        """
+        for group, declared in (("tables", TABLES), ("derived", DERIVED)):
+            for table in declared:
+                # part, first row and number of rows of every location
+                places = np.zeros((len(self.locations), 3), np.int64)
+                for number, (store, own, _) in enumerate(parts):
+                    places[own, 0] = number
+                    places[own, 1:] = store.places(table)
+                used = np.flatnonzero(places[:, 2])
+                if used.size:
+                    with _writing(self.path):
+                        self._table(group, table).take_over(parts, used, places[used], self._bound)
 
     def _table(self, group: str, table: str) -> _TableWriter:
         if table not in self._tables:
@@ -473,9 +500,13 @@ class StoreWriter(_Described):
 
     def _finish(self) -> None:
         self.complete()
+        own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
         for writer in self._tables.values():
-            writer.finish(len(self.locations))
-        text = _encode(self.description)
+            writer.finish(own)
+        d = self.description
+        text = _encode(
+            replace(d, locations=[d.locations[i] for i in own], tallies=[d.tallies[i] for i in own])
+        )
         if len(text) > DESCRIPTION_LIMIT:
             raise StoreError("the trace defines too many names to be stored", file=self.path)
         self._file.create_dataset(
@@ -526,6 +557,34 @@ class _TableWriter:
     def append(self, location: int, block: dict[str, NDArray[Any]]) -> None:
         rows = next(iter(block.values())).size
         self._begin(location, block[self._key] if self._key else np.zeros(0))
+        self._put(block, rows)
+        start, count = self.index[location]
+        self.index[location] = (start, count + rows)
+
+    def take_over(
+        self,
+        parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]],
+        locations: NDArray[np.int64],
+        places: NDArray[np.int64],
+        bound: Callable[[str], int],
+    ) -> None:
+        """Rows of `locations`, which lie at `places`: (n, 3) part, first row and number of rows."""
+        part, start, count = places.T
+        at = self.flushed + self.filled + np.cumsum(count) - count
+        self.index.update(zip(locations.tolist(), zip(at.tolist(), count.tolist(), strict=True), strict=True))
+        # Neighbours that are neighbours there too are read in one go.
+        begin = np.flatnonzero(np.r_[True, (part[1:] != part[:-1]) | (start[1:] != (start + count)[:-1])])
+        end = np.r_[begin[1:], part.size] - 1
+        for a, b in zip(begin, end, strict=True):
+            store, _, texts = parts[part[a]]
+            for block in store.stretch(self.table, int(start[a]), int(start[b] + count[b])):
+                for name, values in block.items():
+                    if _BOUNDS.get((self.table, name)) == "texts":
+                        block[name] = texts[values]
+                _check_values(self.table, block, bound, store._damaged)
+                self._put(block, next(iter(block.values())).size)
+
+    def _put(self, block: Mapping[str, NDArray[Any]], rows: int) -> None:
         done = 0
         while done < rows:
             take = min(rows - done, CHUNK - self.filled)
@@ -535,8 +594,6 @@ class _TableWriter:
             done += take
             if self.filled == CHUNK:
                 self._flush()
-        start, count = self.index[location]
-        self.index[location] = (start, count + rows)
 
     def _begin(self, location: int, key: NDArray[Any]) -> None:
         if location != self.location:
@@ -579,7 +636,7 @@ class _TableWriter:
         self.flushed += self.filled
         self.filled = 0
 
-    def finish(self, locations: int) -> None:
+    def finish(self, locations: Sequence[int]) -> None:
         rows = self.flushed + self.filled
         if self.filled:
             for buffer in self.buffers.values():
@@ -587,9 +644,8 @@ class _TableWriter:
             self._flush()
         for dataset in self.datasets.values():
             dataset.resize((rows,))
-        index = np.zeros((locations, 2), np.int64)
-        for location, place in self.index.items():
-            index[location] = place
+        index = np.array([self.index.get(location, (0, 0)) for location in locations], np.int64)
+        index = index.reshape(-1, 2)
         self.group.create_dataset("index", data=index)
 
 
@@ -740,7 +796,7 @@ class TraceStore(_Described):
             try:
                 # One byte more than fits, so that a bomb is found out and not unpacked.
                 planes = isal_zlib.decompressobj().decompress(packed, chunk.nbytes + 1)
-            except igzip_lib.error as error:
+            except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
                 raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
             if len(planes) != chunk.nbytes:
                 raise self._damaged(f"rows from {number * size} of {table} are too few or too many")
@@ -766,6 +822,22 @@ class TraceStore(_Described):
                 raise self._damaged(f"{table} cannot be read") from error
         _check_values(table, block, self._bound, self._damaged)
         return self._index[table], tuple(block[name] for name in columns)
+
+    def places(self, table: str) -> NDArray[np.int64]:
+        """(locations, 2) the first row and the number of rows of each location."""
+        return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
+
+    def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """Rows `begin` to `end` of the whole table, whoever's they are, some at a time. References in them
+        are not checked: in a partial store they mean the whole."""
+        datasets = self._tables[table]
+        for a in range(begin, end, 1 << 16):
+            with self._lock:
+                try:
+                    block = {name: data[a : min(a + (1 << 16), end)] for name, data in datasets.items()}
+                except (OSError, RuntimeError, ValueError) as error:
+                    raise self._damaged(f"rows from {a} of {table} cannot be read") from error
+            yield block
 
     def column(self, table: str, name: str, location: int = 0) -> NDArray[Any]:
         """A whole column of a location."""

@@ -10,8 +10,13 @@ Locations are replayed side by side in blocks and merged by time, so memory does
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +27,13 @@ from desktop.data.classify import is_parallel, region_activity
 from desktop.data.events import Activity, EventKind, EventSource, Location
 from desktop.data.store import StoreWriter, TraceStore
 from desktop.errors import CurveError, StoreError, TraceFormatError
-from desktop.progress import Progress
+from desktop.progress import Progress, Share
 
 #: Rows of events held in memory at a time, of all locations together, and at least of each.
 ROWS_IN_FLIGHT = 1 << 20
 ROWS_AT_LEAST = 1 << 12
+#: Locations that are replayed side by side; more take turns, and their curves are summed.
+SIDE_BY_SIDE = 1 << 12
 
 #: Names under which `keep` reports what had to be repaired in the nesting of regions.
 STRAY = "leave without enter"
@@ -158,7 +165,7 @@ def build(source: EventSource, rules: Rules | None = None, progress: Progress | 
         return _of_curve(source, rules)
     if isinstance(source, TraceStore) and source.totals and rules.default_classes:
         return _of_kept(source, rules)
-    replay = Replay(source, rules)
+    replay = _Replay(source, rules)
     blocks = list(replay.blocks(progress or Progress()))
     times = np.concatenate([np.zeros(0, np.int64), *(block[0] for block in blocks)])
     counts = np.concatenate([np.zeros((_CLASSES, 0), np.int32), *(block[1] for block in blocks)], axis=1)
@@ -178,8 +185,55 @@ def build(source: EventSource, rules: Rules | None = None, progress: Progress | 
     )
 
 
-def keep(writer: StoreWriter, progress: Progress) -> None:
+@dataclass(frozen=True)
+class PartialCurve:
+    """The utilization of some locations, as the steps of a file; partial curves are summed by `keep`.
+
+    locations : what these locations are where the curves are summed, an index into all of them.
+    path : rows of `_STEP`, times in ticks since `start`.
+    totals, stray, unclosed : as in `Utilization`.
+    """
+
+    locations: NDArray[np.int64]
+    path: Path
+    start: int
+    totals: NDArray[np.int64]
+    stray: int
+    unclosed: int
+
+
+#: From `time` on so many processors are in each activity.
+_STEP = np.dtype([("time", "i8"), ("counts", "i4", (_CLASSES,))])
+
+
+def partial_curve(
+    source: EventSource,
+    rules: Rules,
+    locations: NDArray[np.int64],
+    path: Path,
+    progress: Progress,
+    only: Sequence[int] | None = None,
+) -> PartialCurve:
+    """Write the utilization of a source (or of the locations in `only`) to the file `path`.
+
+    Raises
+    ------
+    StoreError : the rows contradict the description (a damaged file).
+    Cancelled : by `progress`.
+    """
+    replay = _Replay(source, rules, only=only)
+    with path.open("wb") as file:
+        for times, counts in replay.blocks(progress):
+            steps = np.empty(times.size, _STEP)
+            steps["time"], steps["counts"] = times, counts.T
+            steps.tofile(file)
+    return PartialCurve(locations, path, replay.start, replay.totals, replay.stray, replay.unclosed)
+
+
+def keep(writer: StoreWriter, progress: Progress, parts: Sequence[PartialCurve] = ()) -> None:
     """Put the utilization with the default rules into a store that is being written, block by block.
+
+    `parts`: the curves of all locations in groups, where they were made already.
 
     Raises
     ------
@@ -188,7 +242,7 @@ def keep(writer: StoreWriter, progress: Progress) -> None:
     """
     if any(writer.rows("curve", location) for location in range(len(writer.locations))):
         return
-    replay = Replay(writer, Rules())
+    replay = _Replay(writer, Rules(), parts)
     names = [a.name.lower() for a in Activity]
     for times, counts in replay.blocks(progress):
         writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
@@ -215,44 +269,63 @@ def keep(writer: StoreWriter, progress: Progress) -> None:
         )
 
 
-class Replay:
+class _Replay:
     """A pass over the events; `blocks` yields the counts as they come, the rest is there afterwards."""
 
-    def __init__(self, source: EventSource, rules: Rules) -> None:
-        self._source = source
-        repaired = source.repair if rules.repaired is None else rules.repaired
-        there = [
-            i
-            for i, location in enumerate(source.locations)
-            if location.kind == "cpu" and location.first is not None and location.last is not None
-        ]
-        self.processors = len(there)
+    def __init__(
+        self,
+        source: EventSource,
+        rules: Rules,
+        parts: Sequence[PartialCurve] = (),
+        only: Sequence[int] | None = None,
+    ) -> None:
+        self._source, self._rules, self._parts = source, rules, parts
+        self._repaired = source.repair if rules.repaired is None else rules.repaired
+        self._there = []
+        begins = []
+        for i in range(len(source.locations)) if only is None else only:
+            location = source.locations[i]
+            if location.kind == "cpu" and location.first is not None and location.last is not None:
+                self._there.append(i)
+                begins.append(location.first + (location.shift if self._repaired else 0))
+        self.processors = len(self._there)
         self.defined = sum(location.kind == "cpu" for location in source.locations)
+        self.start = min(begins, default=0)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
-        classes = region_classes(source, rules)
-        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
-        rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(there)))
-        self._tracks = [_Track(source, i, classes, active, repaired, rows, self.totals[i]) for i in there]
-        self._total_rows = sum(source.rows("events", i) for i in there)
-        self.start = min((track.begin for track in self._tracks), default=0)
-
-    @property
-    def stray(self) -> int:
-        return sum(int(track.state[_STRAY]) for track in self._tracks)
-
-    @property
-    def unclosed(self) -> int:
-        made_up = [i for i, region in enumerate(self._source.regions) if region.synthetic]
-        return sum(track.open_regions(made_up) for track in self._tracks)
+        self.stray = self.unclosed = 0
 
     def blocks(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
         """Times (n,), in ticks since `start`, from which the counts (len(Activity), n) hold.
 
         Times increase over all blocks. The last count is all zero, at the end of the trace.
         """
+        if self._parts:
+            yield from self._sum(self._parts, progress)
+        elif len(self._there) <= SIDE_BY_SIDE:
+            yield from self._side_by_side(progress)
+        else:
+            with TemporaryDirectory(prefix="phasewright-") as folder:
+                parts = []
+                for at in range(0, len(self._there), SIDE_BY_SIDE):
+                    done = (at / len(self._there), min(1.0, (at + SIDE_BY_SIDE) / len(self._there)))
+                    share = Share(progress, 0.9 * done[0], 0.9 * done[1])
+                    group = self._there[at : at + SIDE_BY_SIDE]
+                    everybody = np.arange(len(self.totals))
+                    path = Path(folder) / str(at)
+                    parts.append(partial_curve(self._source, self._rules, everybody, path, share, only=group))
+                yield from self._sum(parts, Share(progress, 0.9, 1.0))
+
+    def _side_by_side(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        source = self._source
+        classes = region_classes(source, self._rules)
+        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+        rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(self._there)))
+        every = tracks = [
+            _Track(source, i, classes, active, self._repaired, rows, self.totals[i]) for i in self._there
+        ]
+        total = sum(source.rows("events", i) for i in self._there)
         counts = np.zeros(_CLASSES, np.int64)
         emitted = np.full(_CLASSES, -1, np.int64)
-        tracks = self._tracks
         reached = self.start
         while tracks:
             horizon = None
@@ -263,12 +336,104 @@ class Replay:
                 if not track.ended and (horizon is None or track.known_until < horizon):
                     horizon = track.known_until
             reached = horizon if horizon is not None else reached
-            progress.step(sum(track.done for track in self._tracks), self._total_rows, "utilization")
+            progress.step(sum(track.done for track in every), total, "utilization")
             parts = [track.take(horizon) for track in tracks]
             merged = _merge(parts, counts, emitted, self.start)
             if merged[0].size:
                 yield merged
             tracks = [track for track in tracks if track.waiting or not track.ended]
+        made_up = [i for i, region in enumerate(source.regions) if region.synthetic]
+        self.stray = sum(int(track.state[_STRAY]) for track in every)
+        self.unclosed = sum(track.open_regions(made_up) for track in every)
+
+    def _sum(
+        self, parts: Sequence[PartialCurve], progress: Progress
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+        """Add step functions: at every time at which one of them changes, what it changes by."""
+        for part in parts:
+            self.totals[part.locations] += part.totals
+            self.stray += part.stray
+            self.unclosed += part.unclosed
+        counts = np.zeros(_CLASSES, np.int64)
+        emitted = np.full(_CLASSES, -1, np.int64)
+        size = sum(part.path.stat().st_size for part in parts) // _STEP.itemsize
+        rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(parts)))
+        done = 0
+        with ExitStack() as stack:
+            streams = [
+                _Steps(stack.enter_context(part.path.open("rb")), part.start - self.start, rows)
+                for part in parts
+            ]
+            while any(stream.left for stream in streams):
+                horizon = min(stream.known_until for stream in streams)
+                taken = [stream.take(horizon) for stream in streams if stream.left]
+                times = np.concatenate([times for times, _ in taken])
+                order = np.argsort(times, kind="stable")
+                changes = np.ascontiguousarray(np.concatenate([change for _, change in taken])[order])
+                out_times = np.empty(times.size, np.int64)
+                out_counts = np.empty((_CLASSES, times.size), np.int32)
+                n = _accumulate_steps(times[order], changes, counts, emitted, out_times, out_counts)
+                done += times.size
+                progress.step(done, size, "utilization")
+                if n:
+                    yield out_times[:n], out_counts[:, :n]
+
+
+class _Steps:
+    """The steps of one partial curve, some at a time."""
+
+    def __init__(self, file: IO[bytes], offset: int, rows: int) -> None:
+        self._file, self._offset, self._rows = file, offset, rows
+        self._counts = np.zeros((1, _CLASSES), np.int32)
+        self._load()
+
+    def _load(self) -> None:
+        self._block = np.fromfile(self._file, _STEP, self._rows)
+        self._at = 0
+
+    @property
+    def left(self) -> bool:
+        return self._at < self._block.size
+
+    @property
+    def known_until(self) -> float:
+        """The last time up to which all steps are in memory; infinite at the end of the file."""
+        return int(self._block["time"][-1]) + self._offset if self._block.size == self._rows else math.inf
+
+    def take(self, horizon: float) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Times (n,) up to `horizon` and by how much (n, len(Activity)) the counts change there."""
+        times = self._block["time"][self._at :] + self._offset
+        n = int(np.searchsorted(times, horizon, side="right")) if math.isfinite(horizon) else times.size
+        counts = np.concatenate([self._counts, self._block["counts"][self._at : self._at + n]])
+        self._counts = counts[-1:]
+        self._at += n
+        if not self.left:
+            self._load()
+        return times[:n], np.diff(counts, axis=0)
+
+
+@kernel
+def _accumulate_steps(times, changes, counts, emitted, out_times, out_counts):
+    """Sum changes (rows, classes) to counts; equal times are one, times at which nothing changes are none."""
+    n = 0
+    i = 0
+    while i < times.size:
+        t = times[i]
+        while i < times.size and times[i] == t:
+            for k in range(counts.size):
+                counts[k] += changes[i, k]
+            i += 1
+        changed = False
+        for k in range(counts.size):
+            if counts[k] != emitted[k]:
+                changed = True
+        if changed:
+            out_times[n] = t
+            for k in range(counts.size):
+                out_counts[k, n] = counts[k]
+                emitted[k] = counts[k]
+            n += 1
+    return n
 
 
 def _merge(
@@ -357,7 +522,7 @@ class _Track:
         self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
         self._rows = rows
         self._strongest = source.nesting == "strongest"
-        self._worker = _is_worker(source, index, location)
+        self._worker = _is_worker(source, index, location, active)
         self._base = int(Activity.IDLE if self._worker else location.base)
         self._classes, self._active, self._totals = classes, active, totals
         self.state = np.zeros(_FIELDS, np.int64)
@@ -366,7 +531,7 @@ class _Track:
         self.state[[_OUTERMOST, _NEWEST, _FREE]] = -1
         self._open_by_class = np.zeros(_CLASSES, np.int64)
         self._last = np.full(classes.size, -1, np.int64)
-        self._nodes = np.empty((4, 256), np.int64)
+        self._nodes = np.empty((4, 16), np.int64)
         first = (
             np.array([self.begin], np.int64),
             np.array([_ABSENT], np.uint8),
@@ -604,18 +769,16 @@ def _replay(
     return n
 
 
-def _is_worker(source: EventSource, index: int, location: Location) -> bool:
+def _is_worker(source: EventSource, index: int, location: Location, active: NDArray[np.uint8]) -> bool:
     """Whether a thread computes in parallel regions only: it is no master, and enters such regions.
 
     (A thread made by hand in a program that uses OpenMP elsewhere computes outside of them.)
     """
     if location.thread == 0 or location.base != Activity.COMPUTING:
         return False
-    parallel = [i for i, region in enumerate(source.regions) if is_parallel(region)]
-    if not parallel:
+    if not active.any():
         return False
-    entered = source.blocks("calls", index, "region")
-    return any(bool(np.isin(block[0], parallel).any()) for block in entered)
+    return any(bool(active[block[0]].any()) for block in source.blocks("calls", index, "region"))
 
 
 def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:

@@ -1,0 +1,274 @@
+"""One trace imported by several: each reads some of the locations into a partial store, and these become one.
+
+The result is that of an undivided import: rows, counts, summaries, report and curve; only regions and texts
+may be numbered in another order. Where the parts do not fit together (a format may say something only when it
+has seen all), the trace is to be read undivided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data import importers
+from desktop.data.events import Importer, ImportReport, Region, Severity
+from desktop.data.farm import Farm
+from desktop.data.profile import ProfileDigest
+from desktop.data.store import Source, StoreWriter, TraceStore, open_store
+from desktop.data.timeline import TimelineDigest
+from desktop.data.utilization import PartialCurve, Rules, partial_curve
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress, Share
+
+#: What sums the rows of each location up while they are imported.
+DIGESTS = (TimelineDigest, ProfileDigest)
+
+#: Neighbouring locations are kept together, for the store is read and written in runs; but no more of them,
+#: nor so many that some parts would get much more than others.
+TOGETHER = 256
+SHARES = 8
+
+
+@dataclass
+class Part:
+    """What is known of a partial store besides its content.
+
+    own : (n,) indices of its locations in the whole trace.
+    asked : questions that the importer asked about locations that it asked about before it read any.
+    dates : location at which each finding was made first, -1 before all.
+    refused : why nothing usable could be read from its locations, if so.
+    """
+
+    path: Path
+    own: NDArray[np.int64]
+    locations: int
+    asked: int
+    dates: dict[str, int]
+    refused: TraceFormatError | None = None
+
+
+class _DatedReport(ImportReport):
+    """Remembers at which location something was found first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = -1
+        self.dates: dict[str, int] = {}
+
+    def add(self, name: str, severity: Severity, text: str, *, count: int = 1, where: str = "") -> None:
+        self.dates.setdefault(name, self.at)
+        super().add(name, severity, text, count=count, where=where)
+
+
+class _PartWriter(StoreWriter):
+    def __init__(self, path: Path, trace: Path, importer: Importer, number: int, parts: int) -> None:
+        super().__init__(path, Source(str(trace), trace.name), importer, DIGESTS, self.owns)
+        self.description.report = self.dated = _DatedReport()
+        self._number, self._parts = number, parts
+        self._together = 0
+        self.asked: set[int] = set()
+
+    def owns(self, location: int) -> bool:
+        if not self._together:
+            self._together = max(1, min(TOGETHER, len(self.locations) // (SHARES * self._parts)))
+        return location // self._together % self._parts == self._number
+
+    def wants(self, location: int) -> bool:
+        if not self.asked and self._number:
+            self.forget()  # the first part tells what holds for the whole trace
+        if location in self.asked:
+            self.dated.at = location  # asked again: now it is read
+        self.asked.add(location)
+        return super().wants(location)
+
+    def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        self.dated.at = location
+        super().append(table, location, **columns)
+
+    def forget(self) -> None:
+        self.dated.findings.clear()
+        self.dated.dates.clear()
+
+
+def import_part(
+    trace: Path,
+    format_id: str,
+    number: int,
+    parts: int,
+    regions: Sequence[Region],
+    target: Path,
+    progress: Progress,
+) -> Part:
+    """Read the part `number` of `parts` into the partial store `target`, in which `regions` come first.
+
+    Raises
+    ------
+    TraceFormatError : nothing usable can be read, whoever's it is.
+    StoreError : `target` cannot be written.
+    Cancelled : by `progress`.
+    """
+    importer = importers.importer(format_id)
+    refused = None
+    with _PartWriter(target, trace, importer, number, parts) as writer:
+        for region in regions:
+            writer.region(region)
+        try:
+            importer.read(trace, writer, progress)
+        except OSError as error:
+            raise unreadable(error, trace) from error
+        except TraceFormatError as error:
+            if not writer.asked or not writer.ticks_per_second:
+                raise
+            refused = error
+        if number and not writer.asked:
+            writer.forget()
+        own = [i for i in range(len(writer.locations)) if writer.owns(i)]
+    return Part(
+        target, np.array(own, np.int64), len(writer.locations), len(writer.asked), writer.dated.dates, refused
+    )
+
+
+def unreadable(error: OSError, trace: Path) -> TraceFormatError:
+    return TraceFormatError(f"cannot be read ({error.strerror or error})", file=error.filename or trace)
+
+
+def read_parts(
+    trace: Path,
+    importer: Importer,
+    count: int,
+    farm: Farm,
+    folder: Path,
+    writer: StoreWriter,
+    stack: ExitStack,
+    progress: Progress,
+) -> list[Part] | None:
+    """Import a trace in `count` parts into `writer`; None (and nothing written) if it must be undivided.
+
+    Partial stores are made in `folder` and stay open until `stack` closes.
+
+    Raises
+    ------
+    DesktopError : a part could not be read, twice; the store cannot be written.
+    Cancelled : by `progress`.
+    """
+    parts = _read_all(trace, importer, count, [], farm, folder, Share(progress, 0.0, 0.6))
+    if parts is None:
+        return None
+    with ExitStack() as opened:
+        regions = _regions([opened.enter_context(open_store(part.path)) for part in parts])
+    if regions:
+        parts = _read_all(trace, importer, count, regions, farm, folder, Share(progress, 0.6, 0.9))
+        if parts is None:
+            return None
+    stores = [stack.enter_context(open_store(part.path)) for part in parts]
+    if not _fit(parts, stores):
+        return None
+    _describe(writer, parts, stores)
+    texts = [np.array([writer.text(text) for text in store.texts], np.uint32) for store in stores]
+    writer.take_over(
+        [(store, part.own, text) for store, part, text in zip(stores, parts, texts, strict=True)]
+    )
+    return parts
+
+
+def _read_all(
+    trace: Path,
+    importer: Importer,
+    count: int,
+    regions: Sequence[Region],
+    farm: Farm,
+    folder: Path,
+    progress: Progress,
+) -> list[Part] | None:
+    tasks = [(trace, importer.id, k, count, regions, folder / f"{k}.h5") for k in range(count)]
+    done = farm.run(import_part, tasks, progress, "reading")
+    if any(isinstance(future.exception(), TraceFormatError) for future in done):
+        return None
+    return [future.result() for future in done]
+
+
+def _regions(stores: Sequence[TraceStore]) -> list[Region]:
+    """All regions of all parts, if a part has not all of them in this order: some importers name a region
+    when they meet it. Summaries of rows go by these numbers, so such parts are to be read again."""
+    every: dict[tuple[str, str, str], Region] = {}
+    for store in stores:
+        for region in store.regions:
+            every.setdefault((region.name, region.role, region.paradigm), region)
+    regions = list(every.values())
+    return [] if all(store.regions == regions for store in stores) else regions
+
+
+def curves(
+    parts: Sequence[Part], farm: Farm, folder: Path, writer: StoreWriter, progress: Progress
+) -> list[PartialCurve]:
+    """The utilization of each part, with the clock shifts that `writer` has found; files in `folder`.
+
+    Raises as `read_parts`.
+    """
+    tasks = []
+    for number, part in enumerate(parts):
+        shifts = np.array([writer.locations[i].shift for i in part.own], np.int64)
+        tasks.append((part.path, part.own, shifts, writer.repair, folder / f"{number}.curve"))
+    return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
+
+
+def _curve_of_part(
+    path: Path,
+    own: NDArray[np.int64],
+    shifts: NDArray[np.int64],
+    repair: bool,
+    target: Path,
+    progress: Progress,
+) -> PartialCurve:
+    with open_store(path) as store:
+        for location, shift in zip(store.locations, shifts.tolist(), strict=True):
+            location.shift = shift
+        store.description.repair = repair
+        return partial_curve(store, Rules(), own, target, progress)
+
+
+def _fit(parts: Sequence[Part], stores: Sequence[TraceStore]) -> bool:
+    """Whether all parts tell of the same trace, and at least one of something in it."""
+
+    def same(values: Sequence[Any]) -> bool:
+        return all(value == values[0] for value in values)
+
+    return (
+        not all(part.refused for part in parts)
+        and same([(part.locations, part.asked) for part in parts])
+        and same([(s.ticks_per_second, s.nesting, s.notes, s.regions) for s in stores])
+    )
+
+
+def _describe(writer: StoreWriter, parts: Sequence[Part], stores: Sequence[TraceStore]) -> None:
+    first = stores[0]
+    writer.describe(
+        ticks_per_second=first.ticks_per_second,
+        nesting=first.nesting,
+        # Some only see later that the trace has clock offsets of its own.
+        repair=all(store.repair for store in stores),
+        notes=first.notes,
+    )
+    for region in first.regions:
+        writer.region(region)
+    places = sorted(
+        (int(index), number, at) for number, part in enumerate(parts) for at, index in enumerate(part.own)
+    )
+    for _, number, at in places:
+        index = writer.location(stores[number].locations[at])
+        writer.description.tallies[index] = stores[number].tallies[at]
+    found = [
+        (parts[number].dates[finding.name], number, at, finding)
+        for number, store in enumerate(stores)
+        for at, finding in enumerate(store.report.findings.values())
+    ]
+    for *_, finding in sorted(found, key=lambda one: one[:3]):
+        writer.report.add(
+            finding.name, finding.severity, finding.text, count=finding.count, where=finding.where
+        )
