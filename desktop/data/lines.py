@@ -18,7 +18,7 @@ import numpy as np
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
-BLOCK = 4 << 20
+BLOCK = 1 << 20
 #: A line longer than this is cut: no trace has such lines, and memory stays bounded.
 LONGEST = 64 << 20
 #: More threads than that wait for the one that takes what they have done.

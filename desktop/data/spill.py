@@ -1,7 +1,8 @@
 """Records by group in bounded memory: a temporary file of segments, and sorting by time.
 
-While a trace is parsed, each block's records are put in order of their group (a processor) and written to
-one file; an index remembers where each group's pieces lie. Afterwards a group is read back in line order.
+While a trace is parsed, its records are put, batch by batch, in order of their group (a processor) and
+written to one file; an index remembers where each group's pieces lie. Afterwards a group is read back in
+line order.
 Groups too large for memory live in mapped temporary files.
 """
 
@@ -11,7 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 
+#: Rows that are put in order of their group at once: the more, the longer the pieces in the file.
+BATCH = 1 << 17
 #: Largest number of records of one group that is held in memory.
 IN_MEMORY = 1 << 21
 
@@ -100,26 +103,33 @@ class Spill:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  lives as long as the object
         self._index: list[NDArray[np.int64]] = []
         self._rows = 0
-        self._lock = Lock()
+        self._groups = 0
+        self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._lock = RLock()
         self._sorted: NDArray[np.int64] | None = None
         self._bounds: NDArray[np.int64] = np.zeros(1, np.int64)
 
     def add(self, rows: NDArray[Any], groups: NDArray[np.int64], count: int) -> None:
-        """Write rows of the groups 0 .. count - 1."""
-        if not len(rows):
-            return
-        sizes = np.bincount(groups, minlength=count)
-        starts = np.zeros(count, np.int64)
-        np.cumsum(sizes[:-1], out=starts[1:])
+        """Rows of the groups 0 .. count - 1. They are kept for a while: do not change them afterwards."""
+        if len(rows):
+            self._waiting.append((np.ascontiguousarray(rows), groups))
+            self._groups = max(self._groups, count)
+            if sum(len(rows) for rows, _ in self._waiting) >= BATCH:
+                self._write()
+
+    def _write(self) -> None:
+        """Write what waits, group by group."""
+        waiting, self._waiting = self._waiting, []
+        sizes = np.zeros(self._groups, np.int64)
+        for _, groups in waiting:
+            sizes += np.bincount(groups, minlength=len(sizes))
+        starts = np.cumsum(sizes) - sizes
         present = np.flatnonzero(sizes)
-        index = np.empty((len(present), 3), np.int64)
-        index[:, 0] = present
-        index[:, 1] = self._rows + starts[present]
-        index[:, 2] = sizes[present]
-        out = np.empty(len(rows), self.dtype)
-        _by_group(_words(np.ascontiguousarray(rows)), groups, starts, _words(out))
+        self._index.append(np.stack((present, self._rows + starts[present], sizes[present]), axis=1))
+        out = np.empty(sizes.sum(), self.dtype)
+        for rows, groups in waiting:
+            _by_group(_words(rows), groups, starts, _words(out))
         self._append(out)
-        self._index.append(index)
 
     def _append(self, rows: NDArray[Any]) -> None:
         with self._lock:
@@ -133,7 +143,8 @@ class Spill:
     def _pieces(self, group: int) -> NDArray[np.int64]:
         with self._lock:
             if self._sorted is None:
-                index = np.concatenate(self._index) if self._index else np.empty((0, 3), np.int64)
+                self._write()
+                index = np.concatenate(self._index)
                 self._index = []
                 self._sorted = index = index[np.argsort(index[:, 0], kind="stable")]
                 groups = int(index[-1, 0]) + 1 if len(index) else 0

@@ -16,7 +16,6 @@ from desktop.data.events import ImportReport, Severity
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source
 from desktop.data.importers._picl import tables as tb
-from desktop.data.importers._picl.messages import side_of
 from desktop.data.lines import blocks, in_order, line_count
 from desktop.data.spill import Interner, Spill
 from desktop.errors import TraceFormatError
@@ -44,6 +43,8 @@ def _note(
     communicator sends and receives name. counts (_NOTED,). seconds (3,): time of the last record, largest
     step back, largest absolute time.
     """
+    before, largest, furthest = seconds[0], seconds[1], seconds[2]
+    odd_ones, back, scale, named = 0, 0, counts[_SCALE], 0
     for i in range(len(rows)):
         r = rows[i]
         record, event = r["record"], keys[i] if form == _B else 0
@@ -52,28 +53,33 @@ def _note(
             if roles[record] > 0:
                 paired[dense[i]] = True
         t = r["time"] * powers[r["scale"]]
-        if t < seconds[0]:
-            counts[_BACK] += 1
-            seconds[1] = max(seconds[1], seconds[0] - t)
-            if counts[_BACK_LINE] == 0:
+        if t < before:
+            largest = max(largest, before - t)
+            if back == 0 and counts[_BACK] == 0:
                 counts[_BACK_LINE] = r["line"]
-        seconds[0] = t
-        seconds[2] = max(seconds[2], abs(t))
-        counts[_SCALE] = max(counts[_SCALE], r["scale"])
+            back += 1
+        before = t
+        furthest = max(furthest, abs(t))
+        scale = max(scale, r["scale"])
         odd = record >= len(records) or not records[record]
         if form == _B and event < 0:
             odd = odd or event <= -len(events) or not events[-event]
-        counts[_ODD] += odd
-        side = side_of(r, event, form, sides)
+        odd_ones += odd
+        side = 0
+        if r["nd"] >= 3 and record < 9 and -65 < event <= 0:
+            side = sides[record, -event]
         if side > 0:
             if r["d2"] >= 0 or r["d2"] == ln.HOST:
-                partners[counts[_PARTNERS]] = r["d2"]
-                counts[_PARTNERS] += 1
+                partners[named] = r["d2"]
+                named += 1
             if r["nd"] >= 4:
                 fourth[side - 1, counts[_FOURTH + side - 1]] = r["d3"]
                 counts[_FOURTH + side - 1] += 1
             else:
                 counts[_BARE + side - 1] += 1
+    counts[_ODD], counts[_SCALE], counts[_PARTNERS] = odd_ones, scale, named
+    counts[_BACK] += back
+    seconds[0], seconds[1], seconds[2] = before, largest, furthest
 
 
 class Intake:
@@ -172,10 +178,11 @@ class Intake:
             self.paired = np.pad(self.paired, (0, max(2 * self.keys.used - len(self.paired), 0)))
         partners, fourth = np.empty(len(rows), np.int64), np.empty((2, len(rows)), np.int64)
         counts = self._counts
-        counts[[_ODD, _PARTNERS, _FOURTH, _FOURTH + 1]] = 0
+        counts[[_FOURTH, _FOURTH + 1]] = 0
         _note(
-            rows, parsed.keys, dense, self.form, tb.ROLES[self.form], tb.SIDES[self.form],
-            tb.RECORDS[self.form], tb.EVENT_TABLE, self.paired, partners, fourth, counts, self._seconds, _POWERS,
+            rows, parsed.keys, dense, self.form, tb.ROLES[self.form], tb.SIDES,
+            tb.RECORDS[self.form], tb.EVENT_TABLE, self.paired, partners, fourth, counts, self._seconds,
+            _POWERS,
         )  # fmt: skip
         self.decimals = max(self.decimals, min(int(counts[_SCALE]), 15))
         self.partners(partners[: counts[_PARTNERS]])

@@ -30,19 +30,10 @@ MATCHED, SENDS_LEFT, RECEIVES_LEFT, EARLY, EARLIEST, UNEQUAL, COUNTS = range(7)
 
 
 @kernel
-def side_of(r: Any, event: int, form: int, sides: Any) -> int:
-    """1 for a send, 2 for a receive with all its fields, 0 for other records. sides: see `tables.SIDES`."""
-    if r["nd"] < 3:
-        return 0
-    if form == ln.FORMAT_A:
-        return sides[r["record"]] if r["record"] < len(sides) else 0
-    side = sides[-event] if -len(sides) < event <= 0 else 0
-    return side if (side == 1 and r["record"] == 3) or (side == 2 and r["record"] == 4) else 0
-
-
-@kernel
 def _located(processor: int, known: Any, index: Any) -> int:
     """Index of a location, -1 for wildcards and the like."""
+    if 0 <= processor < len(known) and known[processor] == processor:
+        return index[processor]
     at = np.searchsorted(known, processor)
     return index[at] if at < len(known) and known[at] == processor else -1
 
@@ -62,7 +53,9 @@ def fill(
     while at < len(rows):
         r = rows[at]
         event = events[r["key"]] if form == ln.FORMAT_B else 0
-        side = side_of(r, event, form, sides)
+        side = 0
+        if r["nd"] >= 3 and r["record"] < 9 and -65 < event <= 0:
+            side = sides[r["record"], -event]
         everybody = side == 1 and form == ln.FORMAT_A and r["d2"] == -1
         last = len(others) if everybody else 1
         while side > 0 and copy < last:

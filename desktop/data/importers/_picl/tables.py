@@ -57,11 +57,12 @@ SENDS_B = {
 RECEIVES_B = {-51: MessageKind.RECV, -52: MessageKind.RECV, -60: MessageKind.IRECV, -61: MessageKind.IRECV}
 #: Collectives of which the fields are bytes, root, subset; of the others bytes, subset.
 ROOTED_B = frozenset({-785, -786, -790, -793})
-#: Sends 1, receives 2, others 0: by record type of A, by negated event of B (entries send, exits receive).
-SIDES = {ln.FORMAT_A: np.zeros(9, np.int8), ln.FORMAT_B: np.zeros(65, np.int8)}
-SIDES[ln.FORMAT_A][[4, 6, 8]] = 1, 2, 2
-SIDES[ln.FORMAT_B][[-e for e in SENDS_B]] = 1
-SIDES[ln.FORMAT_B][[-e for e in RECEIVES_B]] = 2
+#: Sends 1, receives 2, others 0: by record type and negated event, which is 0 in A; in B entries send and
+#: exits receive.
+SIDES = np.zeros((9, 65), np.int8)
+SIDES[[4, 6, 8], 0] = 1, 2, 2
+SIDES[3, [-e for e in SENDS_B]] = 1
+SIDES[4, [-e for e in RECEIVES_B]] = 2
 #: `MessageKind` by negated event of B.
 KINDS_B = np.zeros(65, np.uint8)
 KINDS_B[[-e for e in (*SENDS_B, *RECEIVES_B)]] = [*SENDS_B.values(), *RECEIVES_B.values()]

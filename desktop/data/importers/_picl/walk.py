@@ -297,7 +297,7 @@ class Walk:
             most = min(ms.AT_ONCE, len(rows))
             columns, ends = columns_like("messages", most), np.empty(most, ms.ENDPOINT)
             used, at, copy = ms.fill(
-                rows, at, copy, self.place.processor, self.form, tb.SIDES[self.form], tb.KINDS_B, self.events,
+                rows, at, copy, self.place.processor, self.form, tb.SIDES, tb.KINDS_B, self.events,
                 self.names.known, self.names.index, self.names.cpus, self.intake.communicators,
                 *columns.values(), ends,
             )  # fmt: skip
