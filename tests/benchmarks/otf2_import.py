@@ -1,66 +1,72 @@
-"""How fast OTF2 is imported, beside the wheel's own Python reader and a C reader that does nothing.
+"""How fast OTF2 is imported: our decoder, the library's engine, the wheel's Python reader, a C reader that
+does nothing.
 
-``python -m tests.benchmarks.otf2_import [EVENTS]`` writes an archive with the wheel's writer, reads it in
-each way in this one process, and prints the table. Every reader gets the same files from the page cache.
+``python -m tests.benchmarks.otf2_import [EVENTS]`` writes an archive, reads it in each way in one process
+from the page cache, and prints two tables: events per second (the best of several runs, by the clock on the
+wall and by processor time), and the peak memory of an import at two sizes, each in a process of its own.
+Without the `otf2` wheel, the rows that need it are left out.
 """
 
 from __future__ import annotations
 
 import ctypes
+import resource
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 from numba import types
 
 from desktop.core.jit import callback
 from desktop.data.events import ImportReport
 from desktop.data.importers import otf2 as our
-from desktop.data.importers._otf2.library import library
-from desktop.data.importers._otf2.callbacks import compiled
 from desktop.data.store import Source, StoreWriter
 from desktop.progress import Progress
-
-otf2 = pytest.importorskip("otf2", reason="the wheel exists for Linux x86-64 and Python 3.11 only")
+from tests.data_layer.otf2_writer import Event, Place, Writer, write
 
 RANKS = 8
+CHUNK = 1 << 20
 PYTHON_EVENTS = 200_000  # the Python reader is read so far, for it would take minutes
+REGIONS = {1: "MPI_Send", 2: "MPI_Recv"}
+HAS_LIBRARY = find_spec("_otf2") is not None
 
 
 def write_archive(folder: Path, events: int) -> Path:
     """A ring of ranks: compute, send to the right, receive from the left; six records a step."""
-    with otf2.writer.open(str(folder), timer_resolution=1_000_000_000) as archive:
-        root = archive.definitions.system_tree_node("node")
-        places, writers = [], []
-        for rank in range(RANKS):
-            group = archive.definitions.location_group(f"Rank {rank}", system_tree_parent=root)
-            places.append(archive.definitions.location("Master thread", group=group))
-            writers.append(archive.event_writer_from_location(places[-1]))
-        mpi = {"paradigm": otf2.Paradigm.MPI, "region_role": otf2.RegionRole.POINT2POINT}
-        send = archive.definitions.region("MPI_Send", **mpi)
-        receive = archive.definitions.region("MPI_Recv", **mpi)
-        world = archive.definitions.group(
-            "", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=otf2.Paradigm.MPI, members=places
-        )
-        ranks = archive.definitions.group(
-            "", group_type=otf2.GroupType.COMM_GROUP, paradigm=otf2.Paradigm.MPI, members=range(RANKS)
-        )
-        assert world is not ranks
-        comm = archive.definitions.comm("MPI_COMM_WORLD", group=ranks)
-        for rank, writer in enumerate(writers):
-            at = 1000 + rank
-            for _ in range(-(-events // (6 * RANKS))):
-                writer.enter(at, send)
-                writer.mpi_send(at + 10, (rank + 1) % RANKS, comm, 7, 1024)
-                writer.leave(at + 20, send)
-                writer.enter(at + 300, receive)
-                writer.mpi_recv(at + 350, (rank - 1) % RANKS, comm, 7, 1024)
-                writer.leave(at + 360, receive)
-                at += 1000
-    return folder / "traces.otf2"
+    anchor = write(folder, [Place(rank) for rank in range(RANKS)], regions=REGIONS, chunk=CHUNK)
+    to = Writer("<", CHUNK)
+    steps = -(-events // (6 * RANKS))
+    for rank in range(RANKS):
+        step = [
+            Event(1, "Enter", (1,)),
+            Event(10, "MpiSend", ((rank + 1) % RANKS, 0, 7, 1024)),
+            Event(20, "Leave", (1,)),
+            Event(300, "Enter", (2,)),
+            Event(350, "MpiRecv", ((rank - 1) % RANKS, 0, 7, 1024)),
+            Event(360, "Leave", (2,)),
+        ]
+        records = [b"\x05" + to.raw("Q", event.time) + to.event(event) for event in step]
+        once = np.frombuffer(b"".join(records), np.uint8)
+        stamps = np.cumsum([0, *map(len, records[:-1])]) + 1
+        a_chunk = (CHUNK - 20) // once.size
+        with (folder / "traces" / f"{rank}.evt").open("wb") as file:
+            for first in range(0, steps, a_chunk):
+                n = min(a_chunk, steps - first)
+                body = np.tile(once, (n, 1))
+                for at, event in zip(stamps, step, strict=True):
+                    times = (1000 + rank + event.time + 1000 * np.arange(first, first + n)).astype("<u8")
+                    body[:, at : at + 8] = times.view(np.uint8).reshape(n, 8)
+                head = b"\x03\x42" + to.raw("Q", 6 * first + 1) + to.raw("Q", 6 * (first + n))
+                last = first + n == steps
+                data = head + body.tobytes()
+                file.write(data + b"\x02\x01" if last else data.ljust(CHUNK, b"\0"))
+    return anchor
 
 
 class Nowhere:
@@ -81,22 +87,45 @@ class Nowhere:
     def text(self, text: str) -> int:
         return 0
 
+    def wants(self, location: int) -> bool:
+        return True
+
     def append(self, table: str, location: int, **columns: object) -> None: ...
 
 
-def read_nowhere(anchor: Path) -> None:
-    our.IMPORTER.read(anchor, Nowhere(), Progress())
+def read_nowhere(anchor: Path, engine: our.EngineName = "files") -> None:
+    our.importer_with(engine).read(anchor, Nowhere(), Progress())
 
 
-def read_and_store(anchor: Path) -> None:
+def read_by_library(anchor: Path) -> None:
+    read_nowhere(anchor, "library")
+
+
+def read_and_store(anchor: Path, engine: our.EngineName = "files") -> None:
+    importer = our.importer_with(engine)
     with tempfile.TemporaryDirectory() as folder:
         source = Source(str(anchor), anchor.name)
-        with StoreWriter(Path(folder) / "trace.h5", source, our.IMPORTER) as writer:
-            our.IMPORTER.read(anchor, writer, Progress())
+        with StoreWriter(Path(folder) / "trace.h5", source, importer) as writer:
+            importer.read(anchor, writer, Progress())
+
+
+def store_by_library(anchor: Path) -> None:
+    read_and_store(anchor, "library")
+
+
+def decode(anchor: Path) -> None:
+    """Our decoder alone: bytes to the buffer."""
+    engine = our.engine_of("files", our.Anchor.read(anchor))
+    for rank in range(RANKS):
+        for _block in engine.events(rank, engine.local(rank), 1 << 60):
+            pass
+    engine.close()
 
 
 def read_in_python(anchor: Path, events: int = PYTHON_EVENTS) -> int:
     """The wheel's `otf2.reader`, the first `events` events; how many there were."""
+    import otf2
+
     read = 0
     with otf2.reader.open(str(anchor)) as trace:
         for _location, _event in trace.events:
@@ -112,6 +141,9 @@ def empty(location, time, position, data, attributes):  # type: ignore[no-untype
 
 def read_emptily(anchor: Path) -> None:
     """The C library alone: an empty native callback for every record, no definitions."""
+    from desktop.data.importers._otf2.callbacks import compiled
+    from desktop.data.importers._otf2.library import library
+
     lib = library()
     lib.silence()
     five = (types.uint64, types.uint64, types.uint64, types.voidptr, types.voidptr)
@@ -137,14 +169,39 @@ def read_emptily(anchor: Path) -> None:
     lib.Reader_Close(reader)
 
 
-def rate(read: Callable[[Path], object], anchor: Path, events: int, repeats: int) -> float:
-    """Events per second, the best of `repeats`."""
-    best = float("inf")
+READERS: dict[str, Callable[[Path], object]] = {
+    "Phasewright, reading and storing (HDF5)": read_and_store,
+    "Phasewright, reading": read_nowhere,
+    "Phasewright, decoding only": decode,
+}
+LIBRARY_READERS: dict[str, Callable[[Path], object]] = {
+    "libotf2's engine, reading and storing": store_by_library,
+    "libotf2's engine, reading": read_by_library,
+    "libotf2, empty callbacks": read_emptily,
+}
+PYTHON = "otf2.reader (Python, of the wheel)"
+
+
+def rate(read: Callable[[Path], object], anchor: Path, events: int, repeats: int) -> tuple[float, float]:
+    """Events per second by the wall clock and of processor time, the best of `repeats`."""
+    wall = processor = float("inf")
     for _ in range(repeats):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         read(anchor)
-        best = min(best, time.perf_counter() - start)
-    return events / best
+        wall = min(wall, time.perf_counter() - start)
+        processor = min(processor, time.process_time() - busy)
+    return events / wall, events / processor
+
+
+def peak(anchor: Path) -> float:
+    """MB that a process needs at most to import an archive into a store."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks.otf2_import", "--peak", str(anchor)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return float(done.stdout)
 
 
 def main(events: int) -> None:
@@ -152,19 +209,21 @@ def main(events: int) -> None:
         anchor = write_archive(Path(folder) / "archive", events)
         events = -(-events // (6 * RANKS)) * 6 * RANKS
         size = sum(file.stat().st_size for file in our.files(anchor))
-        read_nowhere(anchor)  # compiles
-        python = rate(read_in_python, anchor, min(events, PYTHON_EVENTS), 1)
-        rates = {
-            "otf2.reader (Python, of the wheel)": python,
-            "Phasewright, reading and storing (HDF5)": rate(read_and_store, anchor, events, 3),
-            "Phasewright, reading": rate(read_nowhere, anchor, events, 3),
-            "libotf2, empty callbacks": rate(read_emptily, anchor, events, 3),
-        }
-        c = rates["libotf2, empty callbacks"]
+        readers = READERS | (LIBRARY_READERS if HAS_LIBRARY else {})
+        rates = {}
+        for name, read in readers.items():
+            read(anchor)  # compiles
+            rates[name] = rate(read, anchor, events, 7)
+        if HAS_LIBRARY:
+            rates[PYTHON] = rate(read_in_python, anchor, min(events, PYTHON_EVENTS), 1)
         print(f"{events} events, {RANKS} locations, {size / 1e6:.1f} MB\n")
-        print("| reader | events/s | x Python reader | share of the C reader |\n| --- | ---: | ---: | ---: |")
-        for name, value in rates.items():
-            print(f"| {name} | {value:,.0f} | {value / python:.1f} | {value / c:.2f} |")
+        print("| reader | events/s | events/s of processor time |\n| --- | ---: | ---: |")
+        for name, (wall, processor) in rates.items():
+            print(f"| {name} | {wall:,.0f} | {processor:,.0f} |")
+        larger = write_archive(Path(folder) / "larger", 8 * events)
+        print("\n| events | peak memory of an import, MB |\n| ---: | ---: |")
+        for n, of in ((events, anchor), (8 * events, larger)):
+            print(f"| {n} | {peak(of):.0f} |")
 
 
 @pytest.fixture(scope="module")
@@ -172,11 +231,15 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield write_archive(tmp_path_factory.mktemp("otf2") / "archive", 200_000)
 
 
-@pytest.mark.parametrize("read", [read_in_python, read_and_store, read_nowhere, read_emptily])
+@pytest.mark.parametrize("read", [*READERS.values(), *(LIBRARY_READERS.values() if HAS_LIBRARY else ())])
 def test_reading(benchmark: Callable[..., object], archive: Path, read: Callable[[Path], object]) -> None:
-    read_nowhere(archive)
-    benchmark.pedantic(read, args=(archive,), rounds=1 if read is read_in_python else 5)  # type: ignore[attr-defined]
+    read(archive)
+    benchmark.pedantic(read, args=(archive,), rounds=5)  # type: ignore[attr-defined]  # untyped fixture
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
+    if "--peak" in sys.argv:
+        read_and_store(Path(sys.argv[-1]))
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    else:
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
