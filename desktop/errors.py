@@ -6,7 +6,9 @@
     ├── TraceFormatError    a trace of which nothing usable can be read
     ├── StoreError          an imported file (HDF5) that cannot be read or written
     ├── CurveError          a curve that violates its invariants
-    └── TableError          a table of measurements that cannot be used
+    ├── TableError          a table of measurements that cannot be used
+    ├── ExperimentError     an experiment that cannot be read or run
+    └── RunError            a program that could not be built or run as it should
 
 Wrong arguments of a function are ``ValueError``. A damaged trace is usually no exception: it is
 counted in the `desktop.data.events.ImportReport` and what could be read is kept.
@@ -54,3 +56,11 @@ class CurveError(DesktopError):
 
 class TableError(DesktopError):
     """A table of measurements cannot be used; `where` names row and column."""
+
+
+class ExperimentError(DesktopError):
+    """An experiment's description or journal cannot be used."""
+
+
+class RunError(DesktopError):
+    """A program could not be built or did not run as it should; `hint` holds the end of its output."""

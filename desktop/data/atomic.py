@@ -132,6 +132,11 @@ def _remove_stale_folders(target: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def lock_file(fd: int) -> bool:
+    """Lock an open file for this process until it is closed; False if another process has it."""
+    return _lock(fd) is not False
+
+
 def _lock(fd: int) -> bool | None:
     """Whether the file could be locked; None where there are no locks."""
     if fcntl is None:

@@ -1,0 +1,744 @@
+"""An SPT experiment on disk: one readable description, one append-only journal.
+
+``experiment.toml`` says which program is built and run, how every factor is switched on, what is measured
+and which design is followed; ``trials.csv`` gets one line per trial. Everything else (builds, analyses) can
+be made again from the two. Reading them never runs anything.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+import tomli_w
+
+from desktop.core.design import (
+    Design,
+    RunSheet,
+    foldover,
+    orthogonal_array,
+    plackett_burman,
+    regular,
+    run_sheet,
+)
+from desktop.core.effects import Trials, trials
+from desktop.data.atomic import lock_file, write_text
+from desktop.errors import ExperimentError
+
+FORMAT = 1
+DESCRIPTION, JOURNAL, BUILDS = "experiment.toml", "trials.csv", "builds"
+#: Most attempts at one trial: the first, and two more at the end of its replicate.
+ATTEMPTS = 3
+_LARGEST = 1 << 20
+
+ResponseKind = Literal["wall", "cpu", "memory", "output"]
+UNITS: dict[str, str] = {"wall": "s", "cpu": "s", "memory": "B", "output": ""}
+
+
+@dataclass(frozen=True)
+class Switch:
+    """What is added for a level: compiler flags, words of the run command, environment."""
+
+    flags: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A place in the program (or a setting); `high` is added at +, `low` at -. `delay` is in units of
+    ``spt_delay``, 0 for a factor that is no delay."""
+
+    name: str
+    high: Switch
+    low: Switch = Switch()
+    file: str = ""
+    line: int = 0
+    routine: str = ""
+    construct: str = ""
+    delay: int = 0
+
+
+@dataclass(frozen=True)
+class Response:
+    """`pattern` (kind ``output``): a regular expression with one group, a number on the output."""
+
+    name: str
+    kind: ResponseKind = "wall"
+    pattern: str = ""
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Program:
+    """Commands are lists of words; only with `shell` they are handed to a shell. ``{flags}``, ``{args}``,
+    ``{out}`` are filled in. `check`: a regular expression that the output of a right run matches."""
+
+    run: tuple[str, ...]
+    build: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    shell: bool = False
+    check: str = ""
+    time_limit_s: float = 600.0
+    warm_up: int = 1
+    flags: tuple[str, ...] = ()
+    busy_limit: float = 0.05
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The design: as `desktop.core.design` makes it from these words."""
+
+    kind: str = "regular"
+    runs: int | None = None
+    generators: tuple[str, ...] = ()
+    array: str = ""
+    fold: str | None = None
+    replicates: int = 1
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Everything that ``experiment.toml`` says. `folder`: where it stands; commands run there."""
+
+    folder: Path
+    title: str
+    program: Program
+    factors: tuple[Factor, ...]
+    responses: tuple[Response, ...]
+    plan: Plan
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(factor.name for factor in self.factors)
+
+    def design(self) -> Design:
+        """Raises ValueError where the plan fits no design."""
+        plan = self.plan
+        if plan.kind == "plackett-burman":
+            made = plackett_burman(self.names, plan.runs)
+        elif plan.kind == "orthogonal-array":
+            made = orthogonal_array(plan.array, self.names)
+        else:
+            made = regular(self.names, plan.runs, plan.generators or None)
+        return made if plan.fold is None else foldover(made, plan.fold or None)
+
+    def sheet(self) -> RunSheet:
+        return run_sheet(self.design(), self.plan.replicates, self.plan.seed)
+
+    def levels(self, treatment: int) -> tuple[int, ...]:
+        return tuple(int(v) for v in self.design().levels[treatment])
+
+    def switches(self, levels: Sequence[int]) -> Switch:
+        """What a treatment adds, in the order of the factors. Delays of arrays grow with the level."""
+        flags: list[str] = []
+        arguments: list[str] = []
+        environment: dict[str, str] = {}
+        array = self.plan.kind == "orthogonal-array"
+        for factor, level in zip(self.factors, levels, strict=True):
+            on = level > 0
+            chosen = factor.high if on else factor.low
+            size = factor.delay * (level if array else 1)
+            flags += [word.replace("{delay}", str(size)) for word in chosen.flags]
+            arguments += [word.replace("{delay}", str(size)) for word in chosen.arguments]
+            environment |= {name: value.replace("{delay}", str(size)) for name, value in chosen.environment}
+        return Switch(tuple(flags), tuple(arguments), tuple(environment.items()))
+
+    def commands(self, levels: Sequence[int]) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, str]]:
+        """Build command, run command and environment of a treatment; the build's place is its key."""
+        switch = self.switches(levels)
+        flags = (*self.program.flags, *switch.flags)
+        out = str(Path(BUILDS) / self.build_key(flags))
+        build = _filled(self.program.build, flags, (), out)
+        run = _filled(self.program.run, flags, switch.arguments, os.path.join(".", out))
+        return build, run, dict(switch.environment)
+
+    def build_key(self, flags: Sequence[str]) -> str:
+        """Of sources, build command and flags: a build is made once."""
+        digest = hashlib.sha256(json.dumps([list(flags), list(self.program.build)]).encode())
+        for name, content in sorted(self.source_hashes().items()):
+            digest.update(f"{name}\0{content}\0".encode())
+        return digest.hexdigest()[:16]
+
+    def source_hashes(self) -> dict[str, str]:
+        """SHA-256 of every source; raises `ExperimentError` where one cannot be read."""
+        found = {}
+        for name in self.program.sources:
+            try:
+                found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
+            except OSError as error:
+                raise ExperimentError(
+                    f"source {name} cannot be read ({error.strerror})", file=self.folder
+                ) from None
+        return found
+
+    def identity(self) -> dict[str, Any]:
+        """What must not change while trials are collected."""
+        program = asdict(self.program)
+        for unimportant in ("sources", "time_limit_s", "busy_limit"):
+            del program[unimportant]
+        plan = asdict(self.plan)
+        del plan["replicates"]  # more may be added to a running experiment
+        return {
+            "factors": [asdict(factor) for factor in self.factors],
+            "responses": [asdict(response) for response in self.responses],
+            "program": program,
+            "design": plan,
+            "sources": self.source_hashes(),
+        }
+
+
+def _filled(words: Sequence[str], flags: Sequence[str], args: Sequence[str], out: str) -> tuple[str, ...]:
+    """``{flags}`` and ``{args}`` as words of their own become as many words as there are; arguments without a
+    place of their own come last."""
+    found: list[str] = []
+    for word in words:
+        if word == "{flags}":
+            found += flags
+        elif word == "{args}":
+            found += args
+        else:
+            word = word.replace("{flags}", shlex.join(flags)).replace("{args}", shlex.join(args))
+            found.append(word.replace("{out}", out))
+    return tuple(found) if any("{args}" in word for word in words) else (*found, *args)
+
+
+# --- the description ---
+
+
+def read_experiment(path: Path) -> Experiment:
+    """From ``experiment.toml`` or the folder that holds it.
+
+    Raises
+    ------
+    ExperimentError : it cannot be read, or says something that cannot be; names the key.
+    """
+    path = Path(path)
+    if path.is_dir():
+        path = path / DESCRIPTION
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ExperimentError(f"is larger than {_LARGEST >> 20} MB", file=path)
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ExperimentError(f"cannot be read ({error.strerror})", file=path) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ExperimentError(f"is no description of an experiment ({error})", file=path) from None
+    try:
+        return _understood(said, path.absolute().parent)
+    except ExperimentError as error:
+        raise ExperimentError(error.what, file=path, where=error.where, hint=error.hint) from None
+    except ValueError as error:
+        raise ExperimentError(str(error), file=path, where="[design]") from None
+
+
+def _understood(said: dict[str, Any], folder: Path) -> Experiment:
+    if said.get("format") != FORMAT:
+        newer = isinstance(said.get("format"), int) and said["format"] > FORMAT
+        raise ExperimentError(
+            f"has format {said.get('format')!r}, this program knows {FORMAT}",
+            hint="use a newer Phasewright" if newer else "is it an experiment?",
+        )
+    _known(said, {"format", "title", "program", "factors", "responses", "design"}, "the description")
+    program = _table(said, "program")
+    _known(program, set(Program.__dataclass_fields__), "[program]")
+    responses = said.get("responses") or [{"name": "wall", "kind": "wall"}]
+    factors = said.get("factors")
+    if not isinstance(factors, list) or not factors:
+        raise ExperimentError("names no factors", hint="add a [[factors]] table for every place")
+    design = _table(said, "design", {})
+    _known(design, set(Plan.__dataclass_fields__), "[design]")
+    found = Experiment(
+        folder,
+        _text(said, "title", "the description", ""),
+        Program(
+            run=_command(program, "run", required=True),
+            build=_command(program, "build"),
+            sources=_words(program, "sources", "[program]"),
+            shell=bool(program.get("shell", False)),
+            check=_pattern(program, "check", "[program]"),
+            time_limit_s=_number(program, "time_limit_s", "[program]", 600.0, least=0.001),
+            warm_up=int(_number(program, "warm_up", "[program]", 1)),
+            flags=_words(program, "flags", "[program]"),
+            busy_limit=_number(program, "busy_limit", "[program]", 0.05),
+        ),
+        tuple(_factor(one, k) for k, one in enumerate(factors, 1)),
+        tuple(_response(one, k) for k, one in enumerate(responses, 1)),
+        Plan(
+            kind=_text(design, "kind", "[design]", "regular"),
+            runs=int(_number(design, "runs", "[design]", 0)) or None,
+            generators=_words(design, "generators", "[design]"),
+            array=_text(design, "array", "[design]", ""),
+            fold=design.get("fold"),
+            replicates=int(_number(design, "replicates", "[design]", 1, least=1)),
+            seed=int(_number(design, "seed", "[design]", 1)),
+        ),
+    )
+    if found.plan.kind not in ("regular", "full", "plackett-burman", "orthogonal-array"):
+        raise ExperimentError(f"the design kind {found.plan.kind!r} is not known", where="[design] kind")
+    taken = {"order", "replicate", "treatment", "attempt", "status", "exit", "start", "duration_s",
+             "other_busy_cores", "load", "build", "note"}  # fmt: skip
+    names = [*found.names, *(r.name for r in found.responses)]
+    for name in names:
+        if names.count(name) > 1 or name in taken or not name or re.search(r"[\s,:*=\"']", name):
+            raise ExperimentError(
+                f"{name!r} cannot be the name of a factor or response",
+                hint="names are different, without blanks and signs, and no column of the journal",
+            )
+    for name in found.program.sources:
+        if not (folder / name).resolve().is_relative_to(folder.resolve()):
+            raise ExperimentError(f"source {name!r} lies outside the experiment", where="[program] sources")
+    found.design()
+    return found
+
+
+def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
+    odd = sorted(set(table) - keys)
+    if odd:
+        raise ExperimentError(
+            f"{odd[0]!r} is not known", where=where, hint=f"known are {', '.join(sorted(keys))}"
+        )
+
+
+def _table(said: Mapping[str, Any], key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
+    value = said.get(key, default)
+    if not isinstance(value, dict):
+        raise ExperimentError(f"[{key}] is missing or no table")
+    return value
+
+
+def _text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise ExperimentError(f"{key} is {value!r}, it must be text", where=where)
+    return value
+
+
+def _words(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise ExperimentError(f"{key} is {value!r}, it must be a list of texts", where=where)
+    return tuple(value)
+
+
+def _command(table: Mapping[str, Any], key: str, required: bool = False) -> tuple[str, ...]:
+    value = table.get(key, [])
+    words = (value,) if isinstance(value, str) and table.get("shell") else _words(table, key, "[program]")
+    if required and not words:
+        raise ExperimentError(
+            f"{key} is missing", where="[program]", hint='write run = ["./program", "argument"]'
+        )
+    return words
+
+
+def _pattern(table: Mapping[str, Any], key: str, where: str) -> str:
+    value = _text(table, key, where, "")
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ExperimentError(f"{key} is no regular expression ({error})", where=where) from None
+    return value
+
+
+def _number(table: Mapping[str, Any], key: str, where: str, default: float, least: float = 0.0) -> float:
+    value = table.get(key, default)
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value < least
+    ):
+        raise ExperimentError(f"{key} is {value!r}, it must be a number from {least:g} on", where=where)
+    return value
+
+
+def _switch(table: Mapping[str, Any], prefix: str, where: str) -> Switch:
+    environment = table.get(f"{prefix}environment", {})
+    if not isinstance(environment, dict) or not all(isinstance(v, str) for v in environment.values()):
+        raise ExperimentError(f"{prefix}environment must be a table of texts", where=where)
+    return Switch(
+        _words(table, f"{prefix}flags", where),
+        _words(table, f"{prefix}arguments", where),
+        tuple(environment.items()),
+    )
+
+
+def _factor(table: Any, number: int) -> Factor:
+    where = f"[[factors]] {number}"
+    if not isinstance(table, dict):
+        raise ExperimentError("is no table", where=where)
+    kept = {"name", "file", "line", "routine", "construct", "delay"}
+    _known(table, kept | {p + k for p in ("", "low_") for k in ("flags", "arguments", "environment")}, where)
+    high, low = _switch(table, "", where), _switch(table, "low_", where)
+    if high == low:
+        raise ExperimentError(
+            "does nothing: both levels are the same", where=where, hint='write flags = ["-DF1"]'
+        )
+    return Factor(
+        _text(table, "name", where),
+        high,
+        low,
+        _text(table, "file", where, ""),
+        int(_number(table, "line", where, 0)),
+        _text(table, "routine", where, ""),
+        _text(table, "construct", where, ""),
+        int(_number(table, "delay", where, 0)),
+    )
+
+
+def _response(table: Any, number: int) -> Response:
+    where = f"[[responses]] {number}"
+    if not isinstance(table, dict):
+        raise ExperimentError("is no table", where=where)
+    _known(table, {"name", "kind", "pattern", "unit"}, where)
+    kind = _text(table, "kind", where, "wall")
+    if kind not in UNITS:
+        raise ExperimentError(
+            f"the response {kind!r} is not known", where=where, hint=f"known are {', '.join(UNITS)}"
+        )
+    pattern = _pattern(table, "pattern", where)
+    if kind == "output" and re.compile(pattern).groups != 1:
+        raise ExperimentError("pattern needs one group, such as 'time = ([0-9.]+)'", where=where)
+    name, unit = _text(table, "name", where, kind), _text(table, "unit", where, UNITS[kind])
+    return Response(name, cast(ResponseKind, kind), pattern, unit)
+
+
+def write_experiment(experiment: Experiment) -> Path:
+    """Write ``experiment.toml`` into its folder, whole or not at all.
+
+    Raises
+    ------
+    ExperimentError : trials have been collected already and belong to another description.
+    """
+    path = experiment.folder / DESCRIPTION
+    journal = experiment.folder / JOURNAL
+    if journal.exists():
+        _same(experiment, _header(journal))
+    write_text(path, described(experiment))
+    return path
+
+
+def described(experiment: Experiment) -> str:
+    """The text of ``experiment.toml``."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items() if v not in (None, "", (), [], {}, 0)}
+        return [plain(v) for v in value] if isinstance(value, list | tuple) else value
+
+    factors = []
+    for factor in experiment.factors:
+        table = plain(
+            {k: getattr(factor, k) for k in ("name", "file", "line", "routine", "construct", "delay")}
+        )
+        for prefix, switch in (("", factor.high), ("low_", factor.low)):
+            found = {"flags": list(switch.flags), "arguments": list(switch.arguments),
+                     "environment": dict(switch.environment)}  # fmt: skip
+            table |= {prefix + k: v for k, v in found.items() if v}
+        factors.append(table)
+    program = plain(asdict(experiment.program))
+    program["run"] = list(experiment.program.run)
+    if experiment.program.shell:
+        program |= {k: " ".join(program[k]) for k in ("run", "build") if k in program}
+    return tomli_w.dumps(
+        {
+            "format": FORMAT,
+            "title": experiment.title,
+            "program": program,
+            "design": plain(asdict(experiment.plan)),
+            "factors": factors,
+            "responses": [plain(asdict(response)) for response in experiment.responses],
+        }
+    )
+
+
+# --- the journal ---
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One line of the journal. `status`: ``ok``, ``failed``, ``disturbed`` (others were busy; counts if no
+    quiet one follows) or ``excluded`` (by the user, of the trial with that order and attempt)."""
+
+    order: int
+    replicate: int
+    treatment: int
+    attempt: int
+    status: str
+    responses: tuple[float, ...] = ()
+    exit: int = 0
+    start: str = ""
+    duration_s: float = math.nan
+    other_busy_cores: float = math.nan
+    load: float = math.nan
+    build: str = ""
+    note: str = ""
+
+
+class Journal:
+    """The trials of an experiment, appended one by one and flushed to the disk before the next begins.
+
+    Locked while it is open, so that nobody else adds to it.
+
+    Raises
+    ------
+    ExperimentError : it belongs to another description, is damaged, or is in use.
+    """
+
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.path = experiment.folder / JOURNAL
+        new = not self.path.exists()
+        self._file = self.path.open("a+b")
+        try:
+            if not lock_file(self._file.fileno()):
+                raise ExperimentError("is being added to by another run of this experiment", file=self.path)
+            if new or self.path.stat().st_size == 0:
+                self._append(_head(experiment))
+            else:
+                _same(experiment, _header(self.path))
+                self._cut_unfinished()
+            self.trials = read_journal(experiment)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, trial: Trial) -> None:
+        """Append a trial; it is on the disk when this returns."""
+        self._append(_line(self.experiment, trial))
+        self.trials = (*self.trials, trial)
+
+    def _append(self, text: str) -> None:
+        self._file.seek(0, os.SEEK_END)
+        self._file.write(text.encode("utf-8"))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _cut_unfinished(self) -> None:
+        """Drop the beginning of a line that a killed process did not finish."""
+        self._file.seek(0)
+        data = self._file.read()
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data):
+            self._file.truncate(whole)
+
+
+def _head(experiment: Experiment) -> str:
+    identity = json.dumps(experiment.identity(), sort_keys=True)
+    before = ["order", "replicate", "treatment", "attempt", "status", *experiment.names]
+    after = ["exit", "start", "duration_s", "other_busy_cores", "load", "build", "note"]
+    columns = [*before, *(r.name for r in experiment.responses), *after]
+    return f"# {identity}\n" + ",".join(columns) + "\n"
+
+
+def _line(experiment: Experiment, trial: Trial) -> str:
+    array = experiment.plan.kind == "orthogonal-array"
+    levels = [str(v) if array else f"{v:+d}" for v in experiment.levels(trial.treatment)]
+    values = trial.responses or (math.nan,) * len(experiment.responses)
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(
+        [trial.order, trial.replicate + 1, trial.treatment + 1, trial.attempt, trial.status, *levels,
+         *(_plain(v) for v in values), trial.exit, trial.start, _plain(trial.duration_s),
+         _plain(trial.other_busy_cores), _plain(trial.load), trial.build, " ".join(trial.note.split())]
+    )  # fmt: skip
+    return out.getvalue()
+
+
+def _plain(value: float) -> str:
+    return repr(float(value)) if math.isfinite(value) else ""
+
+
+def _header(journal: Path) -> dict[str, Any]:
+    with journal.open("rb") as file:
+        first = file.readline(_LARGEST)
+    try:
+        found = json.loads(first.decode("utf-8").removeprefix("#"))
+        if not isinstance(found, dict):
+            raise ValueError
+        return found
+    except ValueError:
+        raise ExperimentError(
+            "does not begin as a journal does",
+            file=journal,
+            where="line 1",
+            hint="move it away to start anew",
+        ) from None
+
+
+def _same(experiment: Experiment, before: dict[str, Any]) -> None:
+    """Refuse to mix trials of different experiments; say what differs."""
+    now = json.loads(json.dumps(experiment.identity()))
+    differs = []
+    for part in sorted(set(now) | set(before)):
+        a, b = before.get(part), now.get(part)
+        if a == b:
+            continue
+        if isinstance(a, dict) and isinstance(b, dict):
+            differs += [f"{part}: {key}" for key in sorted(set(a) | set(b)) if a.get(key) != b.get(key)]
+        else:
+            differs.append(part)
+    if differs:
+        raise ExperimentError(
+            "its trials were collected with something else: " + ", ".join(differs[:8]),
+            file=experiment.folder / JOURNAL,
+            hint="start a new experiment in a folder of its own",
+        )
+
+
+def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
+    """All trials so far; an unfinished last line is left out.
+
+    Raises
+    ------
+    ExperimentError : a line is damaged.
+    """
+    path = experiment.folder / JOURNAL
+    if not path.exists():
+        return ()
+    text = path.read_text(encoding="utf-8", errors="replace")
+    text = text[: text.rfind("\n") + 1]
+    lines = text.splitlines()
+    if len(lines) < 2:
+        return ()
+    reader = csv.DictReader(lines[1:])
+    found = []
+    for row in reader:
+        try:
+            found.append(
+                Trial(
+                    int(row["order"]),
+                    int(row["replicate"]) - 1,
+                    int(row["treatment"]) - 1,
+                    int(row["attempt"]),
+                    row["status"],
+                    tuple(_value(row[r.name]) for r in experiment.responses),
+                    int(row["exit"] or 0),
+                    row["start"],
+                    _value(row["duration_s"]),
+                    _value(row["other_busy_cores"]),
+                    _value(row["load"]),
+                    row["build"],
+                    row["note"],
+                )
+            )
+        except (KeyError, ValueError, TypeError) as error:
+            raise ExperimentError(
+                f"is damaged ({error})",
+                file=path,
+                where=f"line {reader.line_num + 1}",
+                hint="mend or move it",
+            ) from None
+    return tuple(found)
+
+
+def _value(text: str) -> float:
+    return float(text) if text else math.nan
+
+
+@dataclass(frozen=True)
+class State:
+    """Where an experiment stands. `good`: the trial that counts for (replicate, treatment). `attempts`: so
+    far, excluded ones included. `given_up`: failed too often."""
+
+    good: Mapping[tuple[int, int], Trial]
+    attempts: Mapping[tuple[int, int], int]
+    given_up: frozenset[tuple[int, int]]
+    planned: int
+
+    @property
+    def finished(self) -> bool:
+        return len(self.good) + len(self.given_up - set(self.good)) >= self.planned
+
+
+def state_of(experiment: Experiment, done: Sequence[Trial]) -> State:
+    """From the journal: excluded trials do not count and are to be run again."""
+    excluded = {(t.order, t.attempt) for t in done if t.status == "excluded"}
+    good: dict[tuple[int, int], Trial] = {}
+    attempts: dict[tuple[int, int], int] = {}
+    used: dict[tuple[int, int], int] = {}
+    for trial in done:
+        key = (trial.replicate, trial.treatment)
+        if trial.status == "excluded":
+            continue
+        attempts[key] = attempts.get(key, 0) + 1
+        if (trial.order, trial.attempt) in excluded:
+            continue
+        used[key] = used.get(key, 0) + 1
+        best = good.get(key)
+        if (trial.status == "ok" and (best is None or best.status != "ok")) or (
+            trial.status == "disturbed"
+            and (best is None or (best.status != "ok" and trial.other_busy_cores < best.other_busy_cores))
+        ):
+            good[key] = trial
+    given_up = frozenset(key for key, count in used.items() if count >= ATTEMPTS and key not in good)
+    runs = experiment.design().runs
+    return State(good, attempts, given_up, runs * experiment.plan.replicates)
+
+
+def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
+    """What has been measured so far, for `desktop.core.effects.analyse`.
+
+    Raises
+    ------
+    ExperimentError : there is no such response, or levels are more than two.
+    """
+    names = [r.name for r in experiment.responses]
+    name = response or names[0]
+    if name not in names:
+        raise ExperimentError(
+            f"has no response {name!r}", file=experiment.folder, hint=f"it has {', '.join(names)}"
+        )
+    if experiment.plan.kind == "orthogonal-array":
+        raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
+    state = state_of(experiment, read_journal(experiment))
+    keys = sorted(state.good)
+    levels = experiment.design().levels
+    y = np.array([state.good[key].responses[names.index(name)] for key in keys], np.float64)
+    return trials(
+        experiment.names,
+        levels[[treatment for _, treatment in keys]]
+        .astype(np.float64)
+        .reshape(len(keys), len(experiment.names)),
+        y,
+        np.array([replicate for replicate, _ in keys], np.int64),
+        [str(state.good[key].order) for key in keys],
+    )
+
+
+def exclude(experiment: Experiment, order: int, reason: str) -> None:
+    """Mark the trial that counts under this order as an outlier, with a reason; it will be run again.
+
+    Raises
+    ------
+    ExperimentError : there is no such trial, or no reason.
+    """
+    if not reason.strip():
+        raise ExperimentError("a trial is left out for a reason only, give one")
+    with Journal(experiment) as journal:
+        good = state_of(experiment, journal.trials).good
+        for trial in good.values():
+            if trial.order == order:
+                journal.add(
+                    Trial(order, trial.replicate, trial.treatment, trial.attempt, "excluded", note=reason)
+                )
+                return
+    raise ExperimentError(f"there is no trial {order} that counts", file=experiment.folder / JOURNAL)

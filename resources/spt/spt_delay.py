@@ -1,0 +1,34 @@
+"""spt_delay: an artificial delay for synthetic-perturbation tuning, in Python.
+
+Factors are switched by the environment variable SPT_FACTORS, names with commas, and the delay is a time::
+
+    from spt_delay import spt_delay
+
+    spt_delay("F1")          # at every place that might be a bottleneck
+
+    SPT_FACTORS=F1,F4 SPT_DELAY_US=50 python program.py
+"""
+
+import os
+import time
+
+_ON = frozenset(name.strip() for name in os.environ.get("SPT_FACTORS", "").split(",") if name.strip())
+_SECONDS = float(os.environ.get("SPT_DELAY_US", "50")) * 1e-6
+
+
+def spt_delay(factor, units=1):
+    """Busy for `units` delays if `factor` is switched on; sleeping would give the processor to others."""
+    if factor in _ON:
+        end = time.perf_counter() + units * _SECONDS
+        while time.perf_counter() < end:
+            pass
+
+
+def calibrate(count=2000):
+    """Seconds that one delay really takes."""
+    begin = time.perf_counter()
+    for _ in range(count):
+        end = time.perf_counter() + _SECONDS
+        while time.perf_counter() < end:
+            pass
+    return (time.perf_counter() - begin) / count
