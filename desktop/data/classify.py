@@ -118,3 +118,10 @@ def region_activity(region: Region) -> Activity:
     if region.activity is not None:
         return region.activity
     return activity(region.name, region.role, region.paradigm)
+
+
+def is_communication(region: Region) -> bool:
+    """Whether a processor sends, receives, or waits for others to do so, inside this region."""
+    speaks = bool(mpi_call(region.name)) or region.paradigm in _MESSAGE_PASSING | {"picl", "paraver"}
+    moves = region_activity(region) in (Activity.OVERHEAD, Activity.IDLE)
+    return speaks and moves and region.role != "flush"

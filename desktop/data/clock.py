@@ -9,7 +9,7 @@ solution if and only if its graph has no negative cycle, and shortest paths give
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -122,7 +122,7 @@ def check_clocks(
 
     def count(shift: Ints, bounds: _Bounds | None) -> tuple[int, int, int, int]:
         instances = wrong = messages = late = 0
-        for c in _collectives(source):
+        for c in match_collectives(source):
             progress.step(0, 0, "comparing clocks")
             instances += c.start.size - 1
             wrong += late_begins(c.start, c.begin + shift[c.location], c.end + shift[c.location])
@@ -264,18 +264,29 @@ def pair_up(pair_s: Ints, channel_s: Ints, pair_r: Ints, channel_r: Ints) -> tup
     return s_found[:n], r_found[:n]
 
 
-class _Instances(NamedTuple):
-    """Collective operations: the i-th has the rows start[i] to start[i + 1]."""
+class Instances(NamedTuple):
+    """Collective operations of two or more members: the i-th has the rows start[i] to start[i + 1].
+
+    location, begin, end, root : of each row; `root` is a location or -1.
+    operation : of each instance, index into the texts of the source.
+    disagreeing : rows that were left out, as members name different operations.
+    """
 
     start: Ints
     location: Ints
     begin: Ints
     end: Ints
+    root: Ints
+    operation: Ints
+    disagreeing: int
 
 
-def _collectives(source: EventSource, rows: int = ROWS) -> Iterator[_Instances]:
-    """Synchronising operations: the k-th on a communicator, wherever all members name the same one."""
-    waits = np.array([text in SYNCHRONISING for text in source.texts], bool)
+def match_collectives(
+    source: EventSource, operations: Collection[str] = SYNCHRONISING, rows: int = ROWS
+) -> Iterator[Instances]:
+    """Operations of the given names: the k-th of them on a communicator, wherever all members name the
+    same one. What is matched at a time are about `rows` rows."""
+    wanted = np.array([text in operations for text in source.texts], bool)
     total = sum(source.rows("collectives", i) for i in range(len(source.locations)))
     parts = max(1, -(-total // rows))
     for part in range(parts):
@@ -283,20 +294,20 @@ def _collectives(source: EventSource, rows: int = ROWS) -> Iterator[_Instances]:
         for i in range(len(source.locations)):
             if not source.rows("collectives", i):
                 continue
-            blocks = source.blocks("collectives", i, "begin", "end", "operation", "communicator")
-            begin, end, operation, comm = (
+            blocks = source.blocks("collectives", i, "begin", "end", "operation", "communicator", "root")
+            begin, end, operation, comm, root = (
                 np.concatenate(columns).astype(np.int64) for columns in zip(*blocks, strict=True)
             )
-            which = np.flatnonzero(waits[operation] & (comm != NO_COMMUNICATOR))
+            which = np.flatnonzero(wanted[operation] & (comm != NO_COMMUNICATOR))
             which = which[np.argsort(comm[which], kind="stable")]
-            begin, end, operation, comm = begin[which], end[which], operation[which], comm[which]
+            begin, end, operation, comm, root = (c[which] for c in (begin, end, operation, comm, root))
             k = np.arange(which.size) - np.searchsorted(comm, comm)
             mine = (comm + k) % parts == part
             here = np.full(which.size, i)
-            found.append(np.stack([comm, k, operation, here, begin, end])[:, mine])
+            found.append(np.stack([comm, k, operation, here, begin, end, root])[:, mine])
         if not found:
             return
-        comm, k, operation, here, begin, end = np.concatenate(found, axis=1)
+        comm, k, operation, here, begin, end, root = np.concatenate(found, axis=1)
         order = np.lexsort((k, comm))
         comm, k, operation = comm[order], k[order], operation[order]
         new = (
@@ -311,7 +322,10 @@ def _collectives(source: EventSource, rows: int = ROWS) -> Iterator[_Instances]:
         kept = agreed & (members > 1)
         order = order[np.repeat(kept, members)]
         start = np.r_[0, np.cumsum(members[kept])]
-        yield _Instances(start, here[order], begin[order], end[order])
+        yield Instances(
+            start, here[order], begin[order], end[order], root[order], operation[new][kept],
+            int(members[~agreed].sum()),
+        )  # fmt: skip
 
 
 @kernel

@@ -10,9 +10,11 @@ positions in every location's call paths, not a pass over its events. Sources of
 The door is `Statistics(store)`, which keeps what it has read::
 
     ranges(ranges_s, use=None, progress=None, *, replay=False) -> tuple[RangeStats, ...]
-    calls(range_s, use=None, search="") -> list[CallRow]
+    calls(range_s, use=None, progress=None, *, search="") -> list[CallRow]
     flat(stats, use=None) -> list[RegionRow]
+    by_role(stats) -> dict[str, float]
     changes(left, right, most=10) -> list[Change]
+    name(location) -> str
 
 What needs a pass over the events of a range (the replay on an ideal network, the split of communication into
 waiting and transfer) is done only when asked for, and kept.
@@ -20,16 +22,31 @@ waiting and transfer) is done only when asked for, and kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.data.events import Activity
+from desktop.core import callpaths
+from desktop.core.concurrency import concurrency
+from desktop.core.curve import StepCurve
+from desktop.data.classify import is_parallel
+from desktop.data.events import Activity, Location
+from desktop.data.profile import BEGIN, END, Profile
+from desktop.data.replay import Replayed, Replays
+from desktop.data.store import TraceStore
+from desktop.data.utilization import STRENGTH, Utilization, build, region_classes, states
+from desktop.progress import Progress
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+#: What the time outside of all regions is called.
+NO_REGION = "(no region)"
+#: Differences of parts below this are not worth a sentence.
+LEAST_CHANGE = 0.005
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,31 +69,6 @@ class Messages:
 
 
 @dataclass(frozen=True, eq=False)
-class Replayed:
-    """What only a pass over the events and messages of a range can tell.
-
-    ideal_s : how long the range lasts on a network without latency and with infinite bandwidth; None where
-        the messages do not match completely, `ideal_note` says so in words.
-    communication_s, waiting_s : (locations,) seconds in communication, and the part of them in which a
-        partner was late (late sender; others not yet in a collective). The rest is transfer. None where
-        clocks contradict or nothing is matched, `waiting_note` says so in words.
-    """
-
-    ideal_s: float | None
-    ideal_note: str
-    communication_s: Floats | None
-    waiting_s: Floats | None
-    waiting_note: str
-
-    @property
-    def transfer_s(self) -> Floats | None:
-        """(locations,) seconds of communication that are not waiting."""
-        if self.communication_s is None or self.waiting_s is None:
-            return None
-        return self.communication_s - self.waiting_s
-
-
-@dataclass(frozen=True, eq=False)
 class RangeStats:
     """One time range of a run. Times in seconds; locations and regions by their index in the store.
 
@@ -84,7 +76,8 @@ class RangeStats:
     duration_s : length.
     processors : P, all processors of the run that have events.
     present : mean number of processors that are there (between their first and last event).
-    computing : mean number of processors in an activity that the curve counts.
+    computing : mean number of processors in an activity that the curve counts: the curve's mean level.
+    is_processor : (locations,) which locations are processors and have events.
     seconds : (locations, len(Activity)) of every processor in each activity; 0 of what is no processor.
     useful_s : (locations,) seconds in the activities that the curve counts.
     exclusive_s, inclusive_s, calls : (regions,) over all processors. Inclusive counts nested occurrences of
@@ -173,12 +166,13 @@ class RangeStats:
 
 @dataclass(frozen=True)
 class RegionRow:
-    """A line of the flat profile: seconds over all processors, and the part of all their time."""
+    """A line of the flat profile: seconds over all processors, and the part that the exclusive ones are of
+    all their time. `activity` None: no region at all."""
 
     region: int
     name: str
     role: str
-    activity: Activity
+    activity: Activity | None
     exclusive_s: float
     inclusive_s: float
     calls: int
@@ -199,7 +193,7 @@ class CallRow:
     depth: int
     region: int
     name: str
-    activity: Activity
+    activity: Activity | None
     inclusive_s: float
     exclusive_s: float
     calls: int
@@ -214,9 +208,11 @@ class CallRow:
 class Change:
     """Something whose part differs between two neighbouring ranges, said in one sentence.
 
-    `left` and `right` are parts (0 to 1) of processor time, or of what is sent per second; `difference` is
-    right - left, by whose size changes are ranked. `index`: of the region or location, (sender, receiver)
-    of a pair, nothing for the total.
+    `left` and `right` are parts (0 to 1): of all processors' time that a region takes (exclusive), of the
+    time in which a location computes, of all bytes (if there are none, messages) that go from one to
+    another, and what is sent per second as a part of the larger of both rates. `difference`, by whose size
+    changes are ranked, is right - left; of a location without what all processors have in common.
+    `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total.
     """
 
     kind: Literal["region", "location", "messages", "pair"]
@@ -225,3 +221,549 @@ class Change:
     right: float
     difference: float
     sentence: str
+
+
+# ------------------------------------------------------------------ the numbers
+
+
+@dataclass(frozen=True, eq=False)
+class _Cuts:
+    """Ranges of an axis as cuts, in ticks from its start: `begin`, `end` (ranges,)."""
+
+    begin: Ints
+    end: Ints
+    length: int
+
+    def local(self, offset: int) -> tuple[Ints, Ints, Ints]:
+        """Distinct cuts on a clock that shows `offset` at the start, rising, and which of them begin and
+        end each range. Nothing lies outside the axis, so the first and the last cut take all in."""
+        begin = np.where(self.begin <= 0, BEGIN, self.begin + offset)
+        end = np.where(self.end >= self.length, END, self.end + offset)
+        cuts = np.unique(np.concatenate([begin, end]))
+        return cuts, np.searchsorted(cuts, begin), np.searchsorted(cuts, end)
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """Ticks and calls of some ranges: `time` (locations, ranges, activities), `own`, `within` and `calls`
+    (regions, ranges), `outside` (ranges,); which locations are processors; whether paths were folded."""
+
+    time: Ints
+    own: Ints
+    within: Ints
+    calls: Ints
+    outside: Ints
+    there: NDArray[np.bool_]
+    talk: _Talk | None
+    folding: bool
+
+    def useful(self, use: Utilization) -> Ints:
+        """(ranges, locations) ticks in the activities that the curve counts."""
+        counted = sorted(use.rules.computing)
+        return np.ascontiguousarray(self.time[:, :, counted].sum(axis=2).T)
+
+    def stats(self, j: int, cuts: _Cuts, use: Utilization, curve: StepCurve) -> RangeStats:
+        unit = np.float64(use.unit)
+        a, b = int(cuts.begin[j]), int(cuts.end[j])
+        levels, shares = concurrency(curve, a, b)
+        useful = self.useful(use)[j]
+        return RangeStats(
+            start_s=float(a * unit),
+            end_s=float(b * unit),
+            duration_s=float((b - a) * unit),
+            processors=float(use.processors),
+            present=float(self.time[:, j].sum() / (b - a)),
+            computing=float(useful.sum() / (b - a)),
+            is_processor=self.there,
+            seconds=self.time[:, j] * unit,
+            useful_s=useful * unit,
+            exclusive_s=self.own[:, j] * unit,
+            inclusive_s=self.within[:, j] * unit,
+            calls=self.calls[:, j].copy(),
+            outside_s=float(self.outside[j] * unit),
+            messages=None if self.talk is None else self.talk.messages(j),
+            levels=levels,
+            shares=shares,
+            note=_FOLDED if self.folding else "",
+        )
+
+
+_FOLDED = (
+    "Some locations call regions on too many paths to keep them apart: inclusive times are too small by what "
+    "is called there."
+)
+
+
+class Statistics:
+    """Statistics of any ranges of a store. Keeps what it has read, so that other ranges cost little.
+
+    To be used by one thread at a time.
+    """
+
+    def __init__(self, store: TraceStore) -> None:
+        self._store = store
+        self._profile: Profile | None = None
+        self._use: Utilization | None = None
+        self._curve: tuple[Utilization, StepCurve] | None = None
+        self._replays: Replays | None = None
+        self._folded: tuple[object, dict[int, tuple[Ints, Ints, NDArray[np.uint8]]]] = (None, {})
+
+    def ranges(
+        self,
+        ranges_s: Iterable[tuple[float, float]],
+        use: Utilization | None = None,
+        progress: Progress | None = None,
+        *,
+        replay: bool = False,
+    ) -> tuple[RangeStats, ...]:
+        """Statistics of time ranges, which may overlap.
+
+        Parameters
+        ----------
+        ranges_s : start and end in seconds on the axis of the curve; what lies outside of it is cut off.
+        use : the utilization of the store, with the rules that count; None: with the default rules.
+        replay : also what needs a pass over the events (`RangeStats.replayed`); it is made once for all
+            ranges, and kept until the rules change.
+
+        Raises
+        ------
+        ValueError : a range is empty or outside the curve.
+        StoreError : the store is damaged.
+        Cancelled : by `progress`.
+        """
+        progress = progress or Progress()
+        use = self._known(use, progress)
+        wanted = [(float(a), float(b)) for a, b in ranges_s]
+        if not wanted:
+            return ()
+        curve = self._curve_of(use)
+        if self._is_curve():
+            return tuple(self._of_curve(curve, a, b) for a, b in wanted)
+        cuts = self._cuts(wanted, use, curve)
+        if replay:  # also what was computed before each range
+            nothing = np.zeros_like(cuts.begin)
+            begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
+            cuts = _Cuts(begin, end, cuts.length)
+        counted = self._count(cuts, use, progress)
+        found = [counted.stats(j, cuts, use, curve) for j in range(len(wanted))]
+        if replay:
+            if self._replays is None or self._replays.rules != use.rules:
+                self._replays = Replays(self._store, use.rules, progress)
+            found = [self._replayed(j, stats, cuts, counted, use) for j, stats in enumerate(found)]
+        return tuple(found)
+
+    def _replayed(
+        self, j: int, stats: RangeStats, cuts: _Cuts, counted: _Counted, use: Utilization
+    ) -> RangeStats:
+        assert self._replays is not None
+        useful = counted.useful(use)
+        talk = stats.messages
+        replayed = self._replays.between(
+            int(cuts.begin[j]) + use.start,
+            int(cuts.end[j]) + use.start,
+            useful[cuts.begin.size // 2 + j],
+            useful[j],
+            int(talk.sent.sum()) if talk else 0,
+            int(talk.received.sum()) if talk else 0,
+        )
+        return replace(stats, replayed=replayed)
+
+    def _known(self, use: Utilization | None, progress: Progress) -> Utilization:
+        if use is None:
+            if self._use is None:
+                self._use = build(self._store, None, progress)
+            return self._use
+        return use
+
+    def _curve_of(self, use: Utilization) -> StepCurve:
+        if self._curve is None or self._curve[0] is not use:
+            self._curve = use, use.curve()
+        return self._curve[1]
+
+    def _is_curve(self) -> bool:
+        return self._store.has("curve")
+
+    def _notes(self, progress: Progress | None = None) -> Profile:
+        if self._profile is None:
+            self._profile = Profile(self._store, progress)
+        return self._profile
+
+    @staticmethod
+    def _cuts(wanted: Sequence[tuple[float, float]], use: Utilization, curve: StepCurve) -> _Cuts:
+        length = int(curve.edges[-1])
+        ticks = np.rint(np.clip(np.array(wanted) / use.unit, 0, length)).astype(np.int64)
+        for (a, b), (begin, end) in zip(wanted, ticks.tolist(), strict=True):
+            if not begin < end:
+                raise ValueError(
+                    f"the range {a} s to {b} s holds no tick of the curve, which runs from {curve.start} s "
+                    f"to {curve.start + curve.duration} s"
+                )
+        return _Cuts(ticks[:, 0], ticks[:, 1], length)
+
+    def _shift(self, location: Location, use: Utilization) -> int:
+        repaired = self._store.repair if use.rules.repaired is None else use.rules.repaired
+        return location.shift if repaired else 0
+
+    def _of_curve(self, curve: StepCurve, start: float, end: float) -> RangeStats:
+        """Of a source that knows nothing but its curve."""
+        part = curve.window(start, end)
+        nothing, none = np.zeros(0), np.zeros(0, np.int64)
+        levels, shares = concurrency(curve, start / curve.unit, end / curve.unit)
+        places = len(self._store.locations)
+        return RangeStats(
+            start_s=part.start,
+            end_s=float(part.edges[-1]) * part.unit,
+            duration_s=part.duration,
+            processors=curve.capacity,
+            present=curve.capacity,
+            computing=part.mean,
+            is_processor=np.zeros(places, bool),
+            seconds=np.zeros((places, len(Activity))),
+            useful_s=np.zeros(places),
+            exclusive_s=nothing,
+            inclusive_s=nothing,
+            calls=none,
+            outside_s=0.0,
+            messages=None,
+            levels=levels,
+            shares=shares,
+            note="The source is a curve: of its processors nothing else is known.",
+        )
+
+    def _count(self, cuts: _Cuts, use: Utilization, progress: Progress) -> _Counted:
+        store, notes = self._store, self._notes(progress)
+        places, regions, k = len(store.locations), len(store.regions), cuts.begin.size
+        classes = region_classes(store, use.rules)
+        active = np.array([is_parallel(region) for region in store.regions], np.uint8)
+        time = np.zeros((places, k, len(Activity)), np.int64)
+        own, within, calls = (np.zeros((regions, k), np.int64) for _ in range(3))
+        outside = np.zeros(k, np.int64)
+        there = np.zeros(places, bool)
+        talk = _Talk(places, k) if store.has("messages") else None
+        folding = False
+        for i, location in enumerate(store.locations):
+            progress.step(i, places, "statistics")
+            if location.first is None or location.last is None:
+                continue
+            local, begin, end = cuts.local(use.start - self._shift(location, use))
+            if talk is not None and store.rows("messages", i):
+                peers, counts = notes.traffic(i, local)
+                talk.add(i, peers, counts[:, end] - counts[:, begin])
+            if location.kind != "cpu":
+                continue
+            there[i] = True
+            tree, folds = notes.tree(i)
+            ticks, entered = notes.at(i, local)
+            spent = np.ascontiguousarray((ticks[end] - ticks[begin]).T)
+            came = np.ascontiguousarray((entered[end] - entered[begin]).T)
+            if folds:
+                folding = True
+                time[i] = self._by_states(i, local[begin], local[end], use)
+            else:
+                doing = self._doing(i, location, tree, classes, active)
+                callpaths.add_by_class(doing, spent, time[i])
+            outside += spent[0]
+            callpaths.add_by_region(
+                tree,
+                callpaths.outermost(tree),
+                spent,
+                callpaths.inclusive(tree, spent),
+                came,
+                own,
+                within,
+                calls,
+            )
+        return _Counted(time, own, within, calls, outside, there, talk, folding)
+
+    def _doing(
+        self, index: int, location: Location, tree: Ints, classes: NDArray[Any], active: NDArray[np.uint8]
+    ) -> Ints:
+        """(nodes,) the activity of each call path; `desktop.data.utilization` says the rules."""
+        # A thread that is no master and enters parallel regions computes in these only.
+        worker = location.thread != 0 and location.base == Activity.COMPUTING
+        worker = worker and bool(active[tree[1, 1:]].any())
+        base = int(Activity.IDLE if worker else location.base)
+        strength = np.array([STRENGTH.index(activity) for activity in Activity], np.int64)
+        strongest = self._store.nesting == "strongest"
+        return callpaths.activities(tree, classes, active, strength, strongest, worker, base)
+
+    def _by_states(self, location: int, begin: Ints, end: Ints, use: Utilization) -> Ints:
+        """(ranges, activities) ticks of a location of which call paths are folded, from its states."""
+        if self._folded[0] != use.rules:
+            self._folded = use.rules, {}
+        known = self._folded[1]
+        if location not in known:
+            known[location] = states(self._store, location, use.rules)
+        since, until, doing = known[location]
+        shift = self._shift(self._store.locations[location], use)
+        found = np.zeros((begin.size, len(Activity)), np.int64)
+        for j, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+            inside = np.minimum(until, b + shift) - np.maximum(since, a + shift)
+            np.add.at(found[j], doing, np.maximum(inside, 0))
+        return found
+
+    def flat(self, stats: RangeStats, use: Utilization | None = None) -> list[RegionRow]:
+        """The regions of a range that were entered or open in it, the one with most time of its own first;
+        `region` -1 is the time in no region."""
+        classes = region_classes(self._store, self._known(use, Progress()).rules)
+        total = stats.seconds.sum() or np.nan
+        rows = [
+            RegionRow(
+                i, region.name, region.role, Activity(int(classes[i])), float(own), float(within), int(calls),
+                float(own / total),
+            )
+            for i, (region, own, within, calls) in enumerate(
+                zip(self._store.regions, stats.exclusive_s, stats.inclusive_s, stats.calls, strict=False)
+            )
+            if within > 0 or calls
+        ]  # fmt: skip
+        if stats.outside_s > 0:
+            outside = stats.outside_s
+            rows.append(RegionRow(-1, NO_REGION, "", None, outside, outside, 0, float(outside / total)))
+        return sorted(rows, key=lambda row: (-row.exclusive_s, row.name))
+
+    def by_role(self, stats: RangeStats) -> dict[str, float]:
+        """Seconds over all processors by the role of the innermost region, most first."""
+        found: dict[str, float] = {}
+        for region, own in zip(self._store.regions, stats.exclusive_s.tolist(), strict=False):
+            if own > 0:
+                found[region.role or "unknown"] = found.get(region.role or "unknown", 0.0) + own
+        if stats.outside_s > 0:
+            found[NO_REGION] = stats.outside_s
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def calls(
+        self,
+        range_s: tuple[float, float],
+        use: Utilization | None = None,
+        progress: Progress | None = None,
+        *,
+        search: str = "",
+    ) -> list[CallRow]:
+        """The call tree of a range, merged over all processors, in order of a walk from the top with the
+        largest inclusive time first. With `search`, only what leads to regions whose name holds that text.
+
+        Raises as `ranges`.
+        """
+        progress = progress or Progress()
+        use = self._known(use, progress)
+        if self._is_curve():
+            return []
+        cuts = self._cuts([range_s], use, self._curve_of(use))
+        tree = _MergedTree()
+        for i, location in enumerate(self._store.locations):
+            progress.step(i, len(self._store.locations), "call tree")
+            if location.kind == "cpu" and location.first is not None:
+                local, begin, end = cuts.local(use.start - self._shift(location, use))
+                ticks, calls = self._notes(progress).at(i, local)
+                own, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
+                tree.add(self._notes().tree(i).tree, own, came)
+        return tree.rows(self._store, region_classes(self._store, use.rules), use.unit, search)
+
+    def changes(self, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
+        """What differs most between two ranges, the largest difference first, at most so many."""
+        found = [*self._regions_changed(left, right), *self._locations_changed(left, right)]
+        if left.messages is not None and right.messages is not None:
+            found += self._messages_changed(left, right, left.messages, right.messages)
+        found = [change for change in found if abs(change.difference) >= LEAST_CHANGE]
+        return sorted(found, key=lambda change: -abs(change.difference))[:most]
+
+    def _regions_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
+        totals = [stats.seconds.sum() or np.nan for stats in (left, right)]
+        parts = [stats.exclusive_s / total for stats, total in zip((left, right), totals, strict=True)]
+        names = [region.name for region in self._store.regions]
+        rows = [
+            (i, f"Region {name}", a, b) for i, (name, a, b) in enumerate(zip(names, *parts, strict=False))
+        ]
+        rows.append((-1, "Time in no region", left.outside_s / totals[0], right.outside_s / totals[1]))
+        for i, name, a, b in rows:
+            sentence = f"{name} takes {_percent(b)} of the processors' time, {_percent(a)} before."
+            yield Change("region", (i,), float(a), float(b), float(b - a), sentence)
+
+    def _locations_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
+        there = np.flatnonzero(left.is_processor)
+        if not there.size:
+            return
+        before, after = left.utilization, right.utilization
+        all_before, all_after = float(before[there].mean()), float(after[there].mean())
+        for i in there.tolist():
+            a, b = float(before[i]), float(after[i])
+            sentence = (
+                f"{self.name(i)} computes {_percent(b)} of the time, {_percent(a)} before; "
+                f"all processors together {_percent(all_after)}, {_percent(all_before)} before."
+            )
+            yield Change("location", (i,), a, b, (b - all_after) - (a - all_before), _capital(sentence))
+
+    def _messages_changed(
+        self, left: RangeStats, right: RangeStats, before: Messages, after: Messages
+    ) -> Iterator[Change]:
+        rates = [
+            (m.count.sum() / stats.duration_s, m.bytes.sum() / stats.duration_s)
+            for m, stats in ((before, left), (after, right))
+        ]
+        largest = max(rate for _, rate in rates) or max(rate for rate, _ in rates)
+        if not largest:
+            return
+        of = 1 if max(rate for _, rate in rates) else 0
+        a, b = float(rates[0][of] / largest), float(rates[1][of] / largest)
+        sentence = (
+            f"{_si(rates[1][1])}B/s are sent ({rates[1][0]:.3g} messages per second), "
+            f"{_si(rates[0][1])}B/s before ({rates[0][0]:.3g} messages per second)."
+        )
+        yield Change("messages", (), a, b, b - a, sentence)
+        parts: dict[tuple[int, int], list[float]] = {}
+        for side, m in enumerate((before, after)):
+            weight = m.bytes if of else m.count
+            total = float(weight.sum()) or np.nan
+            for sender, receiver, value in zip(
+                m.sender.tolist(), m.receiver.tolist(), weight.tolist(), strict=True
+            ):
+                parts.setdefault((sender, receiver), [0.0, 0.0])[side] = value / total
+        for (sender, receiver), (a, b) in parts.items():
+            pair = f"from {self.name(sender)} to {self.name(receiver) if receiver >= 0 else 'somebody'}"
+            what = "bytes" if of else "messages"
+            sentence = f"{_percent(b)} of all {what} go {pair}, {_percent(a)} before."
+            yield Change("pair", (sender, receiver), a, b, b - a, _capital(sentence))
+
+    def name(self, location: int) -> str:
+        """What people call a location: its rank and thread, or what the trace calls it."""
+        about = self._store.locations[location]
+        if about.rank >= 0:
+            return f"rank {about.rank}" + (f" thread {about.thread}" if about.thread else "")
+        return about.name or f"location {about.id}"
+
+
+def statistics(
+    store: TraceStore,
+    ranges_s: Iterable[tuple[float, float]],
+    use: Utilization | None = None,
+    progress: Progress | None = None,
+    *,
+    replay: bool = False,
+) -> tuple[RangeStats, ...]:
+    """Statistics of time ranges of a store, for a caller that asks once (see `Statistics.ranges`)."""
+    return Statistics(store).ranges(ranges_s, use, progress, replay=replay)
+
+
+class _MergedTree:
+    """Call trees of several locations, equal paths being one; row 0 is no region."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[int, int], int] = {}  # by parent row (-1: folded) and region
+        self._parent, self._region = [-1], [-1]
+        self._own, self._came, self._within = [0], [0], [0]
+        self._low, self._high, self._locations = [0], [0], [0]
+
+    def add(self, tree: Ints, own: Ints, came: Ints) -> None:
+        """A location's tree (2, nodes), and of each node (nodes, 1) exclusive ticks and calls."""
+        within = callpaths.inclusive(tree, own)[:, 0].tolist()
+        used = callpaths.inclusive(tree, np.maximum(own, came))[:, 0]
+        used[0] = 1
+        here = np.zeros(tree.shape[1], np.int64)
+        for node in np.flatnonzero(used).tolist():
+            row = 0
+            if node:
+                parent = int(tree[0, node])
+                key = (int(here[parent]) if parent >= 0 else -1, int(tree[1, node]))
+                row = self._rows.setdefault(key, len(self._parent))
+                if row == len(self._parent):
+                    self._grow(*key, within[node])
+            here[node] = row
+            self._own[row] += int(own[node, 0])
+            self._came[row] += int(came[node, 0])
+            self._within[row] += within[node]
+            self._low[row] = min(self._low[row], within[node]) if self._locations[row] else within[node]
+            self._high[row] = max(self._high[row], within[node])
+            self._locations[row] += 1
+
+    def _grow(self, parent: int, region: int, within: int) -> None:
+        self._parent.append(parent)
+        self._region.append(region)
+        for column in (self._own, self._came, self._within, self._high, self._locations):
+            column.append(0)
+        self._low.append(within)
+
+    def rows(self, store: TraceStore, classes: NDArray[Any], unit: float, search: str) -> list[CallRow]:
+        """In order of a walk. Folded rows stand below the root."""
+        names = [NO_REGION if region < 0 else store.regions[region].name for region in self._region]
+        wanted = [search.casefold() in name.casefold() for name in names]
+        children: list[list[int]] = [[] for _ in names]
+        for row in range(len(names) - 1, 0, -1):
+            parent = max(self._parent[row], 0)
+            children[parent].append(row)
+            wanted[parent] = wanted[parent] or wanted[row]
+        found: list[CallRow] = []
+        waiting = [(0, -1, 0)] if wanted[0] else []
+        while waiting:
+            row, parent, depth = waiting.pop()
+            region = self._region[row]
+            found.append(
+                CallRow(
+                    row=len(found),
+                    parent=parent,
+                    depth=depth,
+                    region=region,
+                    name=names[row],
+                    activity=None if region < 0 else Activity(int(classes[region])),
+                    inclusive_s=self._within[row] * unit,
+                    exclusive_s=self._own[row] * unit,
+                    calls=self._came[row],
+                    locations=self._locations[row],
+                    low=self._low[row] * unit,
+                    mean=self._within[row] * unit / max(1, self._locations[row]),
+                    high=self._high[row] * unit,
+                    folded=row > 0 and self._parent[row] < 0,
+                )
+            )
+            here = len(found) - 1
+            below = sorted((c for c in children[row] if wanted[c]), key=lambda c: (self._within[c], -c))
+            waiting += [(child, here, depth + 1) for child in below]
+        return found
+
+
+def _percent(part: float) -> str:
+    """A part as people read it.
+
+    >>> _percent(0.1234), _percent(0.0004), _percent(1.0), _percent(0.0)
+    ('12 %', '0.04 %', '100 %', 'nothing')
+    """
+    if not part > 0:
+        return "nothing"
+    return f"{100 * part:.3g} %" if part < 0.01 else f"{100 * part:.0f} %"
+
+
+def _capital(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+def _si(value: float) -> str:
+    """Three significant digits and a prefix, for a unit to follow.
+
+    >>> _si(12345.0) + "B/s", _si(0.0) + "B/s"
+    ('12.3 kB/s', '0 B/s')
+    """
+    step = min(4, max(0, int(np.log10(value) // 3))) if value >= 1 else 0
+    return f"{value / 1000.0**step:.3g} {('', 'k', 'M', 'G', 'T')[step]}"
+
+
+class _Talk:
+    """Messages by location and by pair, for some ranges at once."""
+
+    def __init__(self, locations: int, ranges: int) -> None:
+        self._totals = np.zeros((4, ranges, locations), np.int64)
+        self._pairs: list[list[tuple[Ints, Ints, Ints, Ints]]] = [[] for _ in range(ranges)]
+
+    def add(self, location: int, peers: Ints, counts: Ints) -> None:
+        """`counts` (4, ranges, peers) as of `Profile.traffic`."""
+        self._totals[:, :, location] = counts.sum(axis=2)
+        for pairs, sent, size in zip(self._pairs, counts[0], counts[1], strict=True):
+            which = np.flatnonzero(sent)
+            pairs.append((np.full(which.size, location), peers[which], sent[which], size[which]))
+
+    def messages(self, j: int) -> Messages:
+        sent, bytes_sent, received, bytes_received = (column.copy() for column in self._totals[:, j])
+        empty = (np.zeros(0, np.int64),) * 4
+        sender, receiver, count, size = (
+            np.concatenate(column) for column in zip(empty, *self._pairs[j], strict=True)
+        )
+        return Messages(sent, received, bytes_sent, bytes_received, sender, receiver, count, size)
