@@ -249,7 +249,7 @@ DEFINED = {
 }
 INSIDE = {"NM": "NAME", "G": "GROUP", "Y": "TYPE", "M": "MEMBERS", "PT": "PARENT", "P": "PROPERTIES"}
 TOKEN = re.compile(r'"[^"]*"|[A-Z]+|[^A-Z" ]+')
-WORDS = dict(zip(SHORT, [*LONG][:6] + [*LONG][6:], strict=True)) | DEFINED
+WORDS = dict(zip(SHORT, LONG, strict=True)) | DEFINED
 
 
 def respelled(text: str, long: bool) -> str:
