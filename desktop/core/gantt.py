@@ -22,6 +22,8 @@ from desktop.core.jit import kernel
 
 BASE, OUTSIDE = 5, 6
 CODES = 8
+#: Bits for regions in a set; one more stands for none.
+BITS = 63
 #: Bins of one level that become one bin of the next: 2**FAN_BITS.
 FAN_BITS = 2
 
@@ -153,7 +155,7 @@ def fill(time, top, code, state, slot, bins, keys, ticks, most):
 def cells(bins, keys, ticks, n, resolve, spent, region, activity, regions, activities):
     """One cell per bin: the region and the activity of most time, and the bits of all that occur.
 
-    Bit ``r % 64`` stands for region r; no region has no bit. `spent` is scratch, one per region and none,
+    Bit ``r % 63`` stands for region r, bit 63 for none. `spent` is scratch, one per region and none,
     all zero before and after. Returns the number of bins.
     """
     by_activity = np.zeros(8, np.int64)
@@ -170,8 +172,7 @@ def cells(bins, keys, ticks, n, resolve, spent, region, activity, regions, activ
             spent[r + 1] += ticks[j]
             by_activity[a] += ticks[j]
             does |= 1 << a
-            if r >= 0:
-                found |= np.uint64(1) << np.uint64(r & 63)
+            found |= np.uint64(1) << np.uint64(r % 63 if r >= 0 else 63)
             j += 1
         most = np.int64(-1)
         for k in range(i, j):

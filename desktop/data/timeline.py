@@ -19,7 +19,7 @@ from __future__ import annotations
 import heapq
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -365,6 +365,10 @@ class Messages:
     bytes: Ints
     tag: Ints
 
+    def only(self, which: NDArray[Any]) -> Messages:
+        """Some of them."""
+        return Messages(*(getattr(self, f.name)[which] for f in fields(self)))
+
 
 @dataclass(frozen=True)
 class Collective:
@@ -410,6 +414,9 @@ class Timeline:
         begins = (self._begin + self._shift)[cpu if cpu.any() else self.there]
         self.start = int(begins.min()) if begins.size else 0
         self.unit = 1.0 / store.ticks_per_second
+        ends = (self._end + self._shift)[self.there]
+        #: when the last location ends, seconds
+        self.end_s = float(self.seconds(int(ends.max()))) if ends.size else 0.0
         events = np.array([store.rows("events", i) for i in range(count)], np.int64)
         index, strips = store.whole("strips", *DERIVED["strips"])
         source: TraceStore | _Kept = store
@@ -543,7 +550,7 @@ class Timeline:
             self._region if wide else self._activity,
             self._regions if wide else self._activities,
             lut,
-            self._bits(lut) if wide else np.zeros(64, np.uint16),
+            self._bits(lut) if wide else np.zeros(gantt.BITS + 1, np.uint16),
             wide,
             self._begin,
             self._end,
@@ -565,13 +572,27 @@ class Timeline:
             return np.ascontiguousarray(by_region, np.uint8)
         return np.concatenate([[gantt.ABSENT], np.arange(gantt.CODES)]).astype(np.uint8)
 
-    @staticmethod
-    def _bits(lut: NDArray[np.uint8]) -> NDArray[np.uint16]:
+    def _bits(self, lut: NDArray[np.uint8]) -> NDArray[np.uint16]:
         """The classes that each bit of a set of regions may stand for."""
-        bits = np.zeros(64, np.uint16)
-        for region in range(lut.size - 1):
-            bits[region % 64] |= np.uint16(1 << int(lut[region + 1]))
+        bits = np.zeros(gantt.BITS + 1, np.uint16)
+        bits[-1] = 1 << int(lut[0])
+        for region in self._entered:
+            bits[region % gantt.BITS] |= np.uint16(1 << int(lut[region + 1]))
         return bits
+
+    @property
+    def entered(self) -> tuple[int, ...]:
+        """The regions that any location enters."""
+        return tuple(sorted(self._entered))
+
+    def weights(self) -> NDArray[np.float64]:
+        """(regions + 1,) seconds that each region, none first, is what lasts longest in its bin."""
+        total = np.zeros(len(self._store.regions) + 1)
+        for location in np.flatnonzero(self._levels).tolist():
+            w, at = int(self._width[location]), int(self._at[location])
+            bins = (int(self._last[location]) >> w) - (int(self._first[location]) >> w) + 1
+            total += np.bincount(self._region[at : at + bins] + 1, minlength=total.size) * float(1 << w)
+        return total * self.unit
 
     def refine(self, tile: Tile, progress: Progress | None = None, seconds: float = 0.2) -> Tile:
         """The tile with some (after `seconds`) or all pending rows drawn from their events, exactly.
@@ -671,8 +692,12 @@ class Timeline:
             top, code = walker.feed(time, kind, region)
             yield time, top, code
 
-    def at(self, location: int, time_s: float) -> Moment:
-        """The state and the call stack of a location at an instant."""
+    def at(self, location: int, time_s: float, *, whole: bool = True) -> Moment:
+        """The state and the call stack of a location at an instant.
+
+        `whole`: say of all open regions when they are left (that is looked for in the next `FORWARD_ROWS`
+        events); else of the innermost only, which is quicker.
+        """
         tick = int(self.ticks(time_s))
         shift, begin, end = (int(v[location]) for v in (self._shift, self._begin, self._end))
         t = tick - shift
@@ -700,7 +725,7 @@ class Timeline:
                 until = end if following is None else int(following[0][0])
             stack, entered = walker.open
             after = row
-        ends = self._leave_times(location, after, stack)
+        ends = self._leave_times(location, after, stack, 0 if whole else max(stack.size - 1, 0))
         levels = tuple(
             Level(
                 int(r),
@@ -718,14 +743,14 @@ class Timeline:
             float(self.seconds(until + shift)),
         )
 
-    def _leave_times(self, location: int, row: int, stack: Ints) -> list[int | None]:
-        """When each open region is left; None if that is far away."""
+    def _leave_times(self, location: int, row: int, stack: Ints, outermost: int) -> list[int | None]:
+        """When each open region from `outermost` on is left; None if that is far away."""
         none = np.iinfo(np.int64).min
         ends = np.full(stack.size, none)
-        depth, left = stack.size, stack.size
+        depth, left = stack.size, stack.size - outermost
         size = 2 * (stack.size + STEP)
         regions, ident = np.zeros(size, np.int64), np.full(size, -1, np.int64)
-        regions[:depth], ident[:depth] = stack, np.arange(depth)
+        regions[:depth], ident[outermost:depth] = stack, np.arange(outermost, depth)
         rows = self._store.rows("events", location)
         for time, kind, region in self._events(location, row, row + FORWARD_ROWS):
             if regions.size < depth + STEP:
@@ -736,8 +761,8 @@ class Timeline:
             row += time.size
             if left == 0:
                 break
-        if row >= rows:  # open until the end of the location
-            ends[ends == none] = self._end[location]
+        if left and row >= rows:  # open until the end of the location
+            ends[outermost:][ends[outermost:] == none] = self._end[location]
         return [None if e == none else int(e) for e in ends.tolist()]
 
     # finding
@@ -768,7 +793,9 @@ class Timeline:
             w, first = int(self._width[location]), int(self._first[location])
             count = (int(self._last[location]) >> w) - (first >> w) + 1
             k = max(k, 0) if forward else min(k, count - 1)
-            k = int(gantt.next_bin(self._regions, int(self._at[location]), count, k, way, region % 64))
+            k = int(
+                gantt.next_bin(self._regions, int(self._at[location]), count, k, way, region % gantt.BITS)
+            )
             if k >= 0:
                 near = (k + (first >> w) + (0 if forward else 1)) << w
                 near = min(max(near, first), int(self._last[location])) + int(self._shift[location])
@@ -842,7 +869,9 @@ class Timeline:
             )
         return self._links
 
-    def collectives(self, a_s: float, b_s: float, limit: int) -> list[Collective] | None:
+    def collectives(
+        self, a_s: float, b_s: float, limit: int, location: int | None = None
+    ) -> list[Collective] | None:
         """Collective operations that touch a range of time; None if they are more than `limit`."""
         if self._collectives is None:
             count = sum(self._store.rows("collectives", i) for i in range(len(self._store.locations)))
@@ -851,12 +880,15 @@ class Timeline:
             names = ("begin", "end", "operation", "communicator", "root", "sent", "received")
             index, columns = self._store.whole("collectives", *names)
             owner = np.empty(columns[0].size, np.int64)
-            for location in np.flatnonzero(index[:, 1]).tolist():
-                owner[index[location, 0] : index[location].sum()] = location
+            for i in np.flatnonzero(index[:, 1]).tolist():
+                owner[index[i, 0] : index[i].sum()] = i
             begin, end = (self.seconds(v + self._shift[owner]) for v in columns[:2])
             self._collectives = (owner, begin, end, *columns[2:])
         owner, begin, end, operation, communicator, root, sent, received = self._collectives
-        found = np.flatnonzero((begin <= b_s) & (end >= a_s))
+        inside = (begin <= b_s) & (end >= a_s)
+        if location is not None:
+            inside &= owner == location
+        found = np.flatnonzero(inside)
         if found.size > limit:
             return None
         texts = self._store.texts
@@ -873,6 +905,15 @@ class Timeline:
             )
             for i in found.tolist()
         ]
+
+    def messages_of(self, location: int, a_s: float, b_s: float) -> Messages | None:
+        """Those that a location sends or receives in a range of time."""
+        known = self.messages()
+        if known is None:
+            return None
+        mine = (known.sender == location) & (known.sent_s >= a_s) & (known.sent_s <= b_s)
+        mine |= (known.receiver == location) & (known.received_s >= a_s) & (known.received_s <= b_s)
+        return known.only(mine)
 
 
 def open_timeline(

@@ -67,6 +67,27 @@ class Settings:
         self._store.setValue("text_size", value)
 
     @property
+    def timeline_shown(self) -> bool:
+        return str(self._store.value("timeline_shown", "true")) != "false"
+
+    @timeline_shown.setter
+    def timeline_shown(self, value: bool) -> None:
+        self._store.setValue("timeline_shown", "true" if value else "false")
+
+    @property
+    def timeline_share(self) -> float:
+        """Of the height of the plots, 0.1 to 0.8."""
+        try:
+            value = float(str(self._store.value("timeline_share", 0.34)))
+        except ValueError:
+            value = 0.34
+        return value if 0.1 <= value <= 0.8 else 0.34
+
+    @timeline_share.setter
+    def timeline_share(self, value: float) -> None:
+        self._store.setValue("timeline_share", round(value, 4))
+
+    @property
     def geometry(self) -> QByteArray | None:
         return self._bytes("geometry")
 

@@ -37,6 +37,7 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QProgressBar,
     QPushButton,
+    QSplitter,
     QStackedWidget,
     QTabBar,
     QTabWidget,
@@ -55,7 +56,9 @@ from desktop.ui.message_bar import MessageBar, column
 from desktop.ui.panels import panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.scales import format_number
 from desktop.ui.plots.sweep_plots import SweepPlot
+from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
 from desktop.ui.start_page import StartPage
 from desktop.ui.units import digits, instant, left, quantity
@@ -96,6 +99,7 @@ class MainWindow(QMainWindow):
     settings: Settings
     workbench: Workbench
     curve_view: CurveView
+    timeline: TimelinePane
     mode: str
     vertical_locked: bool
     percent: bool
@@ -150,7 +154,18 @@ class MainWindow(QMainWindow):
         self.curve_view = CurveView()
         self._pages = QStackedWidget()
         self._pages.addWidget(self.start_page)
-        self._pages.addWidget(self.curve_view)
+        self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
+        self.timeline.opened.connect(lambda _: self._place_timeline())
+        self._plots = QSplitter(Qt.Orientation.Vertical)
+        self._plots.setObjectName("plots")
+        self._plots.setChildrenCollapsible(False)
+        self._plots.addWidget(self.curve_view)
+        self._plots.addWidget(self.timeline)
+        self._plots.setStretchFactor(0, 2)
+        self._plots.setStretchFactor(1, 1)
+        self._plots.splitterMoved.connect(self._keep_timeline_share)
+        self.timeline.hide()
+        self._pages.addWidget(self._plots)
         self.setCentralWidget(column(self.problem_bar, self.report_bar, self._pages))
         self._drop_hint = QLabel("Drop to open", self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -273,8 +288,14 @@ class MainWindow(QMainWindow):
         view.breakAddRequested.connect(bench.add_break)
         view.breakRemoveRequested.connect(bench.remove_break)
         view.breakLockToggled.connect(bench.toggle_lock)
-        view.cursorMoved.connect(self._show_cursor)
-        view.rangeChanged.connect(lambda *_: self._show_selection())
+        view.classToggled.connect(bench.toggle_class)
+        rows = self.timeline.view
+        rows.selectionChanged.connect(bench.select)
+        for one, other in ((view, rows), (rows, view)):
+            one.cursorMoved.connect(other.set_cursor)
+            one.cursorMoved.connect(self._show_cursor)
+            one.rangeChanged.connect(lambda *_, other=other: other.follow())
+            one.rangeChanged.connect(lambda *_: self._show_selection())
 
     def event(self, event: QEvent) -> bool:
         """Left and Right belong to a table, slider or picture that has the focus, else to the plot."""
@@ -299,14 +320,17 @@ class MainWindow(QMainWindow):
         afresh = new.run is not old.run
         if afresh or new.fit is not old.fit:
             self.curve_view.set_fit(new.fit)
+            self.timeline.view.set_fit(new.fit)
         if afresh or new.project.phases.locked != old.project.phases.locked:
             self.curve_view.set_locked(new.project.phases.locked)
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
         if afresh or view.selection != before.selection:
             self.curve_view.set_selection(view.selection)
+            self.timeline.view.set_selection(view.selection)
         if afresh or view.phase != before.phase or new.fit is not old.fit:
             self.curve_view.set_phase(view.phase)
+            self.timeline.view.set_phase(view.phase)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
         if new.opening is not old.opening:
@@ -320,9 +344,13 @@ class MainWindow(QMainWindow):
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
         self.curve_view.set_curve(None if run is None else run.curve, None if run is None else run.stack)
+        if run is None or document is None:
+            self.timeline.show_trace(None)
+        else:
+            self.timeline.show_trace(document.store, run.rules, run.utilization.seconds)
         if document is old.document:
             return
-        self._pages.setCurrentWidget(self.start_page if document is None else self.curve_view)
+        self._pages.setCurrentWidget(self.start_page if document is None else self._plots)
         for dock in self._docks.values():
             dock.setVisible(document is not None and not self._hidden(dock))
         if document is not None and not self._docks_sized:
@@ -366,7 +394,7 @@ class MainWindow(QMainWindow):
 
     def _show_cursor(self, time_s: float) -> None:
         self._cursor = time_s
-        run, fit = self.workbench.snapshot.run, self.workbench.snapshot.fit
+        run = self.workbench.snapshot.run
         if run is None:
             self._cursor_text.setText("")
             return
@@ -378,12 +406,18 @@ class MainWindow(QMainWindow):
             )
             return
         a, b = self.curve_view.visible_range()
-        level = float(run.curve.at([time_s])[0])
-        text = f"{instant(time_s, b - a)}   {digits(level)} of {run.curve.capacity:g} processors"
-        if fit is not None and fit.breaks[0] <= time_s <= fit.breaks[-1]:
-            value = float(fit.value([time_s])[0])
-            phase = max(1, min(fit.n, int((fit.breaks <= time_s).sum())))
-            text += f"   phase {phase}: fit {digits(value, 3)}, off by {digits(level - value, 3)}"
+        found = self.curve_view.reading(time_s)
+        if found is None:
+            self._cursor_text.setText(instant(time_s, b - a))
+            return
+        number = format_number  # the same words and digits as beside the cursor
+        text = (
+            f"{instant(time_s, b - a)}   {number(found.level)} of {run.curve.capacity:g} processors "
+            "at this instant"
+        )
+        if found.phase is not None:
+            off = number(found.level - found.fit)
+            text += f"   phase {found.phase + 1}: fit {number(found.fit)}, off by {off}"
         self._cursor_text.setText(text)
 
     def _show_selection(self) -> None:
@@ -472,6 +506,7 @@ class MainWindow(QMainWindow):
         """What a left drag does: select, pan or zoom."""
         self.mode = mode
         self.curve_view.set_mode(mode)
+        self.timeline.view.set_mode(mode)
 
     def set_vertical_locked(self, locked: bool) -> None:
         self.vertical_locked = locked
@@ -480,6 +515,22 @@ class MainWindow(QMainWindow):
     def set_percent(self, shown: bool) -> None:
         self.percent = shown
         self.curve_view.set_percent(shown)
+        self.timeline.view.set_percent(shown)
+
+    def set_timeline_shown(self, shown: bool) -> None:
+        """The timeline under the curve, if the trace has any."""
+        self.settings.timeline_shown = shown
+        self._place_timeline()
+
+    def find_region(self) -> None:
+        """Ask for the name of a region."""
+        self.set_timeline_shown(True)
+        self.timeline.start_search()
+
+    @property
+    def busy(self) -> bool:
+        """Something asked for is not shown yet."""
+        return self.workbench.busy or self.timeline.busy
 
     def _selected_range(self) -> tuple[float, float] | None:
         """The selection, or the selected phase."""
@@ -501,7 +552,7 @@ class MainWindow(QMainWindow):
         """End the innermost thing: a held break, then the selection."""
         if self.curve_view.cancel_drag():
             self.workbench.cancel_drag()
-        else:
+        elif not (self.timeline.view.cancel_drag() or self.timeline.view.dismiss()):
             self.workbench.select(None)
             self.workbench.select_phase(None)
 
@@ -546,6 +597,7 @@ class MainWindow(QMainWindow):
             font.setPointSizeF(size)
             app.setFont(font)
         self.curve_view.set_theme(theme)
+        self.timeline.set_theme(theme)
         for panel in self._panels.values():
             panel.set_theme(theme)
         self._colour_icons()
@@ -638,6 +690,21 @@ class MainWindow(QMainWindow):
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
 
+    def _place_timeline(self) -> None:
+        """Under the curve, if there is one and it is wanted, at the height it had."""
+        shown = self.timeline.view.timeline is not None and self.settings.timeline_shown
+        if shown and self.timeline.isHidden():
+            self.timeline.show()
+            whole = max(self._plots.height(), 100)
+            low = round(whole * self.settings.timeline_share)
+            self._plots.setSizes([whole - low, low])
+        self.timeline.setVisible(shown)
+
+    def _keep_timeline_share(self) -> None:
+        high, low = self._plots.sizes()
+        if high + low:
+            self.settings.timeline_share = low / (high + low)
+
     def _on_screen(self) -> bool:
         return any(
             screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
@@ -653,6 +720,7 @@ class MainWindow(QMainWindow):
             # Without a document all panels are hidden, which says nothing about the user's layout.
             self.settings.save_window(self.saveGeometry(), self.saveState(STATE_VERSION))
         self._results.close()
+        self.timeline.close_trace()
         self.workbench.close()
         super().closeEvent(event)
         self.closed.emit()

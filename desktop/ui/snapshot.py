@@ -78,7 +78,7 @@ def snapshot(
 def _settle(window: Any) -> None:
     """Let all jobs end and all that they changed be painted."""
     loop = QEventLoop()
-    while window.workbench.busy:
+    while window.busy:
         loop.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     for _ in range(5):
         loop.processEvents()

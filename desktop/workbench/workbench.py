@@ -204,6 +204,10 @@ class Workbench:
         self._history = History(Project())
         self._tell(Snapshot())
 
+    def report(self, error: BaseException) -> None:
+        """Show what went wrong elsewhere in the window."""
+        self._failed(error)
+
     def dismiss_problem(self) -> None:
         self._show(problem=None)
 

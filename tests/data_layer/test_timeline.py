@@ -80,7 +80,8 @@ def write(
 
 def spells(thread: Thread, nesting: str) -> list[tuple[int, int, int, Activity]]:
     """(begin, end, innermost region, activity) between any two events, those without duration included."""
-    worker = thread.worker and any(k == "enter" and r in PARALLEL for _, k, r in thread.events)
+    parallel = any(k == "enter" and r in PARALLEL for _, k, r in thread.events)
+    worker = thread.worker and thread.base == Activity.COMPUTING and parallel
     one = Thread(thread.first, thread.last, thread.events, thread.base, worker)
     open_now: list[int] = []
     found, now = [], thread.first
@@ -200,7 +201,7 @@ def test_every_bin_of_every_level_is_right(thread: Thread, nesting: Nesting, mos
             assert does[int(cells["activity"][cell])] == max(does.values())
             if k == bins[-1] and last == k << width:
                 continue  # shows the last state as well
-            assert cells["regions"][cell] == sum(1 << r for r in region if r >= 0)
+            assert cells["regions"][cell] == sum(1 << (r if r >= 0 else gantt.BITS) for r in region)
             assert cells["activities"][cell] == sum(1 << a for a in does)
         at += len(bins)
         if len(bins) <= timeline.COARSEST:
@@ -390,4 +391,4 @@ def test_memory_of_the_digest_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
         cells = store.rows("timeline", 0)
         assert 16 < cells < 2000
         regions = np.bitwise_or.reduce(store.column("timeline", "regions"))
-        assert regions == sum(1 << r for r in {r for _, _, r in thread.events})
+        assert regions == sum(1 << r for r in {r for _, _, r in thread.events} | {gantt.BITS})

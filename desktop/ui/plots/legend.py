@@ -13,7 +13,8 @@ from desktop.ui.theme import Theme
 @dataclass(frozen=True)
 class Entry:
     """One sample. `key`: what a click switches ("" nothing); `shown`: else it is hollow; `sample` is
-    "area", "line" (as the fit), "break" (a line in its tinted range) or "many" (an area with a stripe)."""
+    "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range) or "many" (an area
+    with a stripe)."""
 
     label: str
     colour: QColor
@@ -57,6 +58,10 @@ class Legend:
         if entry.sample == "line":
             painter.setPen(QPen(entry.colour, 2))
             painter.drawLine(QLineF(r.left(), y, r.right(), y))
+            return
+        if entry.sample == "tick":
+            painter.setPen(QPen(entry.colour, 2))
+            painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
             return
         if entry.sample == "break":
             tint = QColor(entry.second or entry.colour)

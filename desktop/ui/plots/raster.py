@@ -6,11 +6,17 @@ take well under a millisecond here, whatever they stand for.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtGui import QColor, QImage, QPainter
 
+from desktop.core import gantt
 from desktop.core.jit import kernel
+
+if TYPE_CHECKING:
+    from desktop.data.timeline import Tile
 
 
 def mix(colour: str, ground: str, share: float) -> QColor:
@@ -56,6 +62,23 @@ class Raster:
             return np.clip(top, -thickness, height).astype(np.int32)
 
         _line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
+
+    def tile(
+        self,
+        tile: Tile,
+        bands: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+        columns: tuple[NDArray[np.int64], NDArray[np.int64]],
+        colours: list[QColor],
+        rank: NDArray[np.int64],
+        gap: int,
+        ground: QColor,
+    ) -> None:
+        """Rows of a timeline, see `desktop.core.gantt.paint`: `bands` are tops, bottoms and rows of the
+        tile, `columns` the first and the end of those that a pixel column shows."""
+        table = np.array([c.rgb() for c in colours], np.uint32)
+        gantt.paint(
+            self._pixels, *bands, *columns, tile.dominant, tile.hidden, table, rank, gap, ground.rgb()
+        )
 
     def draw(self, painter: QPainter, x: float, y: float) -> None:
         """Put the picture at a logical position that lies on a device pixel, without scaling it."""

@@ -1,0 +1,431 @@
+"""The timeline with its controls: opens the summary of a trace, asks it beside the window, shows answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QStringListModel, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QCompleter,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui.plots import scales
+from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.timeline_rows import ORDERS, Rows
+from desktop.ui.plots.timeline_tiles import Tiles
+from desktop.ui.plots.timeline_view import TimelineView
+from desktop.ui.theme import Theme
+from desktop.ui.units import quantity
+from desktop.workbench.jobs import Deliver, Job, Lane
+
+if TYPE_CHECKING:
+    from desktop.data.timeline import Level, Messages, Timeline
+    from desktop.data.utilization import Rules
+
+_ORDER_TITLES = {
+    "trace": "Trace order",
+    "busy": "Most busy first",
+    "first": "Earliest first",
+    "hand": "By hand",
+}
+#: Regions that are looked for at once when a part of a name fits several.
+_SOUGHT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    timeline: Timeline
+    rows: Rows
+    weights: NDArray[np.float64]
+    rarity: NDArray[np.float64]
+
+
+class TimelinePane(QWidget):
+    """`failed` is told what went wrong in a job. All questions to a `Timeline` are asked in one thread."""
+
+    opened = Signal(bool)  # whether there is a timeline now
+
+    def __init__(
+        self, navigation: Navigation, deliver: Deliver, failed: Callable[[BaseException], None]
+    ) -> None:
+        super().__init__()
+        thread = ThreadPoolExecutor(1, thread_name_prefix="phasewright-timeline")
+
+        def lane(name: str) -> Lane:
+            return Lane(name, latest=True, deliver=deliver, executor=thread)
+
+        self._thread = thread
+        self._failed = failed
+        self._opening, self._hovering, self._asking = lane("open"), lane("hover"), lane("ask")
+        tiles = lane("tiles")
+        self._lanes = (self._opening, self._hovering, self._asking, tiles)
+        self._timeline: Timeline | None = None
+        self._key: tuple[Any, ...] | None = None
+        self._last_found: tuple[str, int, float] | None = None
+        self.view = TimelineView(lambda changed: Tiles(tiles, changed, failed), navigation)
+        self.view.looked.connect(self._look)
+        self.view.stackAsked.connect(self._ask_stack)
+        self.view.ordered.connect(lambda: self._order.setCurrentIndex(ORDERS.index("hand")))
+        self._make_bar()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(0)
+        layout.addWidget(self._bar)
+        layout.addWidget(self.view, 1)
+
+    def _make_bar(self) -> None:
+        self._bar = QWidget()
+        row = QHBoxLayout(self._bar)
+        row.setContentsMargins(6, 2, 6, 2)
+        row.setSpacing(6)
+        self._colour = QComboBox()
+        self._colour.setObjectName("timeline_colour")
+        self._colour.addItems([self.tr("Activity"), self.tr("Region")])
+        self._colour.currentIndexChanged.connect(lambda k: self.view.set_by_region(k == 1))
+        self._order = QComboBox()
+        self._order.setObjectName("timeline_order")
+        self._order.addItems([_ORDER_TITLES[order] for order in ORDERS])
+        self._order.currentIndexChanged.connect(lambda k: self._sort(ORDERS[k]))
+        self._search = QLineEdit()
+        self._search.setObjectName("timeline_search")
+        self._search.setPlaceholderText(self.tr("Name of a region"))
+        self._search.setClearButtonEnabled(True)
+        self._search.setMaximumWidth(26 * self.fontMetrics().averageCharWidth())
+        self._search.textChanged.connect(self._mark)
+        self._search.installEventFilter(self)
+        self._names = QStringListModel(self)
+        completer = QCompleter(self._names, self)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        self._search.setCompleter(completer)
+        self._result = QLabel()
+        for text, widget in (
+            (self.tr("&Colours"), self._colour),
+            (self.tr("Ro&ws"), self._order),
+            (self.tr("&Find"), self._search),
+        ):
+            label = QLabel(text)
+            label.setBuddy(widget)
+            row.addWidget(label)
+            row.addWidget(widget)
+        for arrow, tip, forward in (
+            (Qt.ArrowType.LeftArrow, self.tr("Previous occurrence (Shift+F3)"), False),
+            (Qt.ArrowType.RightArrow, self.tr("Next occurrence (F3)"), True),
+        ):
+            button = QToolButton()
+            button.setArrowType(arrow)
+            button.setToolTip(tip)
+            button.setAccessibleName(tip)
+            button.setAutoRaise(True)
+            button.clicked.connect(lambda _=False, forward=forward: self.find_next(forward))
+            row.addWidget(button)
+        row.addWidget(self._result, 1)
+
+    # ---- what is shown -------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Something has been asked for and is not shown yet."""
+        return any(lane.busy for lane in self._lanes) or (self.isVisible() and self.view.tiles.busy)
+
+    def show_trace(
+        self, store: Path | None, rules: Rules | None = None, seconds: NDArray[np.float64] | None = None
+    ) -> None:
+        """The timeline of a store by these rules; None: of nothing. `seconds`: (locations, activities)."""
+        key = None if store is None else (store, _shape(rules))
+        if key == self._key:
+            return
+        same_trace = self._key is not None and key is not None and self._key[0] == key[0]
+        self._key = key
+        if not same_trace:
+            self._opening.cancel()
+            self._replace(None)
+        if store is not None and seconds is not None:
+            self._opening.submit(
+                "Timeline", lambda job: _open(store, rules, seconds, job), self._replace, self._failed
+            )
+
+    def _replace(self, found: _Opened | None) -> None:
+        for lane in self._lanes[1:]:
+            lane.cancel()
+        former, self._timeline = self._timeline, None if found is None else found.timeline
+        if found is None:
+            self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
+        else:
+            if former is not None and self.view.rows is not None:
+                found.rows.sort("trace" if self.view.rows.order == "hand" else self.view.rows.order)
+            self.view.set_timeline(found.timeline, found.rows, found.weights, found.rarity)
+        if former is not None:
+            # In the thread that may be reading it.
+            self._thread.submit(former.close)
+        with_names = [] if self._timeline is None else self._timeline.entered
+        regions = [] if self._timeline is None else self._timeline.store.regions
+        self._names.setStringList(sorted({regions[r].name for r in with_names}))
+        if found is None:
+            self._order.setCurrentIndex(0)
+        self._search.clear()
+        self.opened.emit(found is not None)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.view.set_theme(theme)
+
+    def close_trace(self) -> None:
+        """End all work and let go of the file."""
+        former, self._timeline = self._timeline, None
+        for lane in self._lanes:
+            lane.cancel()
+        self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
+        self._thread.shutdown(wait=True)
+        if former is not None:
+            former.close()
+
+    def _sort(self, order: str) -> None:
+        if self.view.rows is not None and self.view.rows.order != order:
+            self.view.rows.sort(order)
+            self.view.rows_changed()
+
+    # ---- states --------------------------------------------------------------------------------
+
+    def _look(self, location: int, time_s: float) -> None:
+        """The state under the pointer, from the events."""
+        timeline = self._timeline
+        self._hovering.cancel()
+        if location < 0 or timeline is None or math.isnan(time_s):
+            return
+        a, b = self.view.visible_range()
+        pixel = (b - a) / max(self.view.width(), 1)
+        self._hovering.submit(
+            "Looking",
+            lambda job: describe(timeline, location, time_s, pixel),
+            lambda rows: self.view.show_tip(location, time_s, rows),
+            self._failed,
+        )
+
+    def _ask_stack(self, location: int, time_s: float) -> None:
+        timeline = self._timeline
+        if timeline is None:
+            return
+        a, b = self.view.visible_range()
+        pixel = (b - a) / max(self.view.width(), 1)
+        self._asking.submit(
+            "Call stack",
+            lambda job: describe_stack(timeline, location, time_s, pixel),
+            lambda rows: self.view.show_stack(location, time_s, rows),
+            self._failed,
+        )
+
+    # ---- finding -------------------------------------------------------------------------------
+
+    def start_search(self) -> None:
+        self._search.setFocus()
+        self._search.selectAll()
+
+    def eventFilter(self, watched: Any, event: QEvent) -> bool:
+        """Return finds the next, Shift+Return the previous, Esc goes back to the plot."""
+        if watched is self._search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self.find_next(not event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+                return True
+            if event.key() == Qt.Key.Key_Escape:
+                self._search.clear()
+                self.view.setFocus()
+                return True
+        return super().eventFilter(watched, event)
+
+    def _sought(self) -> list[int]:
+        """The regions that the words in the field mean."""
+        words, timeline = self._search.text().strip().lower(), self._timeline
+        if not words or timeline is None:
+            return []
+        names = {r: timeline.store.regions[r].name.lower() for r in timeline.entered}
+        exact = [r for r, name in names.items() if name == words]
+        return exact or [r for r, name in names.items() if words in name][:_SOUGHT]
+
+    def _mark(self) -> None:
+        """Show which rows hold what is being typed."""
+        timeline, regions = self._timeline, self._sought()
+        self._last_found = None
+        if timeline is None or not regions:
+            self._result.setText(self.tr("no such region") if self._search.text().strip() else "")
+            self.view.set_marked(frozenset())
+            return
+        marked = frozenset(x for r in regions for x in timeline.entering(r).tolist())
+        self.view.set_marked(marked)
+        self._result.setText(
+            self.tr("in {0} of {1} locations").format(len(marked), int(timeline.there.sum()))
+        )
+
+    def find_next(self, forward: bool = True) -> None:
+        """Go to the next (previous) time that the region is entered: from the last one found if that is
+        in view, else from the edge of the view."""
+        timeline, regions, words = self._timeline, self._sought(), self._search.text()
+        if timeline is None or not regions:
+            self.start_search()
+            return
+        a, b = self.view.visible_range()
+        start, but = (a if forward else b), -1
+        last = self._last_found
+        if last is not None and last[0] == words and a <= last[2] <= b:
+            but, start = last[1], last[2]
+
+        def done(found: tuple[int, float, float, str] | None) -> None:
+            if found is None:
+                where = self.tr("after here") if forward else self.tr("before here")
+                self._result.setText(self.tr("none {0}").format(where))
+                return
+            location, begin, end, name = found
+            self._last_found = words, location, begin
+            self._result.setText(
+                self.tr("{0}, {1}").format(
+                    name, scales.format_time(begin, (b - a) / max(self.view.width(), 1))
+                )
+            )
+            self.view.show_found(location, begin, end)
+
+        self._asking.submit(
+            "Finding",
+            lambda job: _find(timeline, regions, start, forward, but, job),
+            done,
+            self._failed,
+        )
+
+
+# ---- the work itself: functions of what they are given
+
+
+def _shape(rules: Rules | None) -> tuple[Any, ...]:
+    """What of the rules changes a timeline."""
+    return () if rules is None else (tuple(sorted(rules.overrides.items())), rules.repaired)
+
+
+def _open(path: Path, rules: Rules | None, seconds: NDArray[np.float64], job: Job) -> _Opened | None:
+    from desktop.data.store import open_store
+    from desktop.data.timeline import open_timeline
+
+    store = open_store(path)
+    try:
+        timeline = open_timeline(store, rules, job)
+        if timeline is None:
+            store.close()
+            return None
+        first = [timeline.first_s(i) for i in range(len(store.locations))]
+        rows = Rows(store.locations, timeline.there.tolist(), seconds[:, 0].tolist(), first)
+        return _Opened(timeline, rows, timeline.weights(), seconds.sum(0))
+    except BaseException:
+        store.close()
+        raise
+
+
+def _find(
+    timeline: Timeline, regions: list[int], start: float, forward: bool, but: int, job: Job
+) -> tuple[int, float, float, str] | None:
+    hits = [
+        (at, location, region)
+        for region in regions
+        if (hit := timeline.find(region, start, forward=forward, but=but, progress=job)) is not None
+        for location, at in [hit]
+    ]
+    if not hits:
+        return None
+    at, location, region = min(hits) if forward else max(hits)
+    end = at
+    for level in timeline.at(location, at).levels:
+        if level.region == region and level.begin_s == at:
+            end = timeline.end_s if level.end_s is None else level.end_s
+    return location, at, end, timeline.store.regions[region].name
+
+
+def describe(timeline: Timeline, location: int, time_s: float, pixel: float) -> list[str]:
+    """Lines about the state of a location at an instant: region, duration, begin, depth, messages."""
+    moment = timeline.at(location, time_s, whole=False)
+    about = timeline.store.locations[location]
+    rows = [" – ".join(dict.fromkeys(t for t in (about.process, about.name) if t))]
+    if not moment.present:
+        return [*rows, "not there"]
+    if not moment.levels:
+        begin, end = moment.begin_s, moment.end_s
+        rows.append(f"in no region: {moment.activity.name.lower()}")
+    else:
+        level = moment.levels[-1]
+        begin, end = level.begin_s, timeline.end_s if level.end_s is None else level.end_s
+        rows.append(f"{timeline.store.regions[level.region].name}: {moment.activity.name.lower()}")
+    rows.append(f"lasts {quantity(end - begin, 's')} from {scales.format_time(begin, pixel)}")
+    if (moment.begin_s, moment.end_s) != (begin, end):
+        rows.append(f"of that {quantity(moment.end_s - moment.begin_s, 's')} without a call, here")
+    if moment.levels:
+        rows.append(f"{len(moment.levels)} deep")
+    for c in timeline.collectives(time_s, time_s, 8, location) or []:
+        root = "" if c.root < 0 else f", root {_rank(timeline, c.root)}"
+        rows.append(
+            f"{c.operation} in communicator {c.communicator}{root}, "
+            f"sends {quantity(c.sent, 'B')}, receives {quantity(c.received, 'B')}"
+        )
+    if moment.levels:
+        found = timeline.messages_of(location, moment.begin_s, moment.end_s)
+        rows += _message_rows(timeline, location, found)
+    return rows
+
+
+def _message_rows(timeline: Timeline, location: int, found: Messages | None) -> list[str]:
+    if found is None:
+        return []
+    rows = []
+    for k in range(min(found.sender.size, 3)):
+        out = found.sender[k] == location
+        partner = _rank(timeline, int(found.receiver[k] if out else found.sender[k]))
+        flight = quantity(float(found.received_s[k] - found.sent_s[k]), "s")
+        way = "to" if out else "from"
+        rows.append(
+            f"message {way} rank {partner}: {quantity(float(found.bytes[k]), 'B')}, {flight} on its way"
+        )
+    if found.sender.size > 3:
+        rows.append(f"and {found.sender.size - 3} more messages")
+    return rows
+
+
+def _rank(timeline: Timeline, location: int) -> str:
+    about = timeline.store.locations[location]
+    return str(about.rank) if about.rank >= 0 else about.name
+
+
+def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: float) -> list[str]:
+    """The call stack at an instant, the outermost first."""
+    moment = timeline.at(location, time_s)
+    about = timeline.store.locations[location]
+    name = " – ".join(dict.fromkeys(t for t in (about.process, about.name) if t))
+    rows = [f"{name} at {scales.format_time(time_s, pixel)}"]
+    if not moment.present:
+        return [*rows, "not there"]
+    if not moment.levels:
+        return [*rows, "in no region"]
+    most = 24
+    levels = moment.levels
+    for depth, level in enumerate(levels):
+        if len(levels) > most and depth == most // 2:
+            rows.append(f"… {len(levels) - most} more …")
+        if len(levels) <= most or not most // 2 <= depth < len(levels) - most // 2:
+            rows.append(f"{'  ' * min(depth, 8)}{_level(timeline, level, pixel)}")
+    return rows
+
+
+def _level(timeline: Timeline, level: Level, pixel: float) -> str:
+    name = timeline.store.regions[level.region].name
+    begin = scales.format_time(level.begin_s, pixel)
+    if level.end_s is None:
+        return f"{name}: from {begin}, for long"
+    return f"{name}: {quantity(level.end_s - level.begin_s, 's')} from {begin}"

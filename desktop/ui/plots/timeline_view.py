@@ -1,0 +1,773 @@
+"""The Gantt picture: a row per location, coloured by what it does, on the time axis of the curve."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtWidgets import QMenu, QScrollBar
+
+from desktop.core import gantt
+from desktop.data.events import Activity
+from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots.legend import Entry, Legend
+from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.raster import Raster, mix
+from desktop.ui.plots.scales import TimeMap
+from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.timeline_rows import Row, Rows
+from desktop.ui.plots.timeline_tiles import DRAWN, Placed, Tiles, View
+
+if TYPE_CHECKING:
+    from desktop.core.phases import PhaseFit
+    from desktop.data.timeline import Timeline
+
+#: Fills of regions (Okabe-Ito and four between), mixed with the ground; each region keeps its own.
+REGION_COLOURS = (
+    "#56b4e9",
+    "#e69f00",
+    "#009e73",
+    "#cc79a7",
+    "#f0e442",
+    "#0072b2",
+    "#d55e00",
+    "#8c6bb1",
+    "#8dd3c7",
+    "#a6761d",
+    "#7f7f7f",
+    "#b3de69",
+)
+_ACTIVITIES = tuple(a.name.lower() for a in Activity)
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter
+#: Highest row that is chosen unless asked for, logical pixels.
+_COMFORT = 22.0
+
+
+def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """(regions + 1,) the colour of every region, none first.
+
+    The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
+    would look alike, the lighter one takes the next colour that is free.
+    """
+    count = len(REGION_COLOURS)
+    classes = np.array([zlib.crc32(name.encode()) % count for name in names], np.uint8)
+    taken: set[int] = set()
+    for region in np.argsort(-weights[1:], kind="stable")[:count].tolist():
+        wanted = int(classes[region])
+        free = next(c for k in range(count) if (c := (wanted + k) % count) not in taken)
+        classes[region] = free
+        taken.add(free)
+    return np.concatenate([[gantt.NO_REGION], classes]).astype(np.uint8)
+
+
+class TimelineView(TimePlot):
+    """Rows of locations over time. What it shows comes from `Tiles`; what it is asked goes out by signals."""
+
+    looked = Signal(int, float)  # location and time under the pointer; -1 where there is none
+    stackAsked = Signal(int, float)
+    ordered = Signal()  # the user has put rows in an order of their own
+
+    def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
+        super().__init__(navigation)
+        self._tiles = tiles(self._redraw)
+        self._timeline: Timeline | None = None
+        self._rows: Rows | None = None
+        self._fit: PhaseFit | None = None
+        self._phase: int | None = None
+        self._by_region = False
+        self._classes = np.zeros(1, np.uint8)
+        self._weights = np.zeros(1)
+        self._rarity = np.zeros(len(Activity))
+        self._per = 1  # rows in a band; more than one only where rows are lower than a pixel
+        self._bands = 0
+        self._height = 0.0  # of a row, logical pixels; 0 lets all rows be seen
+        self._scroll = 0.0  # rows above the upper edge
+        self._raster: Raster | None = None
+        self._scene: QImage | None = None
+        self._scene_key: tuple[object, ...] = ()
+        self._plot = QRectF()
+        self._legend = Legend()
+        self._tip: list[str] = []
+        self._tip_y = 0.0
+        self._under_pointer = (-1, math.nan)
+        self._stack: tuple[int, float, list[str]] | None = None
+        self._marked: frozenset[int] = frozenset()
+        self._found: tuple[int, float, float] | None = None
+        self._bar = QScrollBar(Qt.Orientation.Vertical, self)
+        self._bar.setAccessibleName(self.tr("Rows"))
+        self._bar.valueChanged.connect(self._scrolled)
+        self.setAccessibleName(self.tr("Timeline of all locations"))
+
+    # ---- what is shown -------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Rows | None:
+        return self._rows
+
+    @property
+    def timeline(self) -> Timeline | None:
+        return self._timeline
+
+    @property
+    def tiles(self) -> Tiles:
+        return self._tiles
+
+    def set_timeline(
+        self,
+        timeline: Timeline | None,
+        rows: Rows | None,
+        weights: NDArray[np.float64],
+        rarity: NDArray[np.float64],
+    ) -> None:
+        """Show another trace; `weights`: seconds of each region, none first; `rarity`: of each activity."""
+        self._timeline, self._rows = timeline, rows
+        self._weights, self._rarity = weights, rarity
+        names = [] if timeline is None else [region.name for region in timeline.store.regions]
+        self._classes = region_classes(names, weights)
+        self._stack = self._found = None
+        self._tip, self._marked = [], frozenset()
+        self._height, self._scroll = 0.0, 0.0
+        self.rows_changed()
+        count = 0 if rows is None else len(rows.rows)
+        self.setAccessibleDescription(self.tr("{0} rows, one for each location or process.").format(count))
+
+    def rows_changed(self) -> None:
+        """The rows are others, or in another order."""
+        self._per = 0
+        self._redraw()
+
+    def set_by_region(self, by_region: bool) -> None:
+        """Colours stand for regions, or for activities."""
+        self._by_region = by_region
+        self.rows_changed()
+
+    def set_fit(self, fit: PhaseFit | None) -> None:
+        self._fit = fit
+        self._redraw()
+
+    def set_phase(self, phase: int | None) -> None:
+        if phase != self._phase:
+            self._phase = phase
+            self._redraw()
+
+    def set_marked(self, locations: frozenset[int]) -> None:
+        """Rows that hold what was looked for."""
+        self._marked = locations
+        self._redraw()
+
+    def show_found(self, location: int, begin: float, end: float) -> None:
+        """Frame a state, and bring it into view."""
+        self._found = (location, begin, end)
+        a, b = self.visible_range()
+        if not a <= begin <= b:
+            half = (b - a) / 2
+            self.zoom_to(begin - half, begin + half)
+        if self._rows is not None:
+            row = self._rows.row_of(location)
+            first, last = self._in_view()
+            if not first + 1 <= row < last - 1:
+                self._scroll_to(row - (last - first) / 2)
+        self._redraw()
+
+    def show_tip(self, location: int, time_s: float, rows: list[str]) -> None:
+        """What is known about the state under the pointer, if the pointer is still there."""
+        if self._under_pointer == (location, time_s):
+            self._tip = rows
+            self.update()
+
+    def show_stack(self, location: int, time_s: float, rows: list[str]) -> None:
+        """Keep a call stack in view, until a click elsewhere or Esc."""
+        self._stack = (location, time_s, rows)
+        self.update()
+
+    def dismiss(self) -> bool:
+        """Take away the call stack, then the found state; whether there was one."""
+        had = self._stack is not None or self._found is not None or bool(self._marked)
+        if self._stack is not None:
+            self._stack = None
+        else:
+            self._found, self._marked = None, frozenset()
+        self._redraw()
+        return had
+
+    # ---- geometry ------------------------------------------------------------------------------
+
+    @property
+    def _ready(self) -> bool:
+        return self._timeline is not None
+
+    def sizeHint(self) -> QSize:
+        return QSize(900, 260)
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(em * 26, em * 6)
+
+    def _map(self) -> TimeMap:
+        return TimeMap(self._nav.a, self._nav.b, self._plot.left(), self._plot.width())
+
+    def _layout(self, dpr: float) -> None:
+        em = self.fontMetrics().height()
+        left, right = margins(self.fontMetrics(), self._percent)
+
+        def whole(v: float) -> float:
+            return round(v * dpr) / dpr
+
+        top, bottom = whole(em * 1.5), whole(self.height() - 3)
+        left, right = whole(left), whole(self.width() - right)
+        self._plot = QRectF(left, top, max(right - left, 1.0), max(bottom - top, 1.0))
+        wide = max(min(self._bar.sizeHint().width(), self.width() - round(right) - 3), 6)
+        self._bar.setGeometry(round(right) + 2, round(top), wide, round(bottom - top))
+        count = self._count
+        if self._per == 0:
+            self._per = max(1, math.ceil(1 / (self._row_height * dpr) - 1e-9)) if count else 1
+            rows = [] if self._rows is None else self._rows.rows
+            groups = [
+                tuple(dict.fromkeys(m for row in rows[at : at + self._per] for m in row.locations))
+                for at in range(0, count, self._per)
+            ]
+            self._bands = len(groups)
+            self._tiles.show(self._timeline, groups, self._classes if self._by_region else None)
+        page = self._plot.height() / self._row_height
+        self._scroll = min(max(self._scroll, 0.0), max(count - page, 0.0))
+        self._bar.blockSignals(True)
+        self._bar.setRange(0, max(math.ceil((count - page) * 16), 0))
+        self._bar.setPageStep(max(int(page * 16), 1))
+        self._bar.setSingleStep(16)
+        self._bar.setValue(round(self._scroll * 16))
+        self._bar.setVisible(count > page + 0.01)
+        self._bar.blockSignals(False)
+
+    @property
+    def _count(self) -> int:
+        return 0 if self._rows is None else len(self._rows.rows)
+
+    @property
+    def _row_height(self) -> float:
+        """Logical pixels of a row."""
+        if self._height:
+            return self._height
+        return min(self._plot.height() / max(self._count, 1), _COMFORT)
+
+    def _y(self, row: float) -> float:
+        return self._plot.top() + (row - self._scroll) * self._row_height
+
+    def _row_at(self, y: float) -> int:
+        """The row at a height; -1 outside of them."""
+        row = math.floor((y - self._plot.top()) / self._row_height + self._scroll)
+        return row if 0 <= row < self._count and self._plot.top() <= y <= self._plot.bottom() else -1
+
+    def _in_view(self) -> tuple[int, int]:
+        """The rows of which anything is seen."""
+        first = max(math.floor(self._scroll), 0)
+        last = math.ceil(self._scroll + self._plot.height() / self._row_height)
+        return first, max(min(last, self._count), first)
+
+    def _scrolled(self, value: int) -> None:
+        self._scroll = value / 16
+        self._redraw()
+
+    def _scroll_to(self, row: float) -> None:
+        self._scroll = row
+        self._redraw()
+
+    def scroll_rows(self, by: float) -> None:
+        """Move down by some rows, or up."""
+        self._scroll_to(self._scroll + by)
+
+    def scale_rows(self, factor: float, y: float | None = None) -> None:
+        """Make rows higher or lower; what is at the height `y` stays there."""
+        at = self._plot.center().y() if y is None else y
+        row = self._scroll + (at - self._plot.top()) / self._row_height
+        least = self._plot.height() / max(self._count, 1)
+        height = min(max(self._row_height * factor, min(least, _COMFORT)), 120.0)
+        self._height = 0.0 if height <= min(least, _COMFORT) * 1.001 else height
+        self._scroll = row - (at - self._plot.top()) / self._row_height
+        self.rows_changed()
+
+    # ---- painting ------------------------------------------------------------------------------
+
+    def resizeEvent(self, event) -> None:
+        self._per = 0
+        super().resizeEvent(event)
+
+    def paintEvent(self, _event) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
+
+    def _redraw(self) -> None:
+        self._scene = None
+        self.update()
+
+    def _paint(self, painter: QPainter) -> None:
+        dpr = painter.device().devicePixelRatioF()
+        key = (self.size(), dpr)
+        if self._scene is None or key != self._scene_key:
+            if key != self._scene_key:
+                self._per = 0
+            self._layout(dpr)
+            self._scene, self._scene_key = self._make_scene(dpr), key
+        painter.drawImage(0, 0, self._scene)
+        if self._timeline is not None:
+            self._paint_marks(painter)
+        self._paint_focus(painter)
+
+    def _make_scene(self, dpr: float) -> QImage:
+        t, plot = self._theme, self._plot
+        size = (round(self.width() * dpr), round(self.height() * dpr))
+        image = self._scene
+        if image is None or (image.width(), image.height()) != size:
+            image = QImage(*size, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(dpr)
+        image.fill(QColor(t.background))
+        if self._timeline is None:
+            return image
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            self._paint_rows(painter, dpr)
+            self._paint_labels(painter)
+            self._paint_legend(painter)
+            if self._fit is not None and self._phase is not None and self._phase < self._fit.n:
+                self._tint_range(
+                    painter,
+                    (float(self._fit.breaks[self._phase]), float(self._fit.breaks[self._phase + 1])),
+                    t.accent,
+                    (plot,),
+                )
+        if self._fit is not None:
+            fit_overlay.draw_breaks(image, self._fit, self._map(), [plot], t)
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            self._paint_links(painter)
+            self._frame(painter, plot)
+        return image
+
+    def _colours(self) -> list[QColor]:
+        t = self._theme
+        ground = QColor(t.background)
+        table = [ground] * gantt.CLASSES
+        if self._by_region:
+            share = 0.78 if t.dark else 0.85
+            table[: len(REGION_COLOURS)] = [mix(c, t.background, share) for c in REGION_COLOURS]
+            table[gantt.NO_REGION] = mix(t.border, t.background, 0.25)
+        else:
+            table[: len(_ACTIVITIES)] = [QColor(getattr(t, a)) for a in _ACTIVITIES]
+        return table
+
+    def _rank(self) -> NDArray[np.int64]:
+        """Which class a column shows that holds several: the rarest first."""
+        spent = np.full(gantt.CLASSES, np.inf)
+        if self._by_region:
+            found = np.bincount(self._classes, self._weights, minlength=gantt.CLASSES)
+            spent[: found.size] = found
+        else:
+            spent[: self._rarity.size] = self._rarity
+        return np.argsort(np.argsort(spent, kind="stable"), kind="stable").astype(np.int64)
+
+    def _paint_rows(self, painter: QPainter, dpr: float) -> None:
+        plot = self._plot
+        w, h = round(plot.width() * dpr), round(plot.height() * dpr)
+        if self._raster is None or (self._raster.image.width(), self._raster.image.height()) != (w, h):
+            self._raster = Raster(w, h)
+        ground = QColor(self._theme.background)
+        self._raster.image.fill(ground)
+        first, last = self._in_view()
+        bands = np.arange(first // self._per, min(-(-last // self._per), self._bands))
+        if bands.size:
+            step = self._per * self._row_height * dpr
+            origin = self._scroll * self._row_height * dpr
+            tops = np.rint(bands * step - origin).astype(np.int64)
+            bottoms = np.rint((bands + 1) * step - origin).astype(np.int64)
+            end = round(self._count * self._row_height * dpr - origin)
+            bottoms = np.minimum(bottoms, max(end, 0))
+            view = View(self._nav.a, self._nav.b, w, int(bands[0]), int(bands[-1]) + 1)
+            for placed in self._tiles.get(view):
+                rows = bands - placed.first
+                rows[(rows < 0) | (rows >= placed.tile.dominant.shape[0])] = -1
+                self._raster.tile(
+                    placed.tile,
+                    (tops, bottoms, rows),
+                    _columns(placed, view),
+                    self._colours(),
+                    self._rank(),
+                    max(1, round(dpr)),
+                    ground,
+                )
+        self._raster.draw(painter, plot.left(), plot.top())
+
+    def _paint_labels(self, painter: QPainter) -> None:
+        assert self._rows is not None
+        t, plot, metrics = self._theme, self._plot, self.fontMetrics()
+        em, h = metrics.height(), self._row_height
+        first, last = self._in_view()
+        every = max(1, math.ceil(em * 0.95 / h))
+        painter.save()
+        painter.setClipRect(QRectF(0, plot.top() - 1, plot.left(), plot.height() + 2))
+        for k in range(first - first % every, last, every):
+            row = self._rows.rows[k]
+            y = self._y(k + 0.5 if every == 1 else k)
+            text = row.label
+            if row.opened is not None:
+                text = f"{'▾' if row.opened else '▸'} {text}"
+            marked = bool(self._marked & set(row.locations))
+            colour = t.accent if marked else t.muted if row.level or every > 1 else t.text
+            painter.setPen(QColor(colour))
+            box = QRectF(3, y - em / 2, plot.left() - 10, em)
+            if every > 1:
+                box.moveTop(max(y, plot.top()))
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
+            painter.drawText(box, Qt.AlignmentFlag.AlignRight | _MIDDLE, text)
+        if self._marked:
+            marked_rows = [k for k in range(first, last) if self._marked & set(self._rows.rows[k].locations)]
+            for k in marked_rows:
+                painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
+        painter.restore()
+        painter.setPen(QColor(t.text))
+        head = QRectF(3, 0, plot.left() - 10, plot.top())
+        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Rank"))
+
+    def _paint_legend(self, painter: QPainter) -> None:
+        plot, metrics = self._plot, self.fontMetrics()
+        row = QRectF(plot.left(), 0, plot.width(), plot.top())
+        note = self._note()
+        painter.setPen(QColor(self._theme.muted))
+        painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
+        room = row.adjusted(0, 0, -metrics.horizontalAdvance(note) - metrics.height(), 0)
+        self._legend.paint(painter, room, self._entries(), self._theme)
+
+    def _entries(self) -> list[Entry]:
+        colours = self._colours()
+        assert self._timeline is not None
+        if self._by_region:
+            store = self._timeline.store
+            order = [
+                r for r in np.argsort(-self._weights[1:], kind="stable").tolist() if self._weights[r + 1]
+            ]
+            entries = [
+                Entry(store.regions[r].name, colours[self._classes[r + 1]])
+                for r in order[: len(REGION_COLOURS)]
+            ]
+            entries.insert(3, Entry(self.tr("in no region"), colours[gantt.NO_REGION]))
+        else:
+            names = {
+                "computing": self.tr("computing"),
+                "overhead": self.tr("overhead"),
+                "idle": self.tr("idle"),
+                "io": self.tr("input/output"),
+                "unmeasured": self.tr("not measured"),
+            }
+            entries = [Entry(names[a], colours[k]) for k, a in enumerate(_ACTIVITIES) if self._rarity[k] > 0]
+        if entries:
+            many = self.tr("stripe: the rarest of what a column also holds")
+            first, last = entries[0].colour, entries[-1].colour
+            entries.insert(min(len(entries), 5), Entry(many, first, sample="many", second=last))
+        marks = self._tiles.marks
+        if marks is not None and marks.messages is not None and marks.messages.sent_s.size:
+            entries.append(Entry(self.tr("message"), QColor(self._theme.text), sample="line"))
+        if marks is not None and marks.collectives:
+            label = self.tr("a collective begins")
+            entries.append(Entry(label, QColor(self._theme.selection), sample="tick"))
+        return entries
+
+    def _note(self) -> str:
+        """What cannot be seen for want of room."""
+        notes = []
+        marks = self._tiles.marks
+        if marks is not None and marks.unseen > DRAWN:
+            notes.append(self.tr("{0} messages, zoom in").format(f"{marks.unseen:,}".replace(",", " ")))
+        if self._per > 1:
+            notes.append(self.tr("{0} rows share a pixel").format(self._per))
+        return "; ".join(notes)
+
+    def _paint_links(self, painter: QPainter) -> None:
+        """Messages from their senders to their receivers, and where collective operations begin."""
+        marks = self._tiles.marks
+        if marks is None or self._rows is None or self._row_height < 3:
+            return
+        t, m, plot = self._theme, self._map(), self._plot
+        painter.save()
+        painter.setClipRect(plot)
+        half = self._row_height / 2
+        if marks.messages is not None:
+            known = marks.messages
+            inside = np.flatnonzero((known.sent_s <= m.b) & (known.received_s >= m.a))
+            if inside.size <= DRAWN:
+                row_of = self._rows.row_of
+                y0 = [self._y(row_of(s)) + half for s in known.sender[inside].tolist()]
+                y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
+                x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
+                lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
+                ink = QColor(t.text)
+                ink.setAlpha(255 if inside.size < 200 else 150)
+                painter.setPen(QPen(ink, 0))
+                painter.drawLines(lines)
+        painter.setPen(QPen(QColor(t.selection), 2))
+        ticks = []
+        for c in marks.collectives:
+            if m.a <= c.begin_s <= m.b:
+                y = self._y(self._rows.row_of(c.location))
+                x = m.x(c.begin_s)
+                ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
+        painter.drawLines(ticks)
+        painter.restore()
+
+    def _paint_marks(self, painter: QPainter) -> None:
+        """What follows the mouse: selection, cursor, the state looked at."""
+        t, m, plot, drag = self._theme, self._map(), self._plot, self._drag
+        if self._selection is not None:
+            self._tint_range(painter, self._selection, t.selection, (plot,))
+        if drag is not None and drag.kind == "zoom" and drag.moved:
+            self._tint_range(painter, (drag.a, drag.b), t.accent, (plot,))
+        if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.now):
+            painter.setPen(QPen(QColor(t.accent), 2))
+            painter.drawLine(QLineF(0, drag.now, plot.right(), drag.now))
+        if self._found is not None and self._rows is not None:
+            self._outline(painter, *self._found)
+        if m.a <= self._cursor <= m.b:
+            x = math.floor(m.x(self._cursor)) + 0.5
+            scales.verticals(
+                painter, [x], plot.top(), plot.bottom(), QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            )
+        if self._stack is not None and self._rows is not None:
+            location, time_s, rows = self._stack
+            y = self._y(self._rows.row_of(location) + 0.5)
+            x = min(max(m.x(time_s), plot.left()), plot.right())
+            painter.setPen(QPen(QColor(t.accent), 2))
+            painter.drawEllipse(QPointF(x, y), 4, 4)
+            bounds = QRectF(plot.left(), 0, plot.width(), self.height())
+            paint_box(painter, rows, x, y + 8, bounds, t)
+        elif self._tip and drag is None and m.a <= self._cursor <= m.b:
+            bounds = QRectF(plot.left(), 0, plot.width(), self.height())
+            paint_box(painter, self._tip, m.x(self._cursor), self._tip_y + 12, bounds, t)
+
+    def _outline(self, painter: QPainter, location: int, begin: float, end: float) -> None:
+        assert self._rows is not None
+        m = self._map()
+        row = self._rows.row_of(location)
+        x0, x1 = (min(max(m.x(v), m.left - 2), m.left + m.width + 2) for v in (begin, end))
+        if row >= 0 and end >= m.a and begin <= m.b:
+            painter.save()
+            painter.setClipRect(self._plot.adjusted(-3, -3, 3, 3))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(self._theme.accent), 2))
+            h = max(self._row_height, 3)
+            painter.drawRect(QRectF(x0 - 1, self._y(row) - 1, max(x1 - x0, 3) + 2, h + 1))
+            painter.restore()
+
+    # ---- mouse and keys ------------------------------------------------------------------------
+
+    def _region(self, p: QPointF) -> str:
+        if self._timeline is None:
+            return ""
+        if self._plot.adjusted(-1, 0, 1, 0).contains(p):
+            return "plot"
+        return "labels" if p.x() < self._plot.left() and p.y() >= self._plot.top() else ""
+
+    def _press(self, drag: Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
+        if region == "labels":
+            row = self._row_at(drag.press.y())
+            if row >= 0 and self._rows is not None:
+                drag.kind, drag.index = "row", self._rows.rows[row].process
+        else:
+            super()._press(drag, region, t, modifiers)
+
+    def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
+        row = self._row_at(p.y())
+        if row >= 0:
+            drag.now = self._y(row if self._rows is not None else 0)
+            self.update()
+
+    def _drop(self, drag: Drag) -> None:
+        if self._rows is None:
+            return
+        row = self._row_at(drag.press.y())
+        if not drag.moved:
+            if row >= 0 and self._rows.rows[row].opened is not None:
+                self._rows.toggle(drag.index)
+                self.rows_changed()
+            return
+        to = self._row_at(drag.now + 1)
+        if to >= 0 and self._rows.rows[to].process != drag.index:
+            self._rows.move(drag.index, self._rows.rows[to].process)
+            self.rows_changed()
+            self.ordered.emit()
+
+    def move_row(self, by: int) -> None:
+        """Move the row under the pointer down, or up."""
+        row = self._row_at(self._tip_y)
+        if row >= 0 and self._rows is not None:
+            self._rows.step(self._rows.rows[row].process, by)
+            self.rows_changed()
+            self.ordered.emit()
+
+    def _clicked(self, drag: Drag, t: float) -> None:
+        row = self._row_at(drag.press.y())
+        self._stack = None
+        if row >= 0 and self._rows is not None:
+            self.stackAsked.emit(self._rows.rows[row].locations[0], t)
+
+    def _hover_at(self, p: QPointF, region: str) -> None:
+        shape = Qt.CursorShape.ArrowCursor
+        if self._space or (self._mode == "pan" and region == "plot"):
+            shape = Qt.CursorShape.OpenHandCursor
+        elif region == "plot":
+            near = self._edge_near(p.x()) is not None
+            shape = Qt.CursorShape.SplitHCursor if near else Qt.CursorShape.CrossCursor
+        elif region == "labels":
+            shape = Qt.CursorShape.PointingHandCursor
+        if self.cursor().shape() != shape:
+            self.setCursor(shape)
+        self._look(p, region)
+
+    def _look(self, p: QPointF, region: str) -> None:
+        """Say what is under the pointer: at once what the picture knows, then what the events say."""
+        row = self._row_at(p.y()) if region in ("plot", "labels") else -1
+        self._tip_y = p.y()
+        if row < 0 or self._rows is None or region != "plot":
+            shown = self._rows.rows[row].title if row >= 0 and self._rows is not None else ""
+            self.setToolTip(shown)
+            self._tip, self._under_pointer = [], (-1, math.nan)
+            self.looked.emit(-1, math.nan)
+            return
+        self.setToolTip("")
+        t, here = self._time(p.x()), self._rows.rows[row]
+        self._tip = self._roughly(here, row, t)
+        alone = len(here.locations) == 1 and self._per == 1
+        self._under_pointer = (here.locations[0] if alone else -1, t)
+        self.looked.emit(*self._under_pointer)
+        self.update()
+
+    def _roughly(self, here: Row, row: int, t: float) -> list[str]:
+        """What the column under the pointer holds, by the picture alone."""
+        rows = [here.title]
+        if self._per > 1 and self._rows is not None:
+            band = row // self._per * self._per
+            last = self._rows.rows[min(band + self._per, self._count) - 1].title
+            rows = [
+                self.tr("{0} to {1}, {2} rows in one").format(self._rows.rows[band].title, last, self._per)
+            ]
+        elif len(here.locations) > 1:
+            rows = [self.tr("{0}, {1} threads in one row").format(here.title, len(here.locations))]
+        rows.append(scales.format_time(t, (self._nav.b - self._nav.a) / max(self._plot.width(), 1)))
+        columns = round(
+            self._plot.width() * (self._raster.image.width() / self._plot.width() if self._raster else 1)
+        )
+        band = row // self._per
+        view = View(self._nav.a, self._nav.b, columns, band, band + 1)
+        for placed in reversed(self._tiles.known(view)):
+            column = int((t - placed.tile.a) / placed.pixel)
+            if not 0 <= column < placed.tile.dominant.shape[1]:
+                continue
+            k = band - placed.first
+            held, most = int(placed.tile.hidden[k, column]), int(placed.tile.dominant[k, column])
+            names = [self._class_name(most)]
+            rest = [c for c in range(gantt.CLASSES - 1) if held >> c & 1 and c != most]
+            if rest:
+                names.append(
+                    self.tr("this column also holds {0}").format(", ".join(map(self._class_name, rest)))
+                )
+            return rows + names
+        return rows
+
+    def _class_name(self, number: int) -> str:
+        if number == gantt.ABSENT:
+            return self.tr("not there")
+        if not self._by_region:
+            return Activity(number).name.lower().replace("io", self.tr("input/output"))
+        if number == gantt.NO_REGION:
+            return self.tr("in no region")
+        assert self._timeline is not None
+        named = [r for r in self._timeline.entered if self._classes[r + 1] == number]
+        names = [self._timeline.store.regions[r].name for r in named[:3]]
+        return self.tr(" or ").join(names) + (" …" if len(named) > 3 else "")
+
+    def leaveEvent(self, event) -> None:
+        self._tip, self._under_pointer = [], (-1, math.nan)
+        super().leaveEvent(event)
+
+    def mouseDoubleClickEvent(self, event) -> None:
+        if self._region(event.position()) == "labels":
+            self._height = 0.0
+            self.rows_changed()
+
+    def wheelEvent(self, event) -> None:
+        turn, p = event.angleDelta().y(), event.position()
+        if self._ready and turn and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.scale_rows(1.25 ** (turn / 120), p.y())
+            event.accept()
+        elif self._ready and turn and p.x() < self._plot.left():
+            self.scroll_rows(-turn / 120 * max(3.0, self._plot.height() / self._row_height / 10))
+            event.accept()
+        else:
+            super().wheelEvent(event)
+
+    def keyPressEvent(self, event) -> None:
+        page = self._plot.height() / self._row_height
+        steps = {
+            Qt.Key.Key_Up: -1.0,
+            Qt.Key.Key_Down: 1.0,
+            Qt.Key.Key_PageUp: -page,
+            Qt.Key.Key_PageDown: page,
+        }
+        if event.key() in steps:
+            by = steps[event.key()]
+            if event.modifiers() & Qt.KeyboardModifier.AltModifier:
+                self.move_row(1 if by > 0 else -1)
+            else:
+                self.scroll_rows(by)
+            return
+        super().keyPressEvent(event)
+
+    def menu_at(self, p: QPointF) -> QMenu:
+        """The context menu for a place in the plot."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        row, t = self._row_at(p.y()), self._time(p.x())
+        stack = menu.addAction(
+            self.tr("Call &stack here"), lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
+        )
+        stack.setEnabled(row >= 0)
+        menu.addSeparator()
+        menu.addAction(self.tr("&All rows in view"), self.fit_rows)
+        grouped = self._rows is not None and self._rows.grouped
+        for text, opened in (
+            (self.tr("&Open all processes"), True),
+            (self.tr("&Close all processes"), False),
+        ):
+            action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
+            action.setEnabled(grouped)
+        menu.addSeparator()
+        menu.addAction(self.tr("Show &whole run"), self.show_all)
+        return menu
+
+    def fit_rows(self) -> None:
+        """Rows so high that all of them are in view."""
+        self._height = 0.0
+        self.rows_changed()
+
+    def _open_all(self, opened: bool) -> None:
+        if self._rows is not None:
+            self._rows.open_all(opened)
+            self.rows_changed()
+
+
+def _columns(placed: Placed, view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The columns of a tile (from, to) that each pixel column shows; the same where there are none."""
+    tile, pixel = placed.tile, (view.b - view.a) / view.columns
+    edges = (view.a + pixel * np.arange(view.columns + 1) - tile.a) / placed.pixel
+    count = tile.dominant.shape[1]
+    if abs(placed.pixel / pixel - 1) < 1e-6:
+        low = np.rint(edges[:-1])
+        high = low + 1
+    else:
+        low = np.floor(edges[:-1] + 1e-6)
+        high = np.maximum(np.ceil(edges[1:] - 1e-6), low + 1)
+    outside = (low < 0) | (low >= count)
+    high = np.where(outside, low, np.minimum(high, count))
+    return low.astype(np.int64), high.astype(np.int64)
