@@ -3,9 +3,10 @@
 A thread has at most one state at a time, and a stack of calls (MPI calls and functions) that events open and
 close. Both become regions. A call that lies within one state is nested in that state's region; a state's
 region is otherwise inside the calls and is left and entered again where a call begins or ends in it. So all
-regions nest, every call is entered once, and with the rule "the outermost region that is not computing
-decides" the state decides at every instant if calls that do not lie within one state are taken as computing
-(their codes are odd). A state of computing needs no region: it is what a thread does outside of all others.
+regions nest (but for calls that cross each other), and every call is entered once. With the rule "the
+outermost region that is not computing decides" the state decides at every instant if calls that do not lie
+within one state are taken as computing (their codes are odd). A state of computing needs no region: it is
+what a thread does outside of all others.
 """
 
 from __future__ import annotations
@@ -193,6 +194,15 @@ def _sit(carry: Any, seat: int, used: int, time: int, out_time: Any, out_kind: A
 
 
 @kernel
+def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
+    """Whether a call is open inside the state's region."""
+    found = False
+    for kind in range(CALLS):
+        found = found or (tops[kind] > 0 and open_at[kind, tops[kind] - 1] > carry[SEAT_AT])
+    return found
+
+
+@kernel
 def _until(
     carry: Any,
     known: Any,
@@ -293,7 +303,8 @@ def nest(
                 ):
                     last = kind
             top = tops[last] - 1
-            if carry[SEAT] >= 0 and carry[SEAT_AT] > open_at[last, top]:
+            inside = carry[SEAT] >= 0 and carry[SEAT_AT] > open_at[last, top]
+            if inside and not _holds(carry, tops, open_at):
                 used = _sit(carry, -1, used, t, out_time, out_kind, out_code)
             out_time[used], out_kind[used], out_code[used] = t, 1, open_ids[last, top]
             used += 1
@@ -328,7 +339,10 @@ def nest(
                     longest = kind
             at = cursor[longest]
             within = seat >= 0 and ends[at] <= limit
-            used = _sit(carry, seat if within else -1, used, t, out_time, out_kind, out_code)
+            if within:
+                used = _sit(carry, seat, used, t, out_time, out_kind, out_code)
+            elif carry[SEAT] >= 0 and not _holds(carry, tops, open_at):
+                used = _sit(carry, -1, used, t, out_time, out_kind, out_code)
             code = 2 * ids[at - begin] + (1 if stated and not within else 0)
             out_time[used], out_kind[used], out_code[used] = t, 0, code
             used += 1

@@ -253,15 +253,17 @@ class LineReader:
         #: (threads, 2) first and last time; the first is after the last where there is none
         self.spans = np.tile(np.array([np.iinfo(np.int64).max, -1]), (threads, 1))
         self.records = np.zeros(threads, np.int64)
+        self._acts, self._act_threads = np.empty(ROWS, ACT), np.empty(ROWS, np.int64)
+        self._messages, self._message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
 
     def parse(
         self, block: NDArray[np.uint8], at: int, final: bool
     ) -> tuple[int, NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
         """Rows of the lines from byte `at` on and their threads, messages and theirs; the next byte."""
-        acts, act_threads = np.empty(ROWS, ACT), np.empty(ROWS, np.int64)
-        messages, message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
         at, used, sent, self.line = parse(
-            block, at, final, *self.threads, acts, act_threads, messages, message_threads,
+            block, at, final, *self.threads,
+            self._acts, self._act_threads, self._messages, self._message_threads,
             self.spans, self.records, self.counts, self.firsts, self.line,
         )  # fmt: skip
-        return at, acts[:used], act_threads[:used], messages[:sent], message_threads[:sent]
+        acts, act_threads = self._acts[:used].copy(), self._act_threads[:used].copy()
+        return at, acts, act_threads, self._messages[:sent].copy(), self._message_threads[:sent].copy()
