@@ -93,7 +93,7 @@ def content(file: Path) -> bytes:
 
 
 def read(data: bytes, listed: list[int], span: int = 2**61) -> Read:
-    """The records of an event file. `span`: a step in time of so many ticks is damage."""
+    """The records of an event file. `span`: a step in time, or a duration, of so many ticks is damage."""
     processes = {number: Process() for number in listed}
     odd: Counter[str] = Counter()
     time, current, before = -1, -1, -1
@@ -112,7 +112,7 @@ def read(data: bytes, listed: list[int], span: int = 2**61) -> Read:
             odd["bad lines"] += value is None
             current = -1 if value is None else value
         elif core.startswith(b"#") or re.match(rb"[A-Z]", core):
-            told = record(core, odd, time)
+            told = record(core, odd, time, span)
             if told is None:
                 continue
             before = time
@@ -140,7 +140,7 @@ def number(text: bytes, bits: int) -> int | None:
     return int(text, 16)
 
 
-def record(core: bytes, odd: Counter[str], time: int) -> tuple[str, int, dict[str, int]] | None:
+def record(core: bytes, odd: Counter[str], time: int, span: int) -> tuple[str, int, dict[str, int]] | None:
     """Kind, first number and fields of a record; None: it is none."""
     if core.startswith(b"#"):
         return "comment", 0, {}
@@ -166,7 +166,8 @@ def record(core: bytes, odd: Counter[str], time: int) -> tuple[str, int, dict[st
         if key not in FIELDS.values() or value is None:
             return None
         fields[key] = value
-    if first is None or NEEDED.get(kind, set()) - fields.keys() or time + fields.get("DUR", 0) >= 2**61:
+    lasting = fields.get("DUR", 0)
+    if first is None or NEEDED.get(kind, set()) - fields.keys() or lasting >= min(span, 2**61 - time):
         return None
     odd["bad lines"] -= 1
     return kind, first, fields

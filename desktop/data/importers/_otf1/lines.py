@@ -298,11 +298,12 @@ def step(
 ) -> int:
     """Read lines from position p until the block ends or the tables may be full; where it stopped.
 
-    buf (bytes): whole lines. span: a time that is so many ticks later than the one before is no time.
+    buf (bytes): whole lines. span: so many ticks no call lasts, and no pause.
     processes, groups (k,): sorted numbers and their groups. state (`STATE`,), known (g, `KNOWN`). opened
     `OPENED`: collectives that have begun. events .. notes: rows, each table as long as owners (5, rows),
     which gets their groups; n (5,) gets how many there are.
     """
+    # One long function: handing all these arrays on to another one takes longer than reading a line.
     n[:] = 0
     end = len(buf)
     lines = owners.shape[1]  # a line makes one row of a table at most
@@ -346,7 +347,7 @@ def step(
                 if sound and not (kind <= _LEAVES and buf[at] == 10):
                     present, at = _fields(buf, at, values)
                     sound = present >= 0 and present & _NEEDS[kind] == _NEEDS[kind]
-                    sound = sound and time + values[_LASTED] < LIMIT
+                    sound = sound and values[_LASTED] < min(span, LIMIT - time)
             if kind == _STRANGE:
                 state[UNKNOWN] += 1
             elif sound and kind != _ADDENDUM:
