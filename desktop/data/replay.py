@@ -196,18 +196,18 @@ class Replays:
         kinds = np.bincount(self._kind[inside], minlength=5)
         lost = int(sent - kinds[ideal.SEND]), int(received - kinds[ideal.RECEIVE])
         ticks = ideal.STUCK
-        if not kinds.sum() and not any(lost):
-            note = "No messages and no collective operations are recorded here."
+        if self._disagreeing:
+            note = "Members of a communicator name different collective operations."
         elif any(lost):
             note = _unmatched(*lost)
-        elif self._disagreeing:
-            note = "Members of a communicator name different collective operations."
+        elif not kinds.sum():
+            note = "No messages and no collective operations are recorded here."
         else:
             ticks = ideal.ideal_duration(
                 first, last, self._kind, self._key, self._done, before, useful, self._receiver, self._root
             )
             note = "" if ticks >= 0 else "The replay comes to a halt: everybody waits for somebody else."
-        communication, waiting, waiting_note = self._split(begin, end, int(kinds[1:].sum()))
+        communication, waiting, waiting_note = self._split(begin, end)
         return Replayed(
             ideal_s=float(ticks * unit) if ticks >= 0 else None,
             ideal_note=note,
@@ -216,7 +216,7 @@ class Replays:
             waiting_note=waiting_note,
         )
 
-    def _split(self, begin: int, end: int, known: int) -> tuple[Ints | None, Ints | None, str]:
+    def _split(self, begin: int, end: int) -> tuple[Ints | None, Ints | None, str]:
         if self._violations:
             return (
                 None,
@@ -226,8 +226,8 @@ class Replays:
                     "so nobody knows who waited for whom."
                 ),
             )
-        if not known:
-            return None, None, "No receives and no collective operations are matched here."
+        if not (self._kind != ideal.SEND).any():
+            return None, None, "No receives and no collective operations are matched."
         if not any(calls[0].size for calls in self._calls):
             return None, None, "The trace has no regions of communication."
         spoken, waited = (

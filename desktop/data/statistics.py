@@ -607,8 +607,8 @@ class Statistics:
         of = 1 if max(rate for _, rate in rates) else 0
         a, b = float(rates[0][of] / largest), float(rates[1][of] / largest)
         sentence = (
-            f"{_si(rates[1][1])}B/s are sent ({rates[1][0]:.3g} messages per second), "
-            f"{_si(rates[0][1])}B/s before ({rates[0][0]:.3g} messages per second)."
+            f"{_si(rates[1][1])}B/s are sent ({_three(rates[1][0])} messages per second), "
+            f"{_si(rates[0][1])}B/s before ({_three(rates[0][0])} messages per second)."
         )
         yield Change("messages", (), a, b, b - a, sentence)
         parts: dict[tuple[int, int], list[float]] = {}
@@ -729,7 +729,16 @@ def _percent(part: float) -> str:
     """
     if not part > 0:
         return "nothing"
-    return f"{100 * part:.3g} %" if part < 0.01 else f"{100 * part:.0f} %"
+    return f"{100 * part:.2g} %" if part < 0.01 else f"{100 * part:.0f} %"
+
+
+def _three(value: float) -> str:
+    """Three significant digits, no exponent.
+
+    >>> _three(9658.0), _three(0.123456)
+    ('9660', '0.123')
+    """
+    return f"{float(f'{value:.3g}'):g}"
 
 
 def _capital(sentence: str) -> str:
