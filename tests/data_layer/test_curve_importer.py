@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import random
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop.data import lines
 from desktop.data.importers import curve, detect
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
@@ -94,16 +98,93 @@ def test_blocks_do_not_show(
     """Every number comes back exactly, wherever the file is cut into blocks; so does the line of an error."""
     levels = data.draw(st.lists(st.floats(0, 1e6), min_size=len(times), max_size=len(times)))
     path = tmp_path_factory.mktemp("curve") / "curve.csv"
-    lines = ["# time, level"] + [f"{t!r},{h!r}" for t, h in zip(times, levels, strict=True)]
-    path.write_text("\n".join(lines))
+    written = ["# time, level"] + [f"{t!r},{h!r}" for t, h in zip(times, levels, strict=True)]
+    path.write_text("\n".join(written))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(curve, "READ_AT_ONCE", size)
+        patch.setattr(lines, "BLOCK", size)
         assert read(path) == (times, levels)
         bad = data.draw(st.integers(1, len(times)))
-        lines.insert(bad + 1, "oops,1")
-        path.write_text("\n".join(lines))
+        written.insert(bad + 1, "oops,1")
+        path.write_text("\n".join(written))
         with pytest.raises(TraceFormatError, match=f"'oops' is not a number, line {bad + 2},"):
             read(path)
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(allow_nan=False, allow_infinity=False, min_value=0).map(repr),
+            st.from_regex(r"\A[0-9]{0,20}\.?[0-9]{1,22}([eE][+-]?[0-9]{1,2})?\Z"),
+            st.tuples(st.integers(1 << 53, 10**18), st.integers(-22, 22)).map(lambda x: f"{x[0]}e{x[1]}"),
+            st.integers(1 << 52, (1 << 53) - 1).map(lambda x: f"{2 * x + 1}"),  # halves,
+        ),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_every_number_is_rounded_as_python_rounds_it(
+    tmp_path_factory: pytest.TempPathFactory, levels: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "numbers"
+    path.write_text("".join(f"{k} {text}\n" for k, text in enumerate(levels)) + f"{len(levels)} 0\n")
+    assert read(path)[1] == [*map(float, levels), 0.0]
+
+
+def test_a_packed_curve_is_a_curve(tmp_path: Path) -> None:
+    path = tmp_path / "curve.csv.gz"
+    path.write_bytes(gzip.compress(SPELLINGS["column names"].encode()))
+    assert detect(path).id == "curve"
+    assert read(path) == ROWS
+
+
+def test_any_damage_is_a_curve_or_a_sentence(tmp_path: Path) -> None:
+    """Cut at many places, bytes flipped, lines swapped: what is read rises, the rest is a sentence."""
+    luck = random.Random(3)
+    whole = "".join(f"{k * 0.25:.6f},{k * 7 % 64}\n" for k in range(400)).encode()
+    path = tmp_path / "curve.csv"
+    outcomes = set()
+    for attempt in range(300):
+        broken = bytearray(whole)
+        if attempt % 3 == 0:
+            del broken[luck.randrange(len(broken)) :]
+        elif attempt % 3 == 1:
+            for _ in range(luck.randrange(1, 4)):
+                broken[luck.randrange(len(broken))] = luck.choice(b"0123456789 -.,\n#ex\0\xff")
+        else:
+            rows = bytes(broken).splitlines(keepends=True)
+            i, j = luck.randrange(len(rows)), luck.randrange(len(rows))
+            rows[i], rows[j] = rows[j], rows[i]
+            broken = bytearray(b"".join(rows))
+        path.write_bytes(broken)
+        try:
+            time, level = read(path)
+        except TraceFormatError as error:
+            outcomes.add("sentence")
+            assert str(path) in str(error)
+        else:
+            outcomes.add("curve")
+            assert len(time) == len(level) > 1
+            assert time == sorted(set(time))
+            assert min(level) >= 0
+    assert outcomes == {"sentence", "curve"}
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "BLOCK", 1 << 16)
+    rows = "".join(f"{k}.5,{k % 64}\n" for k in range(400_000))
+    path = tmp_path / "curve.csv"
+    peaks = []
+    for size in (len(rows) // 4, len(rows)):
+        path.write_text(rows[:size][: rows[:size].rfind("\n") + 1])
+        for _ in curve.read_curve(path):  # compiles
+            pass
+        tracemalloc.start()
+        for _ in curve.read_curve(path):
+            pass
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 1.3 * peaks[0]
 
 
 def test_units_of_time(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import gzip
 import lzma
 import random
 import shutil
+import tracemalloc
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -246,6 +247,8 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
             patch.setattr("desktop.data.lines.BLOCK", 1000)
             patch.setattr(picl.walk, "CHUNK", 7)
             patch.setattr(picl.ms, "AT_ONCE", 3)
+            patch.setattr(picl.ms, "BUCKET", 64)
+            patch.setattr(picl.ms, "FEW", 4)
             patch.setattr(spill, "IN_MEMORY", 16)
             pieces = read(path)
         assert whole.report == pieces.report
@@ -558,11 +561,17 @@ def test_damage_is_reported_and_the_rest_kept(lines, name, count, where, computi
         assert build(sink).totals[0, COMPUTING] == computing
 
 
+@pytest.mark.parametrize("chunk", [5, 1 << 18])
 @given(data=some.data())
-@settings(deadline=None, max_examples=120)
-def test_random_traces_against_the_oracle(data, tmp_path_factory):
-    """Any mix of records and ties, of both formats, in any order of lines."""
-    folder = tmp_path_factory.getbasetemp()
+@settings(deadline=None, max_examples=80)
+def test_random_traces_against_the_oracle(chunk, data, tmp_path_factory):
+    """Any mix of records and ties, of both formats, in any order of lines, in memory and chunk by chunk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(picl.walk, "CHUNK", chunk)
+        compare_random_trace(data, tmp_path_factory.getbasetemp())
+
+
+def compare_random_trace(data, folder):
     if data.draw(some.booleans()):
         lines = []
         for node in range(data.draw(some.integers(1, 3))):
@@ -598,7 +607,7 @@ def test_random_traces_against_the_oracle(data, tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_any_damage_is_an_import_or_a_sentence(path, tmp_path):
+def test_any_damage_is_an_import_or_a_sentence(path, tmp_path, monkeypatch):
     """Cut at many places, bytes flipped, lines swapped: never another error, never a broken table."""
     luck = random.Random(path.name)
     data = path.read_bytes()[:12_000]
@@ -616,7 +625,9 @@ def test_any_damage_is_an_import_or_a_sentence(path, tmp_path):
                 lines[i], lines[j] = lines[j], lines[i][: luck.randrange(len(lines[i]) + 1)]
             broken = bytearray(b"".join(lines))
         try:
-            sink = import_lines(tmp_path, bytes(broken))
+            with monkeypatch.context() as patch:
+                patch.setattr(picl.walk, "CHUNK", luck.choice([9, 1 << 18]))
+                sink = import_lines(tmp_path, bytes(broken))
         except TraceFormatError as error:
             assert str(tmp_path) in str(error)
             continue
@@ -624,6 +635,47 @@ def test_any_damage_is_an_import_or_a_sentence(path, tmp_path):
         assert found.stray == found.unclosed == 0
         present = sum(x.last - x.first for x in sink.locations if x.first is not None and x.kind == "cpu")
         assert found.totals.sum() == present
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "last"),
+    [
+        (
+            "1 0 0 0 4 4 0\n",
+            "4 {0} 1 0 1 1 8\n11 {0} 1 0 {0} 0\n11 {0} 90 0 {0} 89\n15 {0} 95 0 7\n",
+            "19 99999 0 0 0\n",
+        ),
+        (
+            "-3 -901 0 0 0 0\n",
+            "-3 -52 {0}.1 0 0 0\n-4 -52 {0}.2 0 0 3 2 8 1 1\n-3 -402 {0}.3 0 0 0\n-4 -402 {0}.4 0 0 0\n",
+            "-4 -901 99999 0 0 0\n",
+        ),
+    ],
+    ids=["A", "B"],
+)
+def test_memory_does_not_grow_with_the_trace(first, step, last, tmp_path, monkeypatch):
+    """One processor has all records, so that they cannot be in memory together either."""
+
+    class Nowhere(Memory):
+        def append(self, table, location, **columns):
+            pass
+
+    monkeypatch.setattr("desktop.data.lines.BLOCK", 1 << 15)
+    monkeypatch.setattr(picl.walk, "CHUNK", 1 << 11)
+    monkeypatch.setattr(picl.ms, "AT_ONCE", 1 << 11)
+    monkeypatch.setattr(picl.ms, "BUCKET", 1 << 11)
+    monkeypatch.setattr(spill, "BATCH", 1 << 11)
+    path = tmp_path / "long.trf"
+    peaks = []
+    for repeats in (10_000, 60_000):
+        path.write_text("".join([first, *(step.format(k) for k in range(1, repeats)), last]))
+        tracemalloc.start()
+        sink = Nowhere()
+        picl.IMPORTER.read(path, sink, Progress())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert sink.locations[0].records == 4 * (repeats - 1) + 2
+    assert peaks[1] < 1.3 * peaks[0]
 
 
 def test_cancel_leaves_nothing_behind(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 These are the "ordered pairs" of ORNL/TM-11637, section 3.2. Columns are parted by white space, commas,
 semicolons or tabs; ``#`` begins a comment; one line of column names may come first.
+
+Rows of two plain numbers, which nearly all are, are read by a kernel; Python looks at the others.
 """
 
 from __future__ import annotations
@@ -12,26 +14,33 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.data.events import Importer, Location, Sink
+from desktop.core.jit import kernel
+from desktop.data.events import Importer, ImportReport, Location, Sink
+from desktop.data.lines import blocks, in_order, line_count, opener, unpacked_head
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
 #: Units in which times may be given: how many of them are a second.
 UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
-READ_AT_ONCE = 1 << 21  # characters: the step of progress and cancel
 LONGEST_LINE = 1 << 16
 _HINT = "every row needs a time and a number of processors"
 _SEPARATOR = re.compile(r"[,;\s]+")
+_POWERS = 10.0 ** np.arange(23)
 
 
 def detect(path: Path, head: bytes) -> bool:
     """Text whose rows, comments and a line of column names apart, begin with a number."""
-    if path.is_dir() or b"\0" in head:
+    if path.is_dir():
+        return False
+    if opener(head):
+        head, _ = unpacked_head(path)
+    if b"\0" in head:
         return False
     lines = head.decode("utf-8-sig", errors="replace").splitlines()
     rows = [row for row in map(_fields, lines) if row][:2]
@@ -39,8 +48,171 @@ def detect(path: Path, head: bytes) -> bool:
     return any(_is_number(row[0]) for row in rows)
 
 
+@kernel
+def _scaled(value: int, decimals: int, powers: Any) -> Any:
+    """value / 10**decimals, and whether that is surely rounded right; 0 <= value < 10**18, |decimals| < 23.
+
+    Below 2**53 both numbers are exact, so the one operation is rounded right (Clinger, PLDI 1990). Beyond,
+    the value is held in two float64 and the result known to about 100 bits (Dekker, Numer. Math. 18, 1971),
+    which is enough unless it lies that near to the middle of two float64.
+    """
+    high, power = np.float64(value), powers[abs(decimals)]
+    result = high / power if decimals > 0 else high * power
+    if value < 1 << 53:
+        return result, True
+    low = np.float64(value - np.int64(high))
+    a, b = (result, power) if decimals > 0 else (high, power)
+    split = 134217729.0 * a
+    a_high = split - (split - a)
+    split = 134217729.0 * b
+    b_high = split - (split - b)
+    a_low, b_low = a - a_high, b - b_high
+    product = a * b
+    rest = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    if decimals > 0:
+        correction = ((high - product) - rest + low) / power
+    else:
+        correction = rest + low * power
+    doubt = result * 2.0**-95
+    return result + correction, result + (correction - doubt) == result + (correction + doubt)
+
+
+@kernel
+def _digits(buf: Any, i: int, end: int, value: Any) -> Any:
+    """`value` continued by the digits from i on, and where they end."""
+    while i < end and 48 <= buf[i] <= 57:
+        value = value * 10 + (np.int64(buf[i]) - 48)
+        i += 1
+    return value, i
+
+
+@kernel
+def _number(buf: Any, i: int, end: int, powers: Any) -> Any:
+    """The number at i and where it ends; -1 when it is none, or none that is surely read right here."""
+    negative = buf[i] == 45
+    if negative or buf[i] == 43:
+        i += 1
+    start = i
+    while i < end and buf[i] == 48:
+        i += 1
+    first = i
+    value, i = _digits(buf, i, end, np.int64(0))
+    digits, significant, decimals = i - start, i - first, 0
+    if i < end and buf[i] == 46:
+        i += 1
+        start = i
+        while value == 0 and i < end and buf[i] == 48:
+            i += 1
+        first = i
+        value, i = _digits(buf, i, end, value)
+        decimals = i - start
+        digits += decimals
+        significant += i - first
+    if digits > 0 and i < end and (buf[i] == 69 or buf[i] == 101):
+        i += 1
+        down = i < end and buf[i] == 45
+        if down or (i < end and buf[i] == 43):
+            i += 1
+        start = i
+        exponent, i = _digits(buf, i, end, np.int64(0))
+        if i == start or i - start > 3:
+            return 0.0, -1
+        decimals += exponent if down else -exponent
+    if digits == 0 or significant > 18 or abs(decimals) > 22:
+        return 0.0, -1
+    number, sure = _scaled(value, decimals, powers)
+    return (-number if negative else number), (i if sure else -1)
+
+
+@kernel
+def _plain(buf: Any, i: int, powers: Any, time: Any, level: Any, row: int) -> int:
+    """Read the line at i if it is two short numbers parted by one byte; where the next begins, else -1.
+
+    The buffer must have a line feed from i on.
+    """
+    for field in range(2):
+        digit = np.int64(buf[i]) - 48
+        value = np.int64(0)
+        decimals = 0
+        start = i
+        while 0 <= digit <= 9:
+            value = value * 10 + digit
+            i += 1
+            digit = np.int64(buf[i]) - 48
+        size = i - start
+        if digit == -2:
+            i += 1
+            start = i
+            digit = np.int64(buf[i]) - 48
+            while 0 <= digit <= 9:
+                value = value * 10 + digit
+                i += 1
+                digit = np.int64(buf[i]) - 48
+            decimals = i - start
+            size += decimals
+        if size == 0 or size > 15:
+            return -1
+        if field == 0:
+            time[row] = value / powers[decimals]
+            if digit != -16 and digit != -4 and digit != -39:
+                return -1
+            i += 1
+        else:
+            level[row] = value / powers[decimals]
+    if digit == -35:
+        i += 1
+    return i + 1 if buf[i] == 10 else -1
+
+
+@kernel
+def _rows(buf: Any, line: int, powers: Any, time: Any, level: Any, odd: Any) -> Any:
+    """Rows of a block of whole lines; returns how many, and how many lines are odd.
+
+    odd (K, 4), result: of lines that are not two plain numbers the row, number, begin and end; their rows
+    are left free. line: the number of lines before.
+    """
+    n = len(buf)
+    safe = n
+    while safe > 0 and buf[safe - 1] != 10:
+        safe -= 1
+    used = strange = 0
+    i = 0
+    while i < n:
+        line += 1
+        following = _plain(buf, i, powers, time, level, used) if i < safe else -1
+        if following >= 0:
+            used += 1
+            i = following
+            continue
+        begin = i
+        fields = 0
+        while fields < 3:
+            while i < n and (buf[i] == 32 or buf[i] == 44 or buf[i] == 9 or buf[i] == 59):
+                i += 1
+            if i == n or buf[i] == 10 or buf[i] == 13 or buf[i] == 35:
+                break
+            number, after = _number(buf, i, n, powers)
+            if after < 0 or (after < n and buf[after] > 35 and buf[after] != 44 and buf[after] != 59):
+                fields = 3
+            elif fields == 0:
+                time[used] = number
+            elif fields == 1:
+                level[used] = number
+            fields += 1
+            i = after if fields < 3 else i
+        while i < n and buf[i] != 10 and buf[i] != 13:
+            i += 1
+        if fields != 0 and fields != 2:
+            odd[strange, 0], odd[strange, 1], odd[strange, 2], odd[strange, 3] = used, line, begin, i
+            strange += 1
+        if fields != 0:
+            used += 1
+        i += 2 if i + 1 < n and buf[i] == 13 and buf[i + 1] == 10 else 1
+    return used, strange
+
+
 def read_curve(
-    path: Path, progress: Progress | None = None
+    path: Path, progress: Progress | None = None, report: ImportReport | None = None
 ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Blocks of times, as they stand in the file, and levels; the level of the very last row has no meaning.
 
@@ -49,19 +221,33 @@ def read_curve(
     TraceFormatError : naming the line that is no row of a curve.
     Cancelled : by `progress`.
     """
-    progress = progress or Progress()
+    progress, report = progress or Progress(), report or ImportReport()
     total = path.stat().st_size
     last = -math.inf
-    rows = done = passed = 0
-    for lines in _lines(path):
-        start = passed + 1
-        passed += len(lines)
-        done += sum(map(len, lines))
-        if not rows:
-            names = _names(path, lines, start)
-            lines, start = lines[names:], start + names
-        time, level = _parse(path, lines, start, last)
+    rows = names = 0
+    for block, before, done, time, level, odd in in_order(_parse, _numbered(path, report)):
+        empty: list[int] = []
+        for row, number, begin, end in odd.tolist():
+            if end - begin > LONGEST_LINE:
+                raise TraceFormatError(
+                    "has a line that is too long", file=path, where=f"line {number}", hint=_HINT
+                )
+            fields = _fields(block[begin:end].decode("utf-8", "replace"))
+            if fields and not names and rows + row == len(empty) and not _is_number(fields[0]):
+                names = _names(path, fields, number)
+            elif not fields:
+                empty.append(row)
+            elif _wrong(fields, -math.inf):
+                raise _explain(path, block, before, last, names)
+            else:
+                time[row], level[row] = map(float, fields)
+            if names == number:
+                empty.append(row)
+        if empty:
+            time, level = np.delete(time, empty), np.delete(level, empty)
         if time.size:
+            if not (time[0] > last and (time[1:] > time[:-1]).all() and (level >= 0).all()):
+                raise _explain(path, block, before, last, names)
             rows += time.size
             last = float(time[-1])
             yield time, level
@@ -74,77 +260,43 @@ def read_curve(
         )
 
 
-def _lines(path: Path) -> Iterator[list[str]]:
-    """Blocks of whole lines."""
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        rest, passed = "", 0
-        while block := file.read(READ_AT_ONCE):
-            lines = (rest + block).split("\n")
-            rest = lines.pop()
-            if len(rest) > LONGEST_LINE:
-                raise TraceFormatError(
-                    "has a line that is too long",
-                    file=path,
-                    where=f"line {passed + len(lines) + 1}",
-                    hint=_HINT,
-                )
-            if lines:
-                passed += len(lines)
-                yield lines
-        if rest:
-            yield [rest]
+def _numbered(path: Path, report: ImportReport) -> Iterator[tuple[bytes, int, int, int]]:
+    """Blocks of whole lines, how many these are, lines before, bytes of the file read."""
+    before = 0
+    for block, _, done in blocks(path, report):
+        lines = line_count(block)
+        yield block, lines, before, done
+        before += lines
 
 
-def _names(path: Path, lines: list[str], number: int) -> int:
-    """How many lines to pass over because column names end there; 0 if there are none."""
-    for passed, line in enumerate(lines):
+def _parse(item: tuple[bytes, int, int, int]) -> tuple[bytes, int, int, Any, Any, NDArray[np.int64]]:
+    """The block, lines before, bytes read, times, levels, and the lines that are odd."""
+    block, lines, before, done = item
+    time, level, odd = np.empty(lines), np.empty(lines), np.empty((lines, 4), np.int64)
+    used, strange = _rows(np.frombuffer(block, np.uint8), before, _POWERS, time, level, odd)
+    return block, before, done, time[:used], level[:used], odd[:strange]
+
+
+def _names(path: Path, fields: list[str], number: int) -> int:
+    """The number of the line of column names, if these are as many as columns."""
+    if len(fields) != 2:
+        raise TraceFormatError(
+            f"names {len(fields)} columns instead of 2", file=path, where=f"line {number}", hint=_HINT
+        )
+    return number
+
+
+def _explain(path: Path, block: bytes, before: int, last: float, names: int) -> TraceFormatError:
+    """The first line that is wrong, and why; `names`: a line that is not, because it names the columns."""
+    for place, line in enumerate(re.split("\r\n|\n|\r", block.decode("utf-8", "replace")), before + 1):
         fields = _fields(line)
-        if not fields:
-            continue
-        if number > 1 or _is_number(fields[0]):
-            return 0
-        if len(fields) != 2:
-            raise TraceFormatError(
-                f"names {len(fields)} columns instead of 2",
-                file=path,
-                where=f"line {number + passed}",
-                hint=_HINT,
-            )
-        return passed + 1
-    return 0
-
-
-def _parse(
-    path: Path, lines: list[str], number: int, last: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Rows of the lines, the first of which has that number and must come after time `last`."""
-    text = "\n".join(lines).replace(",", " ").replace(";", " ")
-    if "#" in text:
-        text = re.sub(r"#[^\n]*", "", text)
-    try:
-        # loadtxt wants the same number of columns in each row and skips empty lines.
-        rows = np.loadtxt(text.split("\n"), ndmin=2) if text.strip() else np.empty((0, 2))
-    except ValueError:
-        rows = None
-    if rows is not None and rows.shape[1] == 2:
-        time, level = np.ascontiguousarray(rows[:, 0]), np.ascontiguousarray(rows[:, 1])
-        good = np.isfinite(rows).all() and (level >= 0).all() and (np.diff(time, prepend=last) > 0).all()
-        if good:
-            return time, level
-    raise _explain(path, lines, number, last)
-
-
-def _explain(path: Path, lines: list[str], number: int, last: float) -> TraceFormatError:
-    """The first line that is wrong, and why."""
-    for place, line in enumerate(lines, number):
-        fields = _fields(line)
-        if fields:
+        if fields and place != names:
             wrong = _wrong(fields, last)
             if wrong:
                 return TraceFormatError(wrong, file=path, where=f"line {place}", hint=_HINT)
             last = float(fields[0])
     return TraceFormatError(
-        "has a row that cannot be read", file=path, where=f"after line {number}", hint=_HINT
+        "has a row that cannot be read", file=path, where=f"after line {before}", hint=_HINT
     )
 
 
@@ -154,7 +306,7 @@ def _wrong(fields: list[str], last: float) -> str:
     values = []
     for name, field in zip(("time", "level"), fields, strict=True):
         try:
-            # float() alone would also take what loadtxt does not, such as 1_000.
+            # float() alone would also take 1_000.
             values.append(float(field if "_" not in field else "_"))
         except ValueError:
             return f"the {name} {field[:40]!r} is not a number"
@@ -184,7 +336,7 @@ def read(path: Path, sink: Sink, progress: Progress, unit: str = "s") -> None:
     sink.describe(ticks_per_second=UNITS[unit])
     location = Location(0, name=path.name, kind="host")
     curve = sink.location(location)
-    for time, level in read_curve(path, progress):
+    for time, level in read_curve(path, progress, sink.report):
         sink.append("curve", curve, time=time, level=level)
         location.records += time.size
 

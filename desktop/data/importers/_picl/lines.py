@@ -463,7 +463,7 @@ def parse(
         safe -= 1
     numbers = np.zeros(_NUMBERS, np.int64)
     used = spoken = 0
-    first = np.int64(0)
+    first: Any = np.int64(0)
     i = 0
     while i < n:
         line += 1
@@ -538,7 +538,7 @@ def parse(
         if not good:
             continue
         first = line if first == 0 else first
-        processor = numbers[3]
+        processor: Any = numbers[3]
         if processor == -1 or (form == FORMAT_B and -203 <= numbers[0] <= -201):
             _count(DEFINITION, line, odd)
             continue

@@ -22,6 +22,10 @@ ENDPOINT = np.dtype([("time", "i8"), ("channel", "i8"), ("bytes", "i8"), ("side"
 
 #: How many rows of messages are made at once.
 AT_ONCE = 1 << 16
+#: Records of the trace for which there is one bucket of ends.
+BUCKET = 1 << 18
+#: So many channels are shared out over buckets.
+FEW = 1 << 16
 
 _SEND, _RECEIVE = int(MessageKind.SEND), int(MessageKind.RECV)
 
@@ -107,17 +111,49 @@ def _match(ends: Any, channels: Any, starts: Any, order: Any, result: Any) -> No
         begin = end
 
 
+@kernel
+def _ordinals(channels: Any, ends: Any, counts: Any, out: Any) -> None:
+    """The how many-th of its channel and side each end is; 0 for channel -1."""
+    for i in range(len(ends)):
+        out[i] = 0
+        if channels[i] >= 0:
+            out[i] = counts[channels[i], ends[i]["side"]]
+            counts[channels[i], ends[i]["side"]] += 1
+
+
 class Matching:
-    """Gathers ends of messages and matches them, a share of the channels at a time."""
+    """Gathers ends of messages and matches them, a share of the channels at a time.
+
+    As the k-th send belongs to the k-th receive, a channel may be shared out too. That is done with the first
+    channels, so that two processors that only talk to each other need no more memory the longer they do.
+    """
 
     def __init__(self, folder: Path, records: int, several: bool) -> None:
         """several: a processor may have several locations, so that its ends do not come in order of time."""
-        self._buckets = 1 + records // (1 << 18)
+        self._buckets = 1 + records // BUCKET
         self._several = several
         self._spill = Spill(folder, ENDPOINT)
+        self._channels = Interner()
+        self._counts = np.zeros((0, 2), np.int64)
 
     def add(self, ends: NDArray[Any]) -> None:
-        self._spill.add(ends, ends["channel"] % self._buckets, self._buckets)
+        share = ends["channel"] % self._buckets
+        if self._buckets > 1 and not self._several:
+            channels = self._number(np.ascontiguousarray(ends["channel"]))
+            self._counts = np.pad(self._counts, ((0, self._channels.used - len(self._counts)), (0, 0)))
+            ordinals = np.empty(len(ends), np.int64)
+            _ordinals(channels, ends, self._counts, ordinals)
+            share = (share + ordinals // (BUCKET // 64)) % self._buckets
+        self._spill.add(ends, share, self._buckets)
+
+    def _number(self, channels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Dense numbers of the first `FEW` channels (and a few more), -1 of those that come after them."""
+        if self._channels.used < FEW:
+            return self._channels(channels)
+        known = self._channels.values
+        order = np.argsort(known)
+        found = order[np.minimum(np.searchsorted(known, channels, sorter=order), len(known) - 1)]
+        return np.where(known[found] == channels, found, -1)
 
     def close(self) -> None:
         self._spill.close()
