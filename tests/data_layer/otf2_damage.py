@@ -79,26 +79,31 @@ def place_of(memory: Memory, file: Path) -> int | None:
     return None
 
 
+def rows_of(memory: Memory, table: str, location: int) -> dict[str, np.ndarray]:
+    """The rows of a table, with names for the numbers that depend on what else is in the trace."""
+    rows = memory.table(table, location)
+    for column, names in (
+        ("region", [region.name for region in memory.regions]),
+        ("operation", memory.texts),
+        ("metric", memory.texts),
+    ):
+        if column in rows:
+            rows[column] = np.array([*names, ""], object)[rows[column]]
+    return rows
+
+
 def ahead(short: Memory, long: Memory, location: int, *, settled: bool) -> bool:
     """Whether the rows of `short` are the first ones of `long`; `settled`: but for those of its last time."""
-    last = max(
-        (
-            int(short.table(t, location)[k][-1])
-            for t, k in (("events", "time"), ("messages", "time"))
-            if short.rows(t, location)
-        ),
-        default=0,
-    )
-    for table, columns in TABLES.items():
-        if table == "curve":
-            continue
-        a, b = short.table(table, location), long.table(table, location)
-        key = "end" if table == "collectives" else "time"
-        n = int((a[key] < last).sum()) if settled else a[key].size
-        if b[key].size < n or any(
-            not np.array_equal(a[name][:n], b[name][:n], equal_nan=columns[name] == "f8") for name in columns
-        ):
-            return False
+    pairs = [(rows_of(short, t, location), rows_of(long, t, location)) for t in TABLES if t != "curve"]
+    times = [rows.get("end", rows.get("time")) for rows, _ in pairs]
+    last = max((int(time.max()) for time in times if time.size), default=0)
+    for (rows, more), time_of in zip(pairs, times, strict=True):
+        n = int((time_of < last).sum()) if settled else time_of.size
+        for name, column in rows.items():
+            if more[name].size < n or not np.array_equal(
+                column[:n], more[name][:n], equal_nan=name == "value"
+            ):
+                return False
     return True
 
 

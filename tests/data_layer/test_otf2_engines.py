@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -21,7 +22,7 @@ from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 from tests.data_layer.archives import DAMAGED, NAMES, unpack
 from tests.data_layer.memory import Memory
-from tests.data_layer.otf2_writer import DOUBLE, SIGNED, UNSIGNED, Event, Place, write
+from tests.data_layer.otf2_writer import DOUBLE, SIGNED, UNSIGNED, Event, Place, Writer, write
 
 try:
     library.library()
@@ -371,3 +372,57 @@ def test_divided_import_reads_what_is_wanted(tmp_path: Path) -> None:
         for i in range(6):
             assert same_rows(whole if i in only else Memory(), part, i)
             assert (part.locations[i].records > 0) == (i in only and i != 2)
+
+
+def test_numbers_in_a_file_allocate_nothing(tmp_path: Path) -> None:
+    """Sizes that a file names are believed as far as its bytes go."""
+    to = Writer()
+    maps = {3: dict.fromkeys(range(2), 3)}
+    anchor = write(tmp_path / "a", [Place(i, steps(4), maps) for i in range(3)], regions=REGIONS)
+    huge = (1 << 61).to_bytes(8, "little")
+    inside = tmp_path / "a" / "traces"
+    damaged = {
+        inside / "0.def": to.file([(b"\x05\x0b\x03\x08" + huge + b"\0", 0)], counted=False),
+        inside / "1.evt": to.file([(b"\x05" + bytes(8) + b"\x1f\xff" + huge, 1)], counted=False),
+        tmp_path / "a" / "traces.marker": to.file([(b"\x05\xff" + huge, 0)], counted=False),
+    }
+    for file, data in damaged.items():
+        file.write_bytes(data)
+    tracemalloc.start()
+    try:
+        memory = read(anchor)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 40e6  # the buffer of records has 15 MB of them
+    assert [at.damage for at in memory.locations] == ["no local definitions", "no data", ""]
+    assert memory.report.findings["damaged events"].where.startswith("traces/1.evt, byte 27: ")
+    assert memory.report.findings["marks"].where == "traces.marker, byte 18: the file is cut"
+    groups = to.file([(to.record(18, to.fields("nnbn", (0, 0, 0, (1 << 32) - 2))), 0)], counted=False)
+    (tmp_path / "a" / "traces.def").write_bytes(groups)
+    with pytest.raises(TraceFormatError, match=r"traces\.def.*byte 28: a number or record has an impossible"):
+        read(anchor)
+
+
+def test_definitions_that_are_missing_are_said(tmp_path: Path) -> None:
+    """A zero where a definition begins reads like the end of its chunk; the anchor file tells."""
+    anchor = write(tmp_path / "a", [Place(0, steps(4))], regions=REGIONS)
+    assert "definitions" not in read(anchor).report.findings
+    file = tmp_path / "a" / "traces.def"
+    to = Writer()
+    data = file.read_bytes()
+    at = data.index(to.record(22, to.fields("nnnnn", (1, 0, 2, 0xFFFFFFFF, 0))))
+    file.write_bytes((data[:at]).ljust(1 << 18, b"\0") + to.file([], counted=False))
+    found = read(anchor).report.findings["definitions"]
+    assert (found.count, found.severity) == (2, "loss")
+
+
+def test_a_folder_in_place_of_a_file_is_said(tmp_path: Path) -> None:
+    anchor = write(tmp_path / "a", [Place(0, steps(4)), Place(1, steps(4))], regions=REGIONS)
+    for name in ("traces/0.evt", "traces.marker"):
+        (tmp_path / "a" / name).unlink(missing_ok=True)
+        (tmp_path / "a" / name).mkdir()
+    memory = read(anchor)
+    assert [at.damage for at in memory.locations] == ["no data", ""]
+    assert "cannot be read" in memory.report.findings["event file"].where
+    assert "cannot be read" in memory.report.findings["marks"].where

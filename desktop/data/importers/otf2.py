@@ -111,6 +111,14 @@ class Archive:
                 "definitions have the number of an earlier one; the last one was taken",
                 count=self.defined.repeated,
             )
+        if anchor.records > self.defined.records:
+            report.add(
+                "definitions",
+                "loss",
+                "fewer global definitions were read than the anchor file announces; names may be missing",
+                count=anchor.records - self.defined.records,
+                where=file,
+            )
         if anchor.locations != len(self.places):
             report.add(
                 "locations",

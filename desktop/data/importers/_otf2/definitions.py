@@ -97,6 +97,7 @@ class Definitions:
 
     def __init__(self) -> None:
         self.by: dict[str, dict[Any, tuple[Any, ...]]] = {record: {} for record in KEPT}
+        self.records = 0  # of any kind
         self.repeated = 0
 
     def add(self, record: str, number: int, *fields: Any) -> None:

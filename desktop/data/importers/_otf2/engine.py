@@ -44,6 +44,7 @@ class Anchor:
     chunk: int
     definition_chunk: int
     locations: int
+    records: int  # global definitions of any kind
     machine: str
     creator: str
 
@@ -76,7 +77,7 @@ class Anchor:
         order = ">" if data[1:2] == b"\x23" else "<"
         cut = refuse("the anchor file of the OTF2 archive is cut", f"at byte {len(data)}")
         try:
-            _, _, *version, chunk, definition_chunk, substrate, compression, locations, _ = (
+            _, _, *version, chunk, definition_chunk, substrate, compression, locations, records = (
                 struct.unpack_from(f"{order}BB3BQQBBQQ", data, 7)
             )
         except struct.error:
@@ -96,7 +97,7 @@ class Anchor:
         if len(texts) < 4 or not data.rstrip(b"\0").endswith(b"\x02\x01"):
             raise cut
         machine, creator = (text.decode("utf-8", "replace") for text in texts[:2])
-        return Anchor(file, tuple(version), chunk, definition_chunk, locations, machine, creator)
+        return Anchor(file, tuple(version), chunk, definition_chunk, locations, records, machine, creator)
 
 
 @dataclass

@@ -172,6 +172,7 @@ class Files:
     def definitions(self) -> Definitions:
         found = Definitions()
         for kind, fields in records(self.anchor.definitions(), self.anchor.definition_chunk):
+            found.records += 1
             if kind in LAYOUT:
                 record, forms, kept = LAYOUT[kind]
                 values = fields.read(forms)

@@ -212,6 +212,7 @@ class LibraryEngine:
         code = lib.Reader_ReadAllGlobalDefinitions(self.reader, definitions, ctypes.byref(read))
         if code:
             raise Damage(f"after {read.value} definitions: {lib.why(code)}")
+        found.records = read.value
         self._open(found)
         return found
 
