@@ -114,7 +114,8 @@ class Spill:
         if len(rows):
             self._waiting.append((np.ascontiguousarray(rows), groups))
             self._groups = max(self._groups, count)
-            if sum(len(rows) for rows, _ in self._waiting) >= BATCH:
+            # Many groups need longer batches, or the index of the pieces would outgrow the rows.
+            if sum(len(rows) for rows, _ in self._waiting) >= max(BATCH, 8 * self._groups):
                 self._write()
 
     def _write(self) -> None:

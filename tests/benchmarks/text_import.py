@@ -1,9 +1,9 @@
 """How fast text is imported, beside `pandas.read_csv` on the same bytes.
 
-``python -m tests.benchmarks.text_import`` writes PICL traces (format A compact and verbose, format B) of 2 and
-10 million records and curves of as many rows to a temporary folder. Each is read in a process of its own, from
-the page cache: without a store, and through `open_trace` into one (with the check of clocks, the digests and
-the hash of the source). Prints a Markdown table: the best of three, and the peak memory of the process.
+``python -m tests.benchmarks.text_import`` writes PICL traces (format A compact and verbose, format B) of 2
+and 10 million records and curves of as many rows to a temporary folder. Each is read in a process of its
+own, from the page cache: without a store, and through `open_trace` into one (with the check of clocks, the
+digests and the hash of the source). Prints a Markdown table: the best of three, and the peak memory.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -97,20 +99,32 @@ def write_curve(path: Path, rows: int) -> None:
             file.write("".join(f"{t / 1e6:.6f},{h}\n" for t, h in block))
 
 
-EXIT_A = "19 {s} 0 {p} 0\n"
-KINDS: dict[str, Callable[[Path, int], None]] = {
-    "PICL A, compact": lambda path, n: write_ring(path, n, COMPACT, "1 0 0 {p} 4 4 0\n", "19 {s} 0 {p} 0\n"),
-    "PICL A, verbose": lambda path, n: write_ring(
-        path,
-        n,
-        VERBOSE,
-        "trace_start  clock 0 0 node {p} event 4 compstats 4 commstats 0\n",
-        "trace_exit  clock {s} 0 node {p} space 0\n",
+@dataclass(frozen=True)
+class Kind:
+    """A file to be written, and how pandas reads it best: separator and number of columns."""
+
+    write: Callable[[Path, int], None]
+    separator: str
+    columns: int
+
+
+def ring(script: tuple[tuple[int, int, str], ...], first: str, last: str) -> Callable[[Path, int], None]:
+    return partial(write_ring, script=script, first=first + "\n", last=last + "\n")
+
+
+KINDS = {
+    "PICL A, compact": Kind(ring(COMPACT, "1 0 0 {p} 4 4 0", "19 {s} 0 {p} 0"), " ", 7),
+    "PICL A, verbose": Kind(
+        ring(
+            VERBOSE,
+            "trace_start  clock 0 0 node {p} event 4 compstats 4 commstats 0",
+            "trace_exit  clock {s} 0 node {p} space 0",
+        ),
+        r"\s+",
+        12,
     ),
-    "PICL B": lambda path, n: write_ring(
-        path, n, PICL_2, "-3 -901 0.000000 {p} 0 0\n", "-4 -901 {s}.000000 {p} 0 0\n"
-    ),
-    "curve": write_curve,
+    "PICL B": Kind(ring(PICL_2, "-3 -901 0.000000 {p} 0 0", "-4 -901 {s}.000000 {p} 0 0"), " ", 10),
+    "curve": Kind(write_curve, ",", 2),
 }
 
 
@@ -149,62 +163,59 @@ def read_and_store(path: Path) -> None:
         open_trace(path, output=Path(folder) / "trace.h5").close()
 
 
-def read_pandas(path: Path) -> None:
-    """As many columns as the longest line has; words stay text."""
+def read_pandas(path: Path, kind: Kind) -> None:
+    """As numbers where they are numbers; words stay text, what a line does not have is missing."""
     import pandas
 
-    comma = path.suffix == ".csv"
-    separator = "," if comma else r"\s+"
-    names = None if comma else list(range(14))
-    pandas.read_csv(path, sep=separator, names=names, header=0 if comma else None, low_memory=True)
+    names = [f"column {k}" for k in range(kind.columns)]
+    pandas.read_csv(path, sep=kind.separator, names=names, skiprows=int(kind.separator == ","))
 
 
-READERS = {"read": read_nowhere, "store": read_and_store, "pandas": read_pandas}
+def measure(reader: str, kind: str, path: Path, small: Path) -> tuple[float, float, float]:
+    """Seconds, seconds of processor time, and peak memory in MB, in a process of its own."""
+    command = [sys.executable, "-m", "tests.benchmarks.text_import", reader, kind, str(path), str(small)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return float(found[0]), float(found[1]), float(found[2])
 
 
-def measure(reader: str, path: Path, small: Path, repeats: int) -> tuple[float, float]:
-    """Seconds and peak memory in MB, in a process of its own that has read a small file before."""
-    command = [sys.executable, "-m", __spec__.name, reader, str(path), str(small), str(repeats)]
-    seconds, peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    return float(seconds), float(peak)
-
-
-def measured(reader: str, path: Path, small: Path, repeats: int) -> None:
-    read = READERS[reader]
+def measured(reader: str, kind: str, path: Path, small: Path) -> None:
+    readers = {
+        "read": read_nowhere,
+        "store": read_and_store,
+        "pandas": partial(read_pandas, kind=KINDS[kind]),
+    }
+    read = readers[reader]
     read(small)  # loads what is compiled
-    best = float("inf")
-    for _ in range(repeats):
-        start = time.perf_counter()
+    wall = cpu = float("inf")
+    for _ in range(3):
+        start, used = time.perf_counter(), time.process_time()
         read(path)
-        best = min(best, time.perf_counter() - start)
-    print(best, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        wall, cpu = min(wall, time.perf_counter() - start), min(cpu, time.process_time() - used)
+    print(wall, cpu, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
 def main() -> None:
-    print("| file | records | MB | reader | s | records/s | MB/s | x pandas | peak MB |")
-    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    print("| file | records | MB | reader | s | processor s | records/s | MB/s | x pandas | peak MB |")
+    print("| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as folder:
-        for kind, write in KINDS.items():
-            suffix = ".csv" if kind == "curve" else ".trf"
-            small = Path(folder) / f"small{suffix}"
-            write(small, 100_000)
+        small, path = Path(folder) / "small", Path(folder) / "large"
+        for name, kind in KINDS.items():
+            kind.write(small, 100_000)
             for records in SIZES:
-                path = Path(folder) / f"large{suffix}"
-                write(path, records)
+                kind.write(path, records)
                 size = path.stat().st_size / 1e6
-                found = {name: measure(name, path, small, 3) for name in reversed(READERS)}
-                for name, (seconds, peak) in found.items():
-                    ratio = found["pandas"][0] / seconds
+                found = {reader: measure(reader, name, path, small) for reader in ("pandas", "read", "store")}
+                for reader, (wall, cpu, peak) in found.items():
+                    ratio = found["pandas"][0] / wall
                     print(
-                        f"| {kind} | {records:,} | {size:.0f} | {name} | {seconds:.2f} "
-                        f"| {records / seconds:,.0f} | {size / seconds:.0f} | {ratio:.2f} | {peak:.0f} |",
+                        f"| {name} | {records:,} | {size:.0f} | {reader} | {wall:.2f} | {cpu:.2f} "
+                        f"| {records / wall:,.0f} | {size / wall:.0f} | {ratio:.2f} | {peak:.0f} |",
                         flush=True,
                     )
-                path.unlink()
 
 
 if __name__ == "__main__":
     if len(sys.argv) == 1:
         main()
     else:
-        measured(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+        measured(sys.argv[1], sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]))
