@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import secrets
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from desktop.errors import DesktopError
+from desktop.progress import Progress
 
 if TYPE_CHECKING:
     from desktop.core.design import Design
     from desktop.core.effects import Effects
+    from desktop.data.experiment import Experiment
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
@@ -59,6 +66,21 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="only these rows")
     sub.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
 
+    sub = part("places", places, "find places in sources that are prepared for a delay")
+    sub.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
+    sub.add_argument("--call", default="spt_delay", metavar="NAME", help="what a place calls")
+
+    sub = part("run", run, "build and run an experiment; every trial is kept as it ends")
+    sub.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
+    sub.add_argument("--resume", action="store_true", help="go on where it was left (it does so anyway)")
+    sub.add_argument("--yes", action="store_true", help="the commands have been read and may be run")
+    sub.add_argument("--check", action="store_true", help="check and estimate only")
+    sub.add_argument("--exclude", type=int, metavar="ORDER", help="mark a trial as an outlier, with --reason")
+    sub.add_argument("--reason", default="", metavar="TEXT")
+    sub.add_argument("--job-script", type=Path, metavar="OUT.sh", help="write a job array instead of running")
+    sub.add_argument("--collect", action="store_true", help="add the results of a job array to the journal")
+    sub.add_argument("--trial", type=int, metavar="ORDER", help="one trial of a job array")
+
     sub = part("scaling", scaling, "which effects shrink when processors are added")
     sub.add_argument("runs", nargs="?", type=Path, metavar="RUNS.csv", help="one factor and the scale")
     sub.add_argument("--factor", metavar="NAME")
@@ -79,6 +101,131 @@ def _pairs(words: list[str]) -> dict[str, str]:
         if "=" not in word:
             raise ValueError(f"{word!r} should read COLUMN=VALUE")
     return {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+# --- running ---
+
+
+def places(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Factors that sources offer."""
+    from desktop.data.places import find_places
+
+    found = find_places(Path(), [str(path) for path in options.sources], options.call)
+    rows = [
+        {"name": p.macro, "file": p.file, "line": p.line, "routine": p.routine, "construct": p.construct}
+        for p in found
+    ]
+    lines = [f"{'name':<16}{'place':<34}{'routine':<20}construct"]
+    lines += [f"{p.macro:<16}{f'{p.file}:{p.line}':<34}{p.routine:<20}{p.construct}" for p in found]
+    return {"factors": rows}, lines if rows else [f"no conditional block calls {options.call}"]
+
+
+def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """Run an experiment, or one of the steps around it."""
+    from desktop.data import experiment as experiments
+    from desktop.data import jobs
+    from desktop.data.runner import Runner
+
+    experiment = experiments.read_experiment(options.experiment)
+    if options.exclude is not None:
+        experiments.exclude(experiment, options.exclude, options.reason)
+        return _stands(experiment)
+    if options.job_script:
+        jobs.write_script(experiment, options.job_script)
+        return {"script": str(options.job_script)}, [
+            f"the job array is in {options.job_script}; read it first"
+        ]
+    if options.collect:
+        jobs.collect(experiment)
+        return _stands(experiment)
+    _agree(experiment, options)
+    if options.trial is not None:
+        jobs.run_one(experiment, options.trial)
+        return {"trial": options.trial}, [f"trial {options.trial} is done"]
+    runner = Runner(experiment)
+    with _shown() as progress:
+        try:
+            runner.check(progress)
+            estimate = runner.estimate()
+            if options.check:
+                result = {
+                    "run_s": estimate.run_s,
+                    "sigma_s": estimate.sigma_s,
+                    "trials_left": estimate.left,
+                    "left_s": estimate.left_s,
+                    "replicates_for_a_tenth": estimate.replicates,
+                }
+                return result, [
+                    f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
+                    f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {estimate.left_s:.4g} s; "
+                    f"{estimate.replicates} replicates show an effect of a tenth of the run"
+                ]
+            runner.run(progress)
+        except KeyboardInterrupt:
+            runner.stop(at_once=True)
+            print("stopped; the same command goes on from here", file=sys.stderr)
+    return _stands(experiment)
+
+
+def _agree(experiment: Experiment, options: argparse.Namespace) -> None:
+    """Nothing is run before its commands were shown and agreed to."""
+    from desktop.data.runner import shown_commands
+
+    if options.yes:
+        return
+    commands = shown_commands(experiment)
+    print(f"This experiment runs, in {experiment.folder}:", file=sys.stderr)
+    for command in commands[:20]:
+        print(f"  {command}", file=sys.stderr)
+    if len(commands) > 20:
+        print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
+    if not sys.stdin.isatty():
+        raise ValueError("nothing was run: read the commands above and say --yes")
+    if input("Run them? [y/N] ").strip().lower() not in ("y", "yes"):
+        raise ValueError("nothing was run")
+
+
+@contextlib.contextmanager
+def _shown() -> Iterator[Progress]:
+    from desktop.cli import TerminalProgress
+
+    progress = TerminalProgress()
+    try:
+        yield progress
+    finally:
+        progress.clear()
+
+
+def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
+    """Where an experiment stands, and its effects as far as they can be seen."""
+    from desktop.core.effects import analyse
+    from desktop.data import experiment as experiments
+
+    done = experiments.read_journal(experiment)
+    state = experiments.state_of(experiment, done)
+    lost = sorted(state.given_up - set(state.good))
+    result: dict[str, Any] = {
+        "planned": state.planned,
+        "finished": len(state.good),
+        "complete": state.finished,
+        "failed_attempts": sum(trial.status == "failed" for trial in done),
+        "disturbed": sum(trial.status == "disturbed" for trial in state.good.values()),
+        "given_up": [{"replicate": r + 1, "treatment": t + 1} for r, t in lost],
+        "journal": str(experiment.folder / experiments.JOURNAL),
+        "effects": None,
+    }
+    lines = [f"{len(state.good)} of {state.planned} trials are done, kept in {result['journal']}"]
+    if result["disturbed"]:
+        lines.append(f"during {result['disturbed']} of them others kept the machine busy")
+    lines += [f"given up after {experiments.ATTEMPTS} attempts: replicate {r + 1}, treatment {t + 1}"
+              for r, t in lost]  # fmt: skip
+    try:
+        found = analyse(experiments.to_trials(experiment))
+    except (ValueError, DesktopError) as error:
+        return result, [*lines, f"no effects yet: {error}"]
+    response = experiment.responses[0].name
+    result["effects"] = analysed(found, False) | {"response": response}
+    return result, lines + _told_effects(found, False, response)
 
 
 # --- design ---

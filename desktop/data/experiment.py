@@ -73,12 +73,17 @@ class Factor:
 
 @dataclass(frozen=True)
 class Response:
-    """`pattern` (kind ``output``): a regular expression with one group, a number on the output."""
+    """`pattern` (kind ``output``): a regular expression with one group, a number on the output. `unit`:
+    that of the kind if None."""
 
     name: str
     kind: ResponseKind = "wall"
     pattern: str = ""
-    unit: str = ""
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.unit is None:
+            object.__setattr__(self, "unit", UNITS[self.kind])
 
 
 @dataclass(frozen=True)
@@ -436,14 +441,13 @@ def described(experiment: Experiment) -> str:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: plain(v) for k, v in value.items() if v not in (None, "", (), [], {}, 0)}
+            return {k: plain(v) for k, v in value.items() if v is not None and v not in ("", (), [], {})}
         return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
     factors = []
     for factor in experiment.factors:
-        table = plain(
-            {k: getattr(factor, k) for k in ("name", "file", "line", "routine", "construct", "delay")}
-        )
+        told = ("name", "file", "line", "routine", "construct", "delay")
+        table = plain({k: getattr(factor, k) or None for k in told})
         for prefix, switch in (("", factor.high), ("low_", factor.low)):
             found = {"flags": list(switch.flags), "arguments": list(switch.arguments),
                      "environment": dict(switch.environment)}  # fmt: skip

@@ -127,7 +127,7 @@ class Runner:
             progress.step(done, 2, f"checking the {name} program")
             self.build(setting)
             outcome = self._run(setting)
-            fault = self._fault(outcome)
+            fault = self._fault(outcome) or _responses(self.experiment.responses, outcome)[1]
             if fault:
                 raise RunError(
                     f"the {name} program {fault}",
@@ -253,6 +253,20 @@ class Runner:
                 if self._stop.is_set():
                     break
             return state_of(self.experiment, journal.trials)
+
+    def single(self, key: tuple[int, int], order: int) -> Trial:
+        """One trial by itself: (replicate, treatment), and its place in the order.
+
+        Raises
+        ------
+        RunError : it cannot be built or started.
+        """
+        self.build(self.experiment.levels(key[1]))
+        for _ in range(self.experiment.program.warm_up):
+            self._run(self.experiment.levels(key[1]))
+        trial = self._trial(key, order, 1, Progress())
+        assert trial is not None  # nobody stops it
+        return trial
 
     def _warm_up(self, treatment: int, state: State) -> None:
         if len(state.good) < state.planned:

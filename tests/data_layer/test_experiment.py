@@ -1,0 +1,585 @@
+"""Experiments on disk and their runner: nothing is lost, nothing runs twice, nothing runs unasked."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from desktop import cli
+from desktop.core.effects import analyse
+from desktop.data import jobs
+from desktop.data.experiment import (
+    BUILDS,
+    JOURNAL,
+    Experiment,
+    Factor,
+    Journal,
+    Plan,
+    Program,
+    Response,
+    Switch,
+    Trial,
+    described,
+    exclude,
+    read_experiment,
+    read_journal,
+    state_of,
+    to_trials,
+    write_experiment,
+)
+from desktop.data.places import find_places
+from desktop.data.runner import Runner, shown_commands
+from desktop.errors import ExperimentError, RunError
+from desktop.progress import Cancelled, Progress
+
+DATA = Path(__file__).parent.parent / "data" / "spt"
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests are shell scripts")
+
+#: Prints a response that follows from its factors; no compiler, no waiting.
+SCRIPT = """#!/bin/sh
+value=10
+[ "$DELAY_A" = 1 ] && value=$((value + 4))
+case "$*" in *--slow*) value=$((value + 7));; esac
+echo "done in $value s"
+"""
+
+
+def small(folder: Path, script: str = SCRIPT, **changes) -> Experiment:
+    """Two factors, a response on the output, no build."""
+    program = folder / "program.sh"
+    program.write_text(script)
+    program.chmod(0o755)
+    experiment = Experiment(
+        folder,
+        "small",
+        Program(
+            run=("./program.sh", "{args}"), sources=("program.sh",), check="done", busy_limit=1e9, warm_up=0
+        ),
+        (
+            Factor("A", Switch(environment=(("DELAY_A", "1"),)), routine="first", construct="loop"),
+            Factor("B", Switch(arguments=("--slow",)), Switch(arguments=("--fast",))),
+        ),
+        (Response("value", "output", r"done in (\d+) s", "s"), Response("wall")),
+        Plan(replicates=2, seed=3),
+    )
+    experiment = replace(experiment, **changes)
+    write_experiment(experiment)
+    return experiment
+
+
+# --- the description ---
+
+
+def test_the_description_comes_back_as_it_was(tmp_path):
+    experiment = small(tmp_path)
+    assert read_experiment(tmp_path) == experiment
+    assert read_experiment(tmp_path / "experiment.toml") == experiment
+    text = described(experiment)
+    assert "[[factors]]" in text and "seed = 3" in text
+    fraction = replace(experiment, plan=Plan(kind="plackett-burman", runs=12))
+    write_experiment(fraction)
+    assert read_experiment(tmp_path) == fraction
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("format = 1", "format = 2", "use a newer Phasewright"),
+        ("format = 1", "format = 'x'", "has format 'x'"),
+        ('name = "A"', 'name = "B"', "'B' cannot be the name"),
+        ('name = "A"', 'name = "order"', "'order' cannot be the name"),
+        ('name = "A"', 'name = "a b"', "'a b' cannot be the name"),
+        ("seed = 3", "seed = 3\ncolour = 1", r"'colour' is not known, \[design\]"),
+        ("seed = 3", 'seed = 3\ngenerators = ["B=A"]', "equal to another"),
+        ('kind = "regular"', 'kind = "best"', "design kind 'best' is not known"),
+        ('kind = "output"', 'kind = "beauty"', "response 'beauty' is not known"),
+        (r"(\\d+)", "", "needs one group"),
+        ('check = "done"', 'check = "("', "no regular expression"),
+        ("program.sh", "../program.sh", "lies outside the experiment"),
+        ("format = 1", "format = [", "no description of an experiment"),
+        ('DELAY_A = "1"', "", "does nothing: both levels are the same"),
+    ],
+)
+def test_descriptions_that_cannot_be(tmp_path, old, new, sentence):
+    text = described(small(tmp_path))
+    assert old in text
+    (tmp_path / "experiment.toml").write_text(text.replace(old, new))
+    with pytest.raises(ExperimentError, match=sentence) as error:
+        read_experiment(tmp_path)
+    assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_reading_runs_nothing(tmp_path):
+    small(tmp_path, "#!/bin/sh\ntouch ran\n")
+    read_experiment(tmp_path)
+    shown_commands(read_experiment(tmp_path))
+    cli.run(["spt", "run", str(tmp_path)])  # nobody said yes
+    assert not (tmp_path / "ran").exists()
+
+
+def test_commands_are_shown_as_they_are_run(tmp_path, capsys):
+    small(tmp_path)
+    assert cli.run(["spt", "run", str(tmp_path)]) == 1
+    err = capsys.readouterr().err
+    for command in ("./program.sh --fast", "./program.sh --slow", "DELAY_A=1 ./program.sh --slow"):
+        assert command in err
+    assert "say --yes" in err
+
+
+# --- running ---
+
+
+def test_a_whole_experiment(tmp_path):
+    experiment = small(tmp_path)
+    seen = []
+    state = Runner(experiment, seen.append).run()
+    assert state.finished and len(state.good) == 8
+    rows = list(csv.DictReader((tmp_path / JOURNAL).read_text().splitlines()[1:]))
+    assert [int(r["order"]) for r in rows] == list(range(1, 9)) == [t.order for t in seen]
+    assert {(r["replicate"], r["treatment"]) for r in rows} == {
+        (str(a), str(b)) for a in (1, 2) for b in range(1, 5)
+    }
+    assert all(r["status"] == "ok" and float(r["wall"]) > 0 and r["start"] for r in rows)
+    found = analyse(to_trials(experiment))
+    assert {e.term: e.value for e in found.effects} == pytest.approx({"A": 4, "B": 7, "A:B": 0})
+    # Everything is there: running again does nothing.
+    Runner(experiment).run()
+    assert len(read_journal(experiment)) == 8
+
+
+def test_more_replicates_may_be_added(tmp_path):
+    experiment = small(tmp_path)
+    Runner(experiment).run()
+    longer = replace(experiment, plan=replace(experiment.plan, replicates=4))
+    write_experiment(longer)
+    state = Runner(read_experiment(tmp_path)).run()
+    assert state.finished and len(state.good) == 16
+
+
+@pytest.mark.parametrize("what", ["source", "seed", "factor"])
+def test_trials_of_different_experiments_do_not_mix(tmp_path, what):
+    experiment = small(tmp_path)
+    Runner(experiment).run()
+    if what == "source":
+        (tmp_path / "program.sh").write_text(SCRIPT + "# changed\n")
+        expected = "sources: program.sh"
+    elif what == "seed":
+        experiment, expected = replace(experiment, plan=replace(experiment.plan, seed=4)), "design: seed"
+    else:
+        experiment = replace(
+            experiment, factors=(replace(experiment.factors[0], delay=5), experiment.factors[1])
+        )
+        expected = "factors"
+    with pytest.raises(ExperimentError, match=expected):
+        Runner(experiment).run()
+    if what != "source":
+        with pytest.raises(ExperimentError, match="start a new experiment"):
+            write_experiment(experiment)
+    assert len((tmp_path / JOURNAL).read_text().splitlines()) == 10
+
+
+def test_failed_trials_run_again_and_are_given_up(tmp_path):
+    # Fails the first time for A alone, always for both.
+    script = """#!/bin/sh
+case "$DELAY_A$*" in
+  1--fast) [ -e tried ] || { touch tried; echo broken; exit 3; };;
+  1--slow) echo never; exit 4;;
+esac
+echo "done in 1 s"
+"""
+    experiment = small(tmp_path, script, plan=Plan(replicates=1, seed=3))
+    state = Runner(experiment).run()
+    done = read_journal(experiment)
+    assert [t.status for t in done].count("failed") == 4
+    assert state.finished and len(state.good) == 3 and len(state.given_up) == 1
+    assert {t.note for t in done if t.status == "failed"} == {"ended with status 3", "ended with status 4"}
+    # Repeats come at the end of the replicate.
+    assert [t.attempt for t in done] == sorted(t.attempt for t in done)
+    assert len(to_trials(experiment).y) == 3
+
+
+@pytest.mark.parametrize(
+    ("script", "note"),
+    [
+        ("#!/bin/sh\nsleep 30\n", "ran longer than 0.3 s"),
+        ("#!/bin/sh\necho done in many s\n", "printed no number"),
+        ("#!/bin/sh\necho wrong\n", "did not print what matches 'done'"),
+        ("#!/bin/sh\nkill -9 $$\n", "ended by signal 9"),
+    ],
+)
+def test_what_fails_is_said(tmp_path, script, note):
+    experiment = small(tmp_path, script)
+    limited = replace(
+        experiment, program=replace(experiment.program, time_limit_s=0.3), plan=Plan(replicates=1)
+    )
+    trial = Runner(limited).single((0, 0), 1)
+    assert trial.status == "failed" and note in trial.note and trial.responses == ()
+    with pytest.raises(RunError, match=r"the unperturbed program"):
+        Runner(limited).check()
+
+
+def test_disturbed_trials_are_repeated_and_the_quietest_counts(tmp_path):
+    experiment = small(tmp_path)
+    disturbed = replace(
+        experiment, program=replace(experiment.program, busy_limit=-1.0), plan=Plan(replicates=1)
+    )
+    (tmp_path / "experiment.toml").unlink()
+    state = Runner(disturbed).run()
+    done = read_journal(disturbed)
+    assert len(done) == 12 and {t.status for t in done} == {"disturbed"}
+    assert state.finished and len(state.good) == 4
+    for (_, treatment), trial in state.good.items():
+        mine = [t.other_busy_cores for t in done if t.treatment == treatment]
+        assert trial.other_busy_cores == min(mine)
+
+
+def test_an_outlier_is_marked_with_a_reason_and_run_again(tmp_path):
+    experiment = small(tmp_path)
+    Runner(experiment).run()
+    with pytest.raises(ExperimentError, match="for a reason"):
+        exclude(experiment, 3, " ")
+    with pytest.raises(ExperimentError, match="no trial 99"):
+        exclude(experiment, 99, "why not")
+    exclude(experiment, 3, "backup was running")
+    state = state_of(experiment, read_journal(experiment))
+    assert len(state.good) == 7
+    Runner(experiment).run()
+    done = read_journal(experiment)
+    assert [t.order for t in done].count(3) == 3  # both measurements and the mark are kept
+    assert len(state_of(experiment, done).good) == 8
+
+
+def test_pause_stop_and_cancel(tmp_path):
+    experiment = small(tmp_path, SCRIPT.replace("echo", "sleep 0.05; echo"))
+    runner = Runner(experiment, lambda trial: runner.stop() if trial.order == 2 else None)
+    assert len(runner.run().good) == 2
+    progress = Progress()
+    canceller = Runner(experiment, lambda trial: progress.cancel() if trial.order == 4 else None)
+    with pytest.raises(Cancelled):
+        canceller.run(progress)
+    assert [t.order for t in read_journal(experiment)] == [1, 2, 3, 4]
+    pausing = Runner(experiment)
+    pausing.pause()
+    thread = threading.Thread(target=pausing.run)
+    thread.start()
+    time.sleep(0.3)
+    assert len(read_journal(experiment)) == 4
+    pausing.resume()
+    thread.join(20)
+    assert len(read_journal(experiment)) == 8
+
+
+def test_stop_at_once_drops_the_trial(tmp_path):
+    experiment = small(tmp_path, SCRIPT.replace("echo", "sleep 20; echo"))
+    runner = Runner(experiment)
+    thread = threading.Thread(target=runner.run)
+    begun = time.monotonic()
+    thread.start()
+    while runner._child is None and time.monotonic() - begun < 10:
+        time.sleep(0.01)
+    runner.stop(at_once=True)
+    thread.join(10)
+    assert not thread.is_alive() and read_journal(experiment) == ()
+
+
+def test_two_runs_at_once_are_refused(tmp_path):
+    experiment = small(tmp_path)
+    with Journal(experiment), pytest.raises(ExperimentError, match="another run"):
+        Runner(experiment).run()
+
+
+def test_an_unfinished_line_is_cut(tmp_path):
+    experiment = small(tmp_path)
+    Runner(experiment).run()
+    path = tmp_path / JOURNAL
+    whole = path.read_text()
+    lines = whole.splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]) + lines[-1][:17])
+    assert len(read_journal(experiment)) == 7
+    assert len(Runner(experiment).run().good) == 8
+    path.write_text(whole.replace(",ok,", ",ok", 1))
+    with pytest.raises(ExperimentError, match="is damaged"):
+        read_journal(experiment)
+    path.write_text("what is this\n")
+    with pytest.raises(ExperimentError, match="does not begin as a journal"):
+        Runner(experiment).run()
+
+
+def test_killed_at_random_moments_no_trial_is_lost_or_run_twice(tmp_path):
+    """The program counts its own runs, so a trial that ran twice or was forgotten would show."""
+    script = SCRIPT.replace("echo", 'sleep 0.02; echo "$DELAY_A $*" >> counted; echo')
+    experiment = small(tmp_path, script, plan=Plan(replicates=8, seed=5))
+    generator = random.Random(11)
+    words = [sys.executable, "-m", "desktop", "spt", "run", str(tmp_path), "--yes"]
+    kills = 0
+    for _ in range(8):
+        # A session of its own: what it started dies with it, as with a machine.
+        process = subprocess.Popen(
+            words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        before = len(read_journal(experiment))
+        while len(read_journal(experiment)) == before and process.poll() is None:
+            time.sleep(0.005)
+        time.sleep(generator.uniform(0, 0.12))
+        if process.poll() is None:
+            kills += 1
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        # Whatever was on the disk stays.
+        assert len(read_journal(experiment)) > before
+    state = Runner(experiment).run()
+    assert kills >= 6 and state.finished
+    done = read_journal(experiment)
+    keys = [(t.replicate, t.treatment) for t in done]
+    assert len(keys) == len(set(keys)) == 32
+    assert [t.order for t in done] == list(range(1, 33))
+    # Each kill costs at most the trial that was running (and the check before the first trial runs two).
+    counted = len((tmp_path / "counted").read_text().splitlines())
+    assert 32 <= counted <= 32 + kills + 5 * 9
+
+
+# --- builds ---
+
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler on this machine")
+
+
+def quicksort(folder: Path, **changes) -> Experiment:
+    shutil.copy(DATA / "qsort_spt.c", folder)
+    places = {place.macro: place for place in find_places(folder, ["qsort_spt.c"])}
+    experiment = Experiment(
+        folder,
+        "quicksort",
+        Program(
+            run=("{out}", "-n", "100000", "-t", "1", "-r", "1"),
+            build=("cc", "-O2", "-pthread", "{flags}", "-o", "{out}", "qsort_spt.c"),
+            sources=("qsort_spt.c",),
+            check="SPT ",
+            flags=("-DSPT_DELAY=300",),
+            busy_limit=1e9,
+        ),
+        tuple(places[f"F{i}"].factor() for i in range(1, 7)),
+        (Response("cpu", "cpu"), Response("wall"), Response("swaps", "output", r"swap=(\d+)")),
+        Plan(generators=("E=ABC", "F=BCD"), replicates=3, seed=7),
+    )
+    experiment = replace(experiment, **changes)
+    write_experiment(experiment)
+    return experiment
+
+
+@needs_cc
+def test_the_quicksort_is_built_run_and_analysed(tmp_path):
+    """NISTIR 5131, table 2, for real: the delay in swap() stands out of all the others."""
+    experiment = quicksort(tmp_path)
+    runner = Runner(experiment)
+    runner.check()
+    assert runner.estimate().left == 48
+    state = runner.run()
+    assert state.finished and len(state.good) == 48
+    assert len(list((tmp_path / BUILDS).iterdir())) == 16
+    found = analyse(to_trials(experiment))
+    swap = found.effect("F4")
+    assert swap.significant and swap.value == max(abs(e.value) for e in found.effects)
+    assert swap.value > 10 * max(abs(e.value) for e in found.effects if e is not swap)
+    assert found.error == "replicates"
+
+
+@needs_cc
+def test_builds_are_made_once(tmp_path):
+    experiment = quicksort(tmp_path)
+    Runner(experiment).build((-1,) * 6)
+    (built,) = (tmp_path / BUILDS).iterdir()
+    stamp = built.stat().st_mtime_ns
+    Runner(experiment).build((-1,) * 6)
+    assert built.stat().st_mtime_ns == stamp
+
+
+@needs_cc
+def test_a_build_that_fails_says_why(tmp_path):
+    experiment = quicksort(tmp_path)
+    source = tmp_path / "qsort_spt.c"
+    source.write_text(source.read_text() + "\nthis is no C\n")
+    with pytest.raises(RunError, match="the build command ended with 1") as error:
+        Runner(experiment).check()
+    assert "error" in str(error.value) and not list((tmp_path / BUILDS).iterdir())
+
+
+@needs_cc
+def test_a_macro_that_is_in_no_source(tmp_path):
+    experiment = quicksort(tmp_path)
+    factors = (*experiment.factors[:5], replace(experiment.factors[5], high=Switch(("-DF99",))))
+    with pytest.raises(RunError, match="macro F99 of factor F6 is in none of the sources"):
+        Runner(replace(experiment, factors=factors)).check()
+
+
+def test_a_program_that_is_not_there(tmp_path):
+    experiment = small(tmp_path)
+    missing = replace(experiment, program=replace(experiment.program, run=("./nothing",)))
+    with pytest.raises(RunError, match="cannot be started"):
+        Runner(missing).single((0, 0), 1)
+
+
+# --- batch systems ---
+
+
+def test_a_job_array_gives_the_same_trials(tmp_path, capsys):
+    experiment = small(tmp_path)
+    script = tmp_path / "job.sh"
+    assert cli.run(["spt", "run", str(tmp_path), "--job-script", str(script)]) == 0
+    assert "--array=1-8%1" in script.read_text()
+    for order in (2, 1, 5):
+        assert cli.run(["spt", "run", str(tmp_path), "--yes", "--trial", str(order)]) == 0
+    assert jobs.collect(experiment) == 3 and jobs.collect(experiment) == 0
+    for order in range(1, 9):
+        jobs.run_one(experiment, order)
+    capsys.readouterr()
+    assert cli.run(["spt", "run", str(tmp_path), "--collect", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["complete"] and found["finished"] == 8
+    assert {e["term"]: e["value"] for e in found["effects"]["effects"]} == pytest.approx(
+        {"A": 4, "B": 7, "A:B": 0}
+    )
+    with pytest.raises(ExperimentError, match="no number 9"):
+        jobs.run_one(experiment, 9)
+    (tmp_path / "results" / "3.json").write_text("{}")
+    with pytest.raises(ExperimentError, match="no result of a trial"):
+        jobs.collect(experiment)
+
+
+def test_the_command_runs_and_goes_on(tmp_path, capsys):
+    experiment = small(tmp_path)
+    runner = Runner(experiment, lambda trial: runner.stop() if trial.order == 3 else None)
+    runner.run()
+    assert cli.run(["spt", "run", str(tmp_path), "--resume", "--yes", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["planned"], found["finished"], found["complete"]) == (8, 8, True)
+    assert found["effects"]["response"] == "value"
+    assert cli.run(["spt", "run", str(tmp_path), "--exclude", "2", "--reason", "odd"]) == 0
+    assert "7 of 8 trials" in capsys.readouterr().out
+    assert cli.run(["spt", "run", str(tmp_path), "--check", "--yes"]) == 0
+    assert "unperturbed run takes" in capsys.readouterr().out
+
+
+# --- places ---
+
+
+def test_places_of_the_quicksort():
+    found = {p.macro: p for p in find_places(DATA, ["qsort_spt.c"])}
+    assert set(found) == {
+        *(f"F{i}" for i in range(1, 9)), "CS1", "CS2", "CS3",
+        *(f"FB{a}_{b}" for a in (1, 2) for b in (1, 2, 3)),
+    }  # fmt: skip
+    named = "F1 s_lock F2 push F3 pop F4 swap F5 bubble_sort F6 in_order F7 select_pivot CS1 work".split()
+    routines = dict(zip(named[::2], named[1::2], strict=True)) | {"F8": "partition_list"}
+    assert {name: found[name].routine for name in routines} == routines
+    assert (found["F8"].construct, found["F4"].construct) == ("for loop", "function")
+    lines = (DATA / "qsort_spt.c").read_text().splitlines()
+    assert all(lines[p.line - 1].split() == ["#ifdef", p.macro] for p in found.values())
+
+
+def test_places_in_fortran(tmp_path):
+    (tmp_path / "solve.F90").write_text(
+        "subroutine solve(n)\n  do i = 1, n\n#ifdef LOOP\n    call spt_delay(100_c_long)\n#endif\n  end do\n"
+        "#if defined(TAIL)\n  call spt_delay(5_c_long)\n#endif\nend subroutine solve\n"
+    )
+    found = find_places(tmp_path, ["solve.F90"])
+    assert [(p.macro, p.line, p.routine, p.construct) for p in found] == [
+        ("LOOP", 3, "solve", "do loop"), ("TAIL", 7, "solve", "routine"),
+    ]  # fmt: skip
+
+
+def test_places_that_are_none(tmp_path):
+    (tmp_path / "a.c").write_text(
+        'void f(void)\n{\n#ifdef DEBUG\n  puts("spt_delay(1)"); /* spt_delay(2) */\n#endif\n'
+        "#ifndef ON\n  spt_delay(1);\n#endif\n}\n"
+    )
+    assert find_places(tmp_path, ["a.c"]) == ()
+    with pytest.raises(ExperimentError, match="cannot be read"):
+        find_places(tmp_path, ["b.c"])
+
+
+def test_a_trial_is_one_line(tmp_path):
+    experiment = small(tmp_path)
+    with Journal(experiment) as journal:
+        journal.add(Trial(1, 0, 0, 1, "failed", note='two\nlines, "quoted"'))
+    assert read_journal(experiment)[0].note == 'two lines, "quoted"'
+
+
+# --- the headers ---
+
+HEADERS = Path(__file__).parents[2] / "resources" / "spt"
+
+
+@needs_cc
+def test_the_delay_header_delays_in_proportion(tmp_path):
+    """Compiled as the optimiser likes it, twice the units take about twice the time."""
+    source = tmp_path / "c.c"
+    source.write_text(
+        '#include <stdio.h>\n#include <stdlib.h>\n#include <time.h>\n#include "spt_delay.h"\n'
+        "int main(int n, char **v) { clock_t t = clock();\n"
+        "for (int i = 0; i < 2000; i++) spt_delay(atol(v[1]));"
+        ' printf("%f\\n", (double)(clock() - t) / CLOCKS_PER_SEC); return n > 9; }\n'
+    )
+    program = tmp_path / "c"
+    subprocess.run(["cc", "-O3", f"-I{HEADERS}", "-o", program, source], check=True)
+
+    def seconds(units):
+        runs = [
+            subprocess.run([program, str(units)], capture_output=True, text=True, check=True)
+            for _ in range(5)
+        ]
+        return min(float(run.stdout) for run in runs)
+
+    assert 2.5 < seconds(40000) / seconds(10000) < 6
+    calibrated = tmp_path / "calibrate"
+    subprocess.run(
+        ["cc", "-O2", "-DSPT_CALIBRATE", "-x", "c", HEADERS / "spt_delay.h", "-o", calibrated], check=True
+    )
+    said = subprocess.run([calibrated], capture_output=True, text=True, check=True).stdout
+    assert 0.05 < float(said.split("=")[1]) < 50
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler on this machine")
+def test_the_delay_header_is_cplusplus_too(tmp_path):
+    source = tmp_path / "c.cpp"
+    source.write_text('#include "spt_delay.h"\nint main() { spt_delay(10); return 0; }\n')
+    subprocess.run(["c++", "-Wall", "-Werror", f"-I{HEADERS}", "-o", tmp_path / "c", source], check=True)
+
+
+@pytest.mark.skipif(shutil.which("gfortran") is None, reason="there is no Fortran compiler on this machine")
+def test_the_delay_module_of_fortran(tmp_path):
+    source = tmp_path / "p.f90"
+    source.write_text(
+        "program p\n use spt_delay_module\n call spt_delay(10_c_long)\n print *, 'ok'\nend program\n"
+    )
+    subprocess.run(["cc", "-c", HEADERS / "spt_delay_c.c", "-o", "d.o"], check=True, cwd=tmp_path)
+    subprocess.run(
+        ["gfortran", HEADERS / "spt_delay.f90", source, "d.o", "-o", "p"], check=True, cwd=tmp_path
+    )
+    assert "ok" in subprocess.run([tmp_path / "p"], capture_output=True, text=True, check=True).stdout
+
+
+def test_the_delay_module_of_python():
+    code = (
+        "import time, spt_delay as s\n"
+        "def t(f):\n    a = time.perf_counter()\n    [s.spt_delay(f) for _ in range(50)]\n"
+        "    return time.perf_counter() - a\n"
+        "print(t('F1'), t('F2'), s.calibrate(20))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(HEADERS), "SPT_FACTORS": "F1", "SPT_DELAY_US": "200"}
+    out = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    on, off, unit = map(float, out.stdout.split())
+    assert on >= 50 * 200e-6 > 5 * off and unit >= 200e-6
