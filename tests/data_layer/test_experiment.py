@@ -480,7 +480,24 @@ def test_places_of_the_quicksort():
         *(f"F{i}" for i in range(1, 9)), "CS1", "CS2", "CS3",
         *(f"FB{a}_{b}" for a in (1, 2) for b in (1, 2, 3)),
     }  # fmt: skip
-    named = "F1 s_lock F2 push F3 pop F4 swap F5 bubble_sort F6 in_order F7 select_pivot CS1 work".split()
+    named = [
+        "F1",
+        "s_lock",
+        "F2",
+        "push",
+        "F3",
+        "pop",
+        "F4",
+        "swap",
+        "F5",
+        "bubble_sort",
+        "F6",
+        "in_order",
+        "F7",
+        "select_pivot",
+        "CS1",
+        "work",
+    ]
     routines = dict(zip(named[::2], named[1::2], strict=True)) | {"F8": "partition_list"}
     assert {name: found[name].routine for name in routines} == routines
     assert (found["F8"].construct, found["F4"].construct) == ("for loop", "function")
