@@ -20,6 +20,7 @@ Polynomials*, ORNL/TM-11637 (1990), section 3.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -93,8 +94,8 @@ def _build(curve: StepCurve) -> MomentTree:
     sizes = [curve.segments >> _SHIFT]
     while sizes[-1] > 1:
         sizes.append(sizes[-1] >> 1)
-    first = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    nodes = np.empty((int(first[-1]), 4))
+    first = np.array([0, *accumulate(sizes)], np.int64)
+    nodes = np.empty((sum(sizes), 4))
     runs = build_nodes(curve.edges, curve.level, reference, nodes, first)
     return MomentTree(curve.edges, curve.level, nodes, first, reference, int(runs))
 
