@@ -21,6 +21,8 @@ from desktop.progress import Cancelled, Progress
 from tests.data_layer.archives import NAMES, facts, unpack
 from tests.data_layer.memory import Memory
 from tests.data_layer.otf2_damage import fuzz
+from tests.data_layer.otf2_writer import Event, Place
+from tests.data_layer.otf2_writer import write as write_bytes
 
 #: Messages to MPI_PROC_NULL, which EZTrace writes: one a step at each end of the line of ranks.
 TO_NOBODY = {"ezt_wave1d_4": 2 * 80, "ezt_wave1d_8_dilated": 2 * 100}
@@ -356,18 +358,12 @@ def write(folder: Path, fill) -> Path:  # type: ignore[no-untyped-def]  # of the
 
 
 def test_buffer_flush_is_unmeasured_until_the_next_region(tmp_path: Path) -> None:
-    def fill(archive, group) -> None:  # type: ignore[no-untyped-def]
-        work = archive.definitions.region("work")
-        writer = archive.event_writer("thread", group=group)
-        writer.enter(100, work)
-        writer.buffer_flush(200, 300)
-        writer.leave(400, work)
-        writer.buffer_flush(500, 900)
-        writer.enter(600, work)
-        writer.leave(700, work)
-        writer.buffer_flush(800, 850)
-
-    memory = read(write(tmp_path / "a", fill))
+    records = [
+        *(Event(100, "Enter", (3,)), Event(200, "BufferFlush", (300,)), Event(400, "Leave", (3,))),
+        *(Event(500, "BufferFlush", (900,)), Event(600, "Enter", (3,)), Event(700, "Leave", (3,))),
+        Event(800, "BufferFlush", (850,)),
+    ]
+    memory = read(write_bytes(tmp_path / "a", [Place(0, records)], regions={3: "work"}))
     events = memory.table("events", 0)
     rows = [
         (int(t), int(k), memory.regions[r].name)

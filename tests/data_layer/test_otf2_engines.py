@@ -92,6 +92,15 @@ def test_engines_agree_ahead_of_damage(tmp_path: Path, name: str) -> None:
         assert same_rows(theirs, own, i, ahead=bool(at.damage))
 
 
+@needs_library
+def test_engines_agree_on_the_end_of_a_flush(tmp_path: Path) -> None:
+    """It is a time too, and corrected as such."""
+    records = [Event(100, "BufferFlush", (1500,)), *steps(200, 20)[10:], Event(4000, "BufferFlush", (4104,))]
+    place = Place(0, records, offsets=[(0, 5), (1000, 105), (2000, 180)])
+    memory = assert_agree(write(tmp_path / "a", [place], regions=REGIONS))
+    assert memory.table("events", 0)["time"][-1] == 4104 + 105 + 233
+
+
 # ---------------------------------------------------------------- whatever is written is read
 
 

@@ -1,1 +1,1 @@
-"""Inner parts of the OTF2 importer: the library, what it calls, framing, definitions, rows."""
+"""Inner parts of the OTF2 importer: two engines that read, the buffer they fill, definitions, rows."""
