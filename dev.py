@@ -120,7 +120,7 @@ def main_job(files: list[str]) -> None:
 
 
 def tests(arguments: list[str]) -> None:
-    set_up("test")
+    set_up("test,cluster")
     run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
     run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
     run(PYTHON, "-m", "mypy")

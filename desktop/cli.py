@@ -147,6 +147,9 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--format", choices=FORMATS, help="do not look at the content")
     sub.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), default="s", help="of a curve file")
     sub.add_argument("--force", action="store_true", help="import anew and replace what is there")
+    sub.add_argument(
+        "--scheduler", metavar="ADDRESS", help="read on a dask.distributed cluster, such as tcp://host:8786"
+    )
     formats(sub, csv_too=False)
 
     sub = command("info", _info, "what a trace holds")
@@ -257,7 +260,10 @@ def _import(options: argparse.Namespace) -> int:
     from desktop.data.sources import expand
     from desktop.data.store import open_store
 
-    how = {"format_id": options.format, "force": options.force, "time_unit": options.time_unit}
+    how = {
+        "format_id": options.format, "force": options.force, "time_unit": options.time_unit,
+        "scheduler": options.scheduler,
+    }
     with _progress() as progress:
         found = expand(options.sources, progress)
         folder = options.output and options.output.is_dir()

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import platform
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Self
 
+from desktop import __version__
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled, Progress
 
 #: Seconds between two looks at the folder.
 PAUSE = 0.1
+#: Seconds in which tasks that were asked to stop must have done so, or they are left to themselves.
+PATIENCE = 30.0
+#: Seconds in which a scheduler must answer.
+ANSWER = 10
 
 
 def cores() -> int:
@@ -33,7 +39,7 @@ def cores() -> int:
 
 
 class Farm:
-    """Runs tasks in processes of its own; one that dies never takes this process with it.
+    """Runs tasks in processes of its own, for the time of its block; one that dies never takes this with it.
 
     Parameters
     ----------
@@ -42,8 +48,16 @@ class Farm:
     """
 
     def __init__(self, folder: Path, workers: int) -> None:
-        self._folder = folder
-        self._workers = workers
+        self.folder = folder
+        self.workers = workers
+        self._executor: Executor | None = None
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
     def run(
         self,
@@ -65,19 +79,20 @@ class Farm:
         died = [0] * len(tasks)
         while len(ended) < len(tasks):
             left = [i for i in range(len(tasks)) if i not in ended]
+            # One that died is tried alone: the memory may have been too small for all together.
             batch = [i for i in left if not died[i]] or left[:1]
             futures = self._run_once(function, tasks, batch, progress, text, ended)
-            broken = {i for i in batch if isinstance(futures[i].exception(), BrokenExecutor)}
+            errors = {i: _error(futures[i]) for i in batch}
+            broken = {i for i in batch if isinstance(errors[i], BrokenExecutor)}
             # A pool that breaks takes those along that still wait for their turn.
             begun = {i for i in broken if self._mark(i).exists()}
-            for i in batch:
+            for i, error in errors.items():
                 if i in broken:
                     died[i] += i in begun or not begun
                     if died[i] < 2:
                         continue
-                    futures[i] = Future()
-                    futures[i].set_exception(_death(bool(begun)))
-                ended[i] = futures[i]
+                    error = _death(bool(begun))
+                ended[i] = futures[i] if error is None else _failed(self._explain(error))
         return [ended[i] for i in range(len(tasks))]
 
     def _run_once(
@@ -91,36 +106,116 @@ class Farm:
     ) -> dict[int, Future[Any]]:
         for i in batch:
             self._mark(i).unlink(missing_ok=True)
-        with self._executor(min(self._workers, len(batch))) as executor:
-            futures: dict[int, Future[Any]] = {}
-            try:
-                for i in batch:
-                    futures[i] = executor.submit(_work, function, tasks[i], str(self._mark(i)))
-                while wait(futures.values(), PAUSE).not_done:
-                    done = len(ended) + sum(_read(self._mark(i)) for i in batch)
-                    progress.step(done, len(tasks), text)
-                progress.step(len(ended) + len(batch), len(tasks), text)
-            except BrokenExecutor as error:  # before all were submitted
-                for i in batch:
-                    if i not in futures:
-                        futures[i] = Future()
-                        futures[i].set_exception(error)
-                wait(futures.values())
-            except BaseException:
-                (self._folder / _STOP).touch()
-                for future in futures.values():
-                    future.cancel()
-                wait(futures.values())
-                raise
+        executor = self._open(min(self.workers, len(batch)))
+        futures: dict[int, Future[Any]] = {}
+        try:
+            for i in batch:
+                futures[i] = executor.submit(_work, __version__, function, tasks[i], self._mark(i))
+            while wait(futures.values(), PAUSE).not_done:
+                done = len(ended) + sum(_read(self._mark(i)) for i in batch)
+                progress.step(done, len(tasks), text)
+            progress.step(len(ended) + len(batch), len(tasks), text)
+        except BrokenExecutor as error:  # before all were submitted
+            for i in batch:
+                if i not in futures:
+                    futures[i] = Future()
+                    futures[i].set_exception(error)
+            wait(futures.values())
+        except BaseException:
+            self._stop(futures)
+            raise
+        if any(isinstance(future.exception(), BrokenExecutor) for future in futures.values()):
+            self._close()
         return futures
 
-    def _executor(self, workers: int) -> Executor:
+    def _stop(self, futures: dict[int, Future[Any]]) -> None:
+        """Ask all tasks to stop, and wait until those that have begun did, for they still write."""
+        (self.folder / _STOP).touch()
+        for i, future in futures.items():
+            if not self._mark(i).exists():
+                future.cancel()
+        end = time.monotonic() + PATIENCE
+        while not all(future.done() for future in futures.values()) and time.monotonic() < end:
+            time.sleep(PAUSE / 4)
+
+    def _open(self, workers: int) -> Executor:
+        """The executor, with at least so many workers; with one if one is asked for."""
+        if self._executor is None or workers > self._size or workers == 1 < self._size:
+            self._close()
+            self._executor, self._size = self._make(workers), workers
+        return self._executor
+
+    def _make(self, workers: int) -> Executor:
         # Forking a process with threads and HDF5 in it is not safe.
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(workers, context, _begin)
 
+    def _close(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown()
+            self._executor = None
+
+    def _explain(self, error: BaseException) -> BaseException:
+        """What a task raised, in the user's words."""
+        return error
+
     def _mark(self, task: int) -> Path:
-        return self._folder / f"{task}.progress"
+        return self.folder / f"{task}.progress"
+
+
+class Cluster(Farm):
+    """A farm on a cluster of `dask.distributed`: its scheduler gives the tasks to the workers, and those of a
+    worker that dies to others.
+
+    Parameters
+    ----------
+    folder : as for `Farm`, on a file system that all workers see at this very place.
+    scheduler : address of the scheduler, such as ``tcp://host:8786``.
+
+    Raises
+    ------
+    DesktopError : the package is not installed, the scheduler does not answer, or has no workers.
+    """
+
+    def __init__(self, folder: Path, scheduler: str) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise DesktopError(
+                "the package distributed is not installed, so there is no way to a cluster",
+                hint="install phasewright[cluster]",
+            ) from None
+        try:
+            self._client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
+        except (OSError, ValueError, TypeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DesktopError(
+                f"no scheduler answers at {scheduler} ({reason})", hint="start one, or import without it"
+            ) from error
+        try:
+            self._client.wait_for_workers(1, timeout=ANSWER)
+        except TimeoutError:
+            self._client.close()
+            raise DesktopError(f"the scheduler at {scheduler} has no workers", hint="start some") from None
+        super().__init__(folder, sum(self._client.nthreads().values()))
+
+    def _make(self, workers: int) -> Executor:
+        executor: Executor = self._client.get_executor(pure=False)
+        return executor
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._client.close()
+
+    def _explain(self, error: BaseException) -> BaseException:
+        if isinstance(error, DesktopError | Cancelled | MemoryError):
+            return error
+        if isinstance(error, CancelledError):
+            return DesktopError("the cluster gave the work up", hint="see what its scheduler says")
+        return DesktopError(
+            f"the workers of the cluster failed ({type(error).__name__}: {str(error).splitlines()[0][:200]})",
+            hint="see what they say; all need this version of Phasewright",
+        )
 
 
 def _death(begun: bool) -> DesktopError:
@@ -131,12 +226,34 @@ def _death(begun: bool) -> DesktopError:
     return DesktopError("no process could be started to read it", hint="close other programs")
 
 
+def _error(future: Future[Any]) -> BaseException | None:
+    return CancelledError() if future.cancelled() else future.exception()
+
+
+def _failed(error: BaseException) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_exception(error)
+    return future
+
+
 _STOP = "stop"
 
 
-def _work(function: Callable[..., Any], task: tuple[Any, ...], mark: str) -> Any:
+def _work(version: str, function: Callable[..., Any], task: tuple[Any, ...], mark: Path) -> Any:
     """What runs over there."""
-    return function(*task, _Marked(Path(mark)))
+    here = platform.node()
+    if version != __version__:
+        raise DesktopError(
+            f"the worker on {here} has version {__version__} of Phasewright and not {version}",
+            hint="install the same one",
+        )
+    if not mark.parent.is_dir():
+        raise DesktopError(
+            "is not there for the worker on " + here,
+            file=mark.parent,
+            hint="say with -o a place for the imported file that all workers see",
+        )
+    return function(*task, _Marked(mark))
 
 
 class _Marked(Progress):

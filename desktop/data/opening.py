@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from platformdirs import user_cache_path
 
@@ -19,7 +19,7 @@ from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder
 from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
-from desktop.data.farm import Farm, cores
+from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
 from desktop.data.parts import DIGESTS, curves, read_parts, unreadable
 from desktop.data.sources import traces_in
@@ -42,7 +42,7 @@ _HASHED_AT_ONCE = 1 << 20
 #: Bytes of all sources from which on a process for each at a time gains more than its start costs.
 SIDE_BY_SIDE = 1 << 24
 #: Bytes of a trace from which on its locations are divided among processes.
-DIVIDED = 1 << 26
+DIVIDED = 1 << 27
 
 #: Path, size in bytes and modification time in ns of every file of a source.
 Stamp = list[tuple[str, int, int]]
@@ -57,6 +57,7 @@ def open_trace(
     output: Path | None = None,
     time_unit: str = "s",
     workers: int | None = None,
+    scheduler: str | None = None,
 ) -> TraceStore:
     """The store of a trace. A source that is no store is imported first, unless that was done before.
 
@@ -69,11 +70,15 @@ def open_trace(
     time_unit : of the times in a curve file, one of `desktop.data.importers.curve.UNITS`.
     workers : processes among which the locations of a large trace are divided; None: one for each core.
         The store does not depend on it.
+    scheduler : address of a `dask.distributed` scheduler (``tcp://host:8786``), whose workers read the
+        locations instead; they must see the source and the folder of the store at the same paths. Formats
+        that cannot be divided are read here all the same.
 
     Raises
     ------
     TraceFormatError : nothing usable can be read from the source.
     StoreError : the store cannot be read or written.
+    DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
     """
     path = Path(path).absolute()
@@ -91,7 +96,8 @@ def open_trace(
     if output is None:
         _make_cache(target)
     try:
-        _import(source, target, stamp, progress or Progress(), cores() if workers is None else workers)
+        how = _Where(cores() if workers is None else workers, scheduler)
+        _import(source, target, stamp, progress or Progress(), how)
     except DesktopError as error:
         error.file = error.file or str(path)  # a process that died has no name for what it read
         raise
@@ -108,7 +114,7 @@ def import_all(
     Parameters
     ----------
     sources : of each its path, and where the store goes (None: into the cache).
-    options : `format_id`, `force` and `time_unit` as for `open_trace`.
+    options : `format_id`, `force`, `time_unit` and `scheduler` as for `open_trace`.
 
     Returns
     -------
@@ -120,11 +126,12 @@ def import_all(
     """
     progress = progress or Progress()
     workers = min(cores(), len(sources))
-    if workers > 1 and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
+    on_cluster = options.get("scheduler") is not None  # which divides each
+    if workers > 1 and not on_cluster and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
         options = options | {"workers": cores() // workers}
         tasks = [(path, output, options) for path, output in sources]
-        with TemporaryDirectory(prefix="phasewright-") as folder:
-            done = Farm(Path(folder), workers).run(_import_one, tasks, progress, "importing")
+        with TemporaryDirectory(prefix="phasewright-") as folder, Farm(Path(folder), workers) as farm:
+            done = farm.run(_import_one, tasks, progress, "importing")
         return [_outcome(future, path) for future, (path, _) in zip(done, sources, strict=True)]
     outcomes: list[Path | Exception] = []
     for number, (path, output) in enumerate(sources):
@@ -315,7 +322,22 @@ def _drop_superseded(target: Path) -> None:
 # --- import ---
 
 
-def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, workers: int) -> None:
+class _Where(NamedTuple):
+    """Where locations are read: in so many processes, or on a cluster."""
+
+    workers: int
+    scheduler: str | None
+
+    def farm(self, importer: Importer, trace: Path, folder: Callable[[], Path]) -> Farm | None:
+        """Who reads the trace in parts; None if it is read undivided. `folder` makes one for the farm."""
+        if importer.divisible and self.scheduler:
+            return Cluster(folder(), self.scheduler)
+        if importer.divisible and self.workers > 1 and _bytes(importer.files(trace)) >= DIVIDED:
+            return Farm(folder(), self.workers)
+        return None
+
+
+def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, where: _Where) -> None:
     about = Source(str(source.path), source.path.name, sum(size for _, size, _ in stamp), files=stamp)
     with (
         _Hash(stamp) as digest,
@@ -323,11 +345,11 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, wor
         ExitStack() as stack,
         StoreWriter(target, about, importer, DIGESTS) as writer,
     ):
+        farm = where.farm(importer, trace, lambda: stack.enter_context(_work_folder(target)))
         parts = None
-        if workers > 1 and importer.divisible and _bytes(importer.files(trace)) >= DIVIDED:
-            work = stack.enter_context(_work_folder(target))
-            farm = Farm(work, workers)
-            parts = read_parts(trace, importer, workers, farm, work, writer, stack, Share(left, 0.0, 0.7))
+        if farm is not None:
+            stack.enter_context(farm)
+            parts = read_parts(trace, importer, farm, writer, stack, Share(left, 0.0, 0.7))
         if parts is None:
             try:
                 importer.read(trace, writer, Share(left, 0.0, 0.8))
@@ -337,7 +359,7 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, wor
         with Links(writer) as links:
             _apply(check_clocks(writer, Share(left, 0.8, 0.85), links.add), writer)
             links.keep()
-        partial = [] if parts is None else curves(parts, farm, work, writer, Share(left, 0.85, 0.95))
+        partial = curves(parts, farm, writer, Share(left, 0.85, 0.95)) if farm and parts else []
         keep(writer, Share(left, 0.95 if partial else 0.85, 1.0), partial)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:

@@ -7,6 +7,7 @@ has seen all), the trace is to be read undivided.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from desktop.data.profile import ProfileDigest
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import TraceFormatError
+from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Progress, Share
 
 #: What sums the rows of each location up while they are imported.
@@ -110,9 +111,13 @@ def import_part(
     Raises
     ------
     TraceFormatError : nothing usable can be read, whoever's it is.
-    StoreError : `target` cannot be written.
+    StoreError : `target` cannot be written, or the trace is not to be seen from here.
     Cancelled : by `progress`.
     """
+    if not trace.exists():
+        raise StoreError(
+            f"is not there for {platform.node()}", file=trace, hint="put it where all workers see it"
+        )
     importer = importers.importer(format_id)
     refused = None
     with _PartWriter(target, trace, importer, number, parts) as writer:
@@ -141,29 +146,26 @@ def unreadable(error: OSError, trace: Path) -> TraceFormatError:
 def read_parts(
     trace: Path,
     importer: Importer,
-    count: int,
     farm: Farm,
-    folder: Path,
     writer: StoreWriter,
     stack: ExitStack,
     progress: Progress,
 ) -> list[Part] | None:
-    """Import a trace in `count` parts into `writer`; None (and nothing written) if it must be undivided.
-
-    Partial stores are made in `folder` and stay open until `stack` closes.
+    """Import a trace into `writer`, a part for each worker of `farm`; None (and nothing written) if it must
+    be undivided. The partial stores are in the farm's folder and stay open until `stack` closes.
 
     Raises
     ------
     DesktopError : a part could not be read, twice; the store cannot be written.
     Cancelled : by `progress`.
     """
-    parts = _read_all(trace, importer, count, [], farm, folder, Share(progress, 0.0, 0.6))
+    parts = _read_all(trace, importer, [], farm, Share(progress, 0.0, 0.6))
     if parts is None:
         return None
     with ExitStack() as opened:
         regions = _regions([opened.enter_context(open_store(part.path)) for part in parts])
     if regions:
-        parts = _read_all(trace, importer, count, regions, farm, folder, Share(progress, 0.6, 0.9))
+        parts = _read_all(trace, importer, regions, farm, Share(progress, 0.6, 0.9))
         if parts is None:
             return None
     stores = [stack.enter_context(open_store(part.path)) for part in parts]
@@ -180,13 +182,12 @@ def read_parts(
 def _read_all(
     trace: Path,
     importer: Importer,
-    count: int,
     regions: Sequence[Region],
     farm: Farm,
-    folder: Path,
     progress: Progress,
 ) -> list[Part] | None:
-    tasks = [(trace, importer.id, k, count, regions, folder / f"{k}.h5") for k in range(count)]
+    count = farm.workers
+    tasks = [(trace, importer.id, k, count, regions, farm.folder / f"{k}.h5") for k in range(count)]
     done = farm.run(import_part, tasks, progress, "reading")
     if any(isinstance(future.exception(), TraceFormatError) for future in done):
         return None
@@ -204,17 +205,15 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
     return [] if all(store.regions == regions for store in stores) else regions
 
 
-def curves(
-    parts: Sequence[Part], farm: Farm, folder: Path, writer: StoreWriter, progress: Progress
-) -> list[PartialCurve]:
-    """The utilization of each part, with the clock shifts that `writer` has found; files in `folder`.
+def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
+    """The utilization of each part with the clock shifts that `writer` has found, in files of the farm.
 
     Raises as `read_parts`.
     """
     tasks = []
     for number, part in enumerate(parts):
         shifts = np.array([writer.locations[i].shift for i in part.own], np.int64)
-        tasks.append((part.path, part.own, shifts, writer.repair, folder / f"{number}.curve"))
+        tasks.append((part.path, part.own, shifts, writer.repair, farm.folder / f"{number}.curve"))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 

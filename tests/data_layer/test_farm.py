@@ -63,7 +63,8 @@ def test_results_stand_in_order_and_errors_come_across(tmp_path: Path) -> None:
             seen.append((done, total, text))
 
     numbers = [3, -1, 4, 0]
-    ended = Farm(tmp_path, 2).run(square, [(n,) for n in numbers], Watch(), "squares")
+    with Farm(tmp_path, 2) as farm:
+        ended = farm.run(square, [(n,) for n in numbers], Watch(), "squares")
     assert [future.result() for future in ended if future.exception() is None] == [9, 16, 0]
     error = ended[1].exception()
     assert isinstance(error, TraceFormatError) and str(error) == "number: is negative, -1, take another"
@@ -73,7 +74,10 @@ def test_results_stand_in_order_and_errors_come_across(tmp_path: Path) -> None:
 def test_a_process_that_dies_is_replaced_once(tmp_path: Path) -> None:
     often, once, never = (made(tmp_path, name) for name in ("often", "once", "never"))
     tasks = [(99, often), (1, once), (0, never), (0, never)]
-    ended = Farm(made(tmp_path, "farm"), 2).run(die, tasks, Progress(), "")
+    with Farm(made(tmp_path, "farm"), 2) as farm:
+        ended = farm.run(die, tasks, Progress(), "")
+        again = farm.run(square, [(5,), (6,)], Progress(), "")
+    assert [future.result() for future in again] == [25, 36]
     error = ended[0].exception()
     assert isinstance(error, DesktopError) and "died, twice" in str(error)
     assert len(list(often.iterdir())) == 2, "tried again more often than once"
@@ -82,7 +86,8 @@ def test_a_process_that_dies_is_replaced_once(tmp_path: Path) -> None:
 
 def test_processes_that_cannot_start_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("desktop.data.farm._begin", abort)
-    (ended,) = Farm(tmp_path, 1).run(square, [(3,)], Progress(), "")
+    with Farm(tmp_path, 1) as farm:
+        (ended,) = farm.run(square, [(3,)], Progress(), "")
     assert "no process could be started" in str(ended.exception())
 
 
@@ -98,8 +103,8 @@ def test_a_stop_reaches_all(tmp_path: Path) -> None:
             if len(list(workers.iterdir())) == 2:
                 self.cancel()
 
-    with pytest.raises(Cancelled):
-        Farm(made(tmp_path, "farm"), 2).run(last, [(workers,)] * 4, Stopper(), "")
+    with pytest.raises(Cancelled), Farm(made(tmp_path, "farm"), 2) as farm:
+        farm.run(last, [(workers,)] * 4, Stopper(), "")
     pids = [int(path.name) for path in workers.iterdir()]
     assert len(pids) == 2 and all(gone(pid) for pid in pids)
 
