@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined, kernel
 
 Ints = NDArray[np.int64]
 
@@ -91,7 +91,7 @@ def roomier(old: Walk) -> Walk:
     return old._replace(entries=entries)
 
 
-@kernel
+@arithmetic
 def advance(
     time: Any, kind: Any, region: Any, until: int, limit: int, tree: Any, slots: Any, last: Any,
     entries: Any, state: Any, ticks: Any, calls: Any,
@@ -154,7 +154,7 @@ def advance(
     return DONE
 
 
-@kernel
+@inlined
 def open_entry(region: int, node: int, last: Any, entries: Any, state: Any) -> None:
     """Put a region on top of those that are open; there is room for it."""
     entry = state[FREE]
@@ -175,7 +175,7 @@ def open_entry(region: int, node: int, last: Any, entries: Any, state: Any) -> N
     state[TOP] = entry
 
 
-@kernel
+@inlined
 def child(parent: int, region: int, limit: int, tree: Any, slots: Any, state: Any) -> int:
     """The node of a region within a path; -1 if it is neither known nor may be made."""
     if parent > 0 and tree[0, parent] < 0:
@@ -196,7 +196,7 @@ def child(parent: int, region: int, limit: int, tree: Any, slots: Any, state: An
     return add(parent, region, at, tree, slots, state)
 
 
-@kernel
+@inlined
 def place(parent: int, region: int, tree: Any, slots: Any) -> int:
     """Where in the hash table a node is, or would be."""
     mask = slots.size - 1
@@ -210,7 +210,7 @@ def place(parent: int, region: int, tree: Any, slots: Any) -> int:
     return at
 
 
-@kernel
+@inlined
 def add(parent: int, region: int, at: int, tree: Any, slots: Any, state: Any) -> int:
     node = state[NODES]
     state[NODES] += 1
@@ -220,7 +220,7 @@ def add(parent: int, region: int, at: int, tree: Any, slots: Any, state: Any) ->
     return node
 
 
-@kernel
+@arithmetic
 def forget(tree: Any, slots: Any, last: Any, entries: Any, state: Any, ticks: Any, calls: Any) -> None:
     """Empty a walk for the next location; costs what it held, not what it has room for."""
     # Youngest first: what was put into the table later never stands in the way of what was there before.
@@ -236,7 +236,7 @@ def forget(tree: Any, slots: Any, last: Any, entries: Any, state: Any, ticks: An
     state[ROW] = 0
 
 
-@kernel
+@arithmetic
 def close_all(last: Any, entries: Any, state: Any) -> None:
     """No region is open."""
     entry = state[TOP]
@@ -249,7 +249,7 @@ def close_all(last: Any, entries: Any, state: Any) -> None:
     state[FOLDED] = 0
 
 
-@kernel
+@arithmetic
 def folded_open(tree: Any, entries: Any, state: Any, out: Any) -> None:
     """The nodes of the open entries that are folded, outermost first; `out` has room for just these."""
     entry = state[TOP]
@@ -258,7 +258,7 @@ def folded_open(tree: Any, entries: Any, state: Any, out: Any) -> None:
         entry = entries[1, entry]
 
 
-@kernel
+@arithmetic
 def path_open(tree: Any, entries: Any, state: Any) -> int:
     """The node of the innermost open entry that is not folded; 0 if there is none."""
     entry = state[TOP]
@@ -267,7 +267,7 @@ def path_open(tree: Any, entries: Any, state: Any) -> int:
     return entries[4, entry] if entry >= 0 else 0
 
 
-@kernel
+@arithmetic
 def reopen(
     node: int, folded: Any, tree: Any, last: Any, entries: Any, state: Any, way: Any
 ) -> None:  # fmt: skip
@@ -285,7 +285,7 @@ def reopen(
     state[FOLDED] = folded.size
 
 
-@kernel
+@arithmetic
 def plant(parent: Any, region: Any, regions: int, tree: Any, slots: Any, state: Any) -> bool:
     """Put known nodes, from 1 on, into an empty tree; False if they are none (a damaged file)."""
     for i in range(parent.size):
@@ -302,7 +302,7 @@ def plant(parent: Any, region: Any, regions: int, tree: Any, slots: Any, state: 
     return True
 
 
-@kernel
+@arithmetic
 def accumulate(node: Any, ticks: Any, calls: Any, sum_ticks: Any, sum_calls: Any) -> None:
     for i in range(node.size):
         sum_ticks[node[i]] += ticks[i]

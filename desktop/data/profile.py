@@ -260,7 +260,6 @@ class _TrafficNotes:
 
 _SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
 _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
-_COUNTED = (_SEND, _ISEND, _RECV, _IRECV)
 
 
 @kernel
@@ -273,6 +272,34 @@ def add_messages(kind: Any, peer: Any, size: Any, sums: Any) -> None:
         elif kind[i] == _RECV or kind[i] == _IRECV:
             sums[2, peer[i] + 1] += 1
             sums[3, peer[i] + 1] += size[i]
+
+
+@kernel
+def add_notes(noted: Any, place: Any, begin: int, end: int, sums: Any) -> None:
+    """Add rows `begin` to `end` of the notes (4, rows) to the sums (4, partners)."""
+    for k in range(sums.shape[0]):
+        for i in range(begin, end):
+            sums[k, place[i]] += noted[k, i]
+
+
+@kernel
+def add_until(time: Any, kind: Any, peer: Any, size: Any, cut: int, peers: Any, sums: Any) -> bool:
+    """Add the messages before `cut` to the sums (4, partners); False if one is with none of `peers`."""
+    for i in range(time.size):
+        if time[i] >= cut:
+            break
+        if kind[i] == _SEND or kind[i] == _ISEND:
+            k = 0
+        elif kind[i] == _RECV or kind[i] == _IRECV:
+            k = 2
+        else:
+            continue
+        at = np.searchsorted(peers, peer[i])
+        if at == peers.size or peers[at] != peer[i]:
+            return False
+        sums[k, at] += 1
+        sums[k + 1, at] += size[i]
+    return True
 
 
 # ------------------------------------------------------------------ positions
@@ -431,30 +458,23 @@ class Profile:
         if not peers.size:
             return peers, found
         place = np.searchsorted(peers, notes["peer"])
+        noted = np.stack([notes[name] for name in ("sent", "bytes_sent", "received", "bytes_received")])
         begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
         ends = np.r_[begins[1:], notes["row"].size]
         before = np.searchsorted(notes["time"][begins], cuts, side="left")
-        sums = np.zeros((4, peers.size + 1), np.int64)
-        names = ("sent", "bytes_sent", "received", "bytes_received")
+        sums = np.zeros((4, peers.size), np.int64)
         summed = 0
         for i, (cut, count) in enumerate(zip(cuts.tolist(), before.tolist(), strict=True)):
             upto = int(ends[count - 1]) if count else 0
-            for k, name in enumerate(names):
-                np.add.at(sums[k], place[summed:upto] + 1, notes[name][summed:upto])
+            add_notes(noted, place, summed, upto, sums)
             summed = upto
-            here = sums.copy()
+            found[:, i] = sums
             if count < begins.size:
                 row = int(notes["row"][begins[count - 1]]) if count else 0
                 end = int(notes["row"][begins[count]])
-                columns = ("time", "kind", "peer", "bytes")
-                time, kind, peer, size = self._store.part("messages", location, row, end, *columns)
-                counted = np.isin(kind, _COUNTED) & (time < cut)
-                kind, peer, size = kind[counted], peer[counted], size[counted]
-                at = np.minimum(np.searchsorted(peers, peer), peers.size - 1)
-                if not np.array_equal(peers[at], peer):
+                part = self._store.part("messages", location, row, end, "time", "kind", "peer", "bytes")
+                if not add_until(*part, cut, peers, found[:, i]):
                     raise self._damaged()
-                add_messages(kind, at, size, here)
-            found[:, i] = here[:, 1:]
         return peers, found
 
 

@@ -37,7 +37,7 @@ from desktop.data.events import Activity, Location
 from desktop.data.profile import BEGIN, END, Profile
 from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
-from desktop.data.utilization import STRENGTH, Utilization, build, region_classes, states
+from desktop.data.utilization import STRENGTH, Utilization, build, is_worker, region_classes, states
 from desktop.progress import Progress
 
 Floats = NDArray[np.float64]
@@ -304,7 +304,6 @@ class Statistics:
         self._store = store
         self._profile: Profile | None = None
         self._use: Utilization | None = None
-        self._curve: tuple[Utilization, StepCurve] | None = None
         self._replays: Replays | None = None
         self._folded: tuple[object, dict[int, tuple[Ints, Ints, NDArray[np.uint8]]]] = (None, {})
 
@@ -336,7 +335,7 @@ class Statistics:
         wanted = [(float(a), float(b)) for a, b in ranges_s]
         if not wanted:
             return ()
-        curve = self._curve_of(use)
+        curve = use.curve()
         if self._is_curve():
             return tuple(self._of_curve(curve, a, b) for a, b in wanted)
         cuts = self._cuts(wanted, use, curve)
@@ -374,11 +373,6 @@ class Statistics:
                 self._use = build(self._store, None, progress)
             return self._use
         return use
-
-    def _curve_of(self, use: Utilization) -> StepCurve:
-        if self._curve is None or self._curve[0] is not use:
-            self._curve = use, use.curve()
-        return self._curve[1]
 
     def _is_curve(self) -> bool:
         return self._store.has("curve")
@@ -479,9 +473,7 @@ class Statistics:
         self, index: int, location: Location, tree: Ints, classes: NDArray[Any], active: NDArray[np.uint8]
     ) -> Ints:
         """(nodes,) the activity of each call path; `desktop.data.utilization` says the rules."""
-        # A thread that is no master and enters parallel regions computes in these only.
-        worker = location.thread != 0 and location.base == Activity.COMPUTING
-        worker = worker and bool(active[tree[1, 1:]].any())
+        worker = is_worker(self._store, index, location, active)
         base = int(Activity.IDLE if worker else location.base)
         strength = np.array([STRENGTH.index(activity) for activity in Activity], np.int64)
         strongest = self._store.nesting == "strongest"
@@ -549,7 +541,7 @@ class Statistics:
         use = self._known(use, progress)
         if self._is_curve():
             return []
-        cuts = self._cuts([range_s], use, self._curve_of(use))
+        cuts = self._cuts([range_s], use, use.curve())
         tree = _MergedTree()
         for i, location in enumerate(self._store.locations):
             progress.step(i, len(self._store.locations), "call tree")

@@ -722,6 +722,12 @@ class TraceStore(_Described):
         self._tables = tables
         self._index = index
         self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
+        #: rows in a chunk of each column, and whether it is packed as we do it
+        self._packed = {
+            (table, name): (int(dataset.chunks[0]), tuple(_filters(dataset)) == _OUR_FILTERS)
+            for table, columns in tables.items()
+            for name, dataset in columns.items()
+        }
 
     def rows(self, table: str, location: int) -> int:
         return int(self._index[table][location, 1]) if table in self._index else 0
@@ -764,7 +770,7 @@ class TraceStore(_Described):
         start = int(self._index[table][location, 0])
         block = {}
         for name in columns:
-            size = self._tables[table][name].chunks[0]
+            size, _ = self._packed[table, name]
             a, b = start + begin, start + end
             pieces = [
                 self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
@@ -783,10 +789,10 @@ class TraceStore(_Described):
                 self._chunks[key] = known
                 return known
             dataset = self._tables[table][name]
-            size = dataset.chunks[0]
+            size, ours = self._packed[table, name]
             try:
                 mask, packed = dataset.id.read_direct_chunk((number * size,))
-                if mask or tuple(_filters(dataset)) != _OUR_FILTERS:
+                if mask or not ours:
                     packed = None
                     chunk: NDArray[Any] = dataset[number * size : (number + 1) * size]
             except (OSError, RuntimeError, ValueError) as error:

@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
@@ -140,10 +141,16 @@ class Utilization:
     def curve(self) -> StepCurve:
         """The processors in an activity of ``rules.computing``, an edge only where their number changes.
 
+        Made once.
+
         Raises
         ------
         CurveError : nothing lasts longer than a tick.
         """
+        return self._curve
+
+    @cached_property
+    def _curve(self) -> StepCurve:
         if self.edges.size < 2:
             raise CurveError("no processor has two events at different times, so there is no curve to show")
         level = self.count(*sorted(self.rules.computing))
@@ -522,7 +529,7 @@ class _Track:
         self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
         self._rows = rows
         self._strongest = source.nesting == "strongest"
-        self._worker = _is_worker(source, index, location, active)
+        self._worker = is_worker(source, index, location, active)
         self._base = int(Activity.IDLE if self._worker else location.base)
         self._classes, self._active, self._totals = classes, active, totals
         self.state = np.zeros(_FIELDS, np.int64)
@@ -769,7 +776,7 @@ def _replay(
     return n
 
 
-def _is_worker(source: EventSource, index: int, location: Location, active: NDArray[np.uint8]) -> bool:
+def is_worker(source: EventSource, index: int, location: Location, active: NDArray[np.uint8]) -> bool:
     """Whether a thread computes in parallel regions only: it is no master, and enters such regions.
 
     (A thread made by hand in a program that uses OpenMP elsewhere computes outside of them.)
