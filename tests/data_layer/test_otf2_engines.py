@@ -334,10 +334,20 @@ def test_chunk_that_lost_records_is_named(tmp_path: Path) -> None:
     data[data.index(b"\x05", 400)] = 0
     file.write_bytes(bytes(data))
     memory = read(anchor)
-    assert memory.report.findings["record counts"].where == "traces/0.evt, from byte 300 on"
+    found = memory.report.findings["record counts"]
+    assert (found.count, found.where) == (1, "traces/0.evt, from byte 300 on")
     assert 60 < memory.locations[0].records < 100
     assert memory.table("events", 0)["time"][-1] == 990  # the chunks behind it are read
     assert memory.report.findings["missing events"].count == 100 - memory.locations[0].records
+
+
+def test_chunk_that_is_missing_is_named(tmp_path: Path) -> None:
+    anchor = write(tmp_path / "a", [Place(0, steps(100))], regions=REGIONS, chunk=300)
+    file = tmp_path / "a" / "traces" / "0.evt"
+    data = file.read_bytes()
+    file.write_bytes(data[:600] + data[900:])
+    found = read(anchor).report.findings["record counts"]
+    assert (found.count, found.where) == (1, "traces/0.evt, from byte 600 on")
 
 
 def test_every_cut_keeps_what_is_ahead_and_names_its_byte(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ from desktop.data.importers._otf2.records import (
 )
 
 # Words of the buffer that are the decoder's: next byte in the chunk; the time of the records to come, and the
-# byte where it was set; the interval of the clock offsets it lies in; the number of the chunk's last record;
-# and the fields of the record at hand.
-AT, NOW, TIME_AT, INTERVAL, ANNOUNCED, FIELD = range(OWN, OWN + 6)
+# byte where it was set; the interval of the clock offsets it lies in; the numbers of the chunk's first and
+# last records, as it announces them; and the fields of the record at hand.
+AT, NOW, TIME_AT, INTERVAL, FIRST_OF_CHUNK, LAST_OF_CHUNK, FIELD = range(OWN, OWN + 7)
 
 CHUNK_HEADER = 18
 LITTLE, BIG = 0x42, 0x23
@@ -265,7 +265,8 @@ def decode(
         if border < CHUNK_HEADER or data[0] != CHUNK or (data[1] != LITTLE and data[1] != BIG):
             words[FAULT] = CUT if border < CHUNK_HEADER else HEADLESS
             return ENDED
-        words[ANNOUNCED] = word(data, 10, data[1] == BIG)
+        words[FIRST_OF_CHUNK] = word(data, 2, data[1] == BIG)
+        words[LAST_OF_CHUNK] = word(data, 10, data[1] == BIG)
         at = np.int64(CHUNK_HEADER)
     big_endian = data[1] == BIG
     too_long = CUT if partial else MALFORMED
@@ -387,6 +388,7 @@ class EventFile:
         size = min(self._chunk, os.fstat(stream.fileno()).st_size)
         data = np.zeros(size + MARGIN, np.uint8)
         base = border = delivered = 0
+        number = ahead = 0  # number of the latest record that was announced, and how many were read by then
         miscounted: list[int] = []
         status = NEXT_CHUNK
         while status != ENDED:
@@ -413,11 +415,15 @@ class EventFile:
                 buffer.reals,
                 room,
             )
-            if status != PAUSED and not words[FAULT] and words[ANNOUNCED] not in (0, words[RECORDS]):
-                miscounted.append(base)
-        last = buffer.take(ended=True)
-        last.at, last.fault, last.miscounted = base + int(words[AT]), FAULTS[words[FAULT]], tuple(miscounted)
-        yield last
+            if status != PAUSED and not words[FAULT] and words[LAST_OF_CHUNK]:
+                first, last = int(words[FIRST_OF_CHUNK]), int(words[LAST_OF_CHUNK])
+                if first != number + 1 or last - number != words[RECORDS] - ahead:
+                    miscounted.append(base)
+                number, ahead = last, int(words[RECORDS])
+        block = buffer.take(ended=True)
+        block.at, block.fault = base + int(words[AT]), FAULTS[words[FAULT]]
+        block.miscounted = tuple(miscounted)
+        yield block
 
 
 def fill(stream: RawIOBase, data: NDArray[np.uint8]) -> int:
