@@ -1,0 +1,546 @@
+"""A small chart: points, lines, bands and bars on two axes, with names on hover and a click that selects.
+
+For results of some thousand marks at most (effects, residuals, run times); the utilization curve has a
+plot of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtWidgets import QToolTip, QWidget
+
+from desktop.ui.plots import scales
+from desktop.ui.plots.scales import Lane, Ticks
+from desktop.ui.theme import LIGHT, Theme
+
+Floats = NDArray[np.float64]
+Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
+MARKS: tuple[Mark, ...] = ("circle", "square", "diamond", "triangle", "cross", "plus")
+
+#: Okabe-Ito, without the yellow that no ground carries: (light ground, dark ground). A series is told apart
+#: by its mark or dash as well.
+SERIES_COLOURS = (
+    ("#0072b2", "#56b4e9"),
+    ("#d55e00", "#ff9d4d"),
+    ("#007a59", "#3fc497"),
+    ("#a8538c", "#e29fc6"),
+    ("#8a6500", "#e6c14a"),
+    ("#5a5f66", "#b4bcc6"),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What is drawn as one.
+
+    x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, or base of bars (`low`).
+    `names` (K,): told on hover; `keys` (K,): emitted on a click; `labels`: which marks bear their name.
+    `colour`: index into `SERIES_COLOURS`, or the name of a theme token. `faint`: left out or out of focus.
+    """
+
+    kind: Literal["points", "line", "band", "bars"]
+    x: Floats
+    y: Floats
+    label: str = ""
+    colour: int | str = 0
+    mark: Mark = "circle"
+    dashed: bool = False
+    low: Floats | None = None
+    high: Floats | None = None
+    names: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
+    labels: frozenset[int] = frozenset()
+    faint: frozenset[int] = frozenset()
+    width: float = 1.6
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`title` with its unit. `categories`: names at 0, 1, 2, ... instead of numbers."""
+
+    title: str
+    log: bool = False
+    categories: tuple[str, ...] = ()
+    zero: bool = False
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """A whole chart. `levels`: horizontal lines with a name (limits). `empty`: what to say without series."""
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...] = ()
+    levels: tuple[tuple[float, str], ...] = ()
+    verticals: tuple[tuple[float, str], ...] = ()
+    empty: str = ""
+    horizontal_bars: bool = False
+    selected: frozenset[int] = field(default_factory=frozenset)
+
+
+class Chart(QWidget):
+    """Draws a `Content`; emits the key of a mark that is clicked, with whether Ctrl was held."""
+
+    clicked = Signal(int, bool)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._theme: Theme = LIGHT
+        self._content = Content(Axis(""), Axis(""))
+        self._lane = Lane(QRectF())
+        self._x = (0.0, 1.0)
+        self._hover: tuple[int, int] | None = None
+        self.setAccessibleName(name)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def set_content(self, content: Content, description: str = "") -> None:
+        """Show another chart; the description says the same in words, for those who cannot see it."""
+        self._content = content
+        self._hover = None
+        self.setAccessibleDescription(description)
+        self.update()
+
+    @property
+    def content(self) -> Content:
+        return self._content
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(em * 26, em * 17)
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(em * 14, em * 10)
+
+    # ---- geometry
+
+    def _range(self, axis: Axis, values: list[Floats]) -> tuple[float, float]:
+        found = np.concatenate([v.ravel() for v in values]) if values else np.empty(0)
+        found = found[np.isfinite(found)]
+        if axis.log:
+            found = np.log10(found[found > 0])
+        if axis.categories:
+            return -0.6, len(axis.categories) - 0.4
+        low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 1.0)
+        if axis.zero and not axis.log:
+            low, high = min(low, 0.0), max(high, 0.0)
+        if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
+            low, high = low - 0.5, high + 0.5
+        room = 0.05 * (high - low)
+        low, high = low - room * (low != 0 or not axis.zero), high + room * (high != 0 or not axis.zero)
+        if axis.low is not None:
+            low = math.log10(axis.low) if axis.log else axis.low
+        if axis.high is not None:
+            high = math.log10(axis.high) if axis.log else axis.high
+        return low, high
+
+    def _layout(self) -> None:
+        content, metrics = self._content, self.fontMetrics()
+        em = metrics.height()
+        xs = [s.x for s in content.series] + [np.array([v for v, _ in content.verticals])]
+        ys: list[Floats] = [np.array([v for v, _ in content.levels])]
+        for series in content.series:
+            ys += [v for v in (series.y, series.low, series.high) if v is not None]
+        if content.horizontal_bars:
+            xs, ys = ys, xs
+        self._x = self._range(content.x, xs)
+        low, high = self._range(content.y, ys)
+        left = em * 1.2 + 16
+        if content.y.categories:
+            widest = max(metrics.horizontalAdvance(name) for name in content.y.categories)
+            left += min(widest, self.width() // 3)
+        else:
+            ticks = self._ticks(content.y, (low, high), 100)
+            left += max((metrics.horizontalAdvance(label) for label in ticks.labels), default=0)
+        top = em * (1.9 if any(s.label for s in content.series) else 0.6)
+        bottom = em * 2 + 12
+        self._lane = Lane(
+            QRectF(left + 0.5, top + 0.5, self.width() - left - em, self.height() - top - bottom), low, high
+        )
+
+    def _px(self, value):
+        r, (a, b) = self._lane.rect, self._x
+        value = np.log10(np.maximum(value, 1e-300)) if self._content.x.log else np.asarray(value, float)
+        return r.left() + (value - a) / (b - a) * r.width()
+
+    def _py(self, value):
+        value = np.log10(np.maximum(value, 1e-300)) if self._content.y.log else np.asarray(value, float)
+        return self._lane.y(value)
+
+    def _point(self, series: Series, k: int) -> QPointF:
+        x, y = series.x[k], series.y[k]
+        if self._content.horizontal_bars:
+            x, y = y, x
+        return QPointF(float(self._px(x)), float(self._py(y)))
+
+    def _ticks(self, axis: Axis, span: tuple[float, float], length: float) -> Ticks:
+        count = max(2.0, length / (self.fontMetrics().height() * 2.4))
+        if axis.categories:
+            return Ticks([float(k) for k in range(len(axis.categories))], list(axis.categories))
+        if axis.log:
+            return _log_ticks(*span, count)
+        return scales.level_ticks(*span, count, whole=axis.whole)
+
+    # ---- mouse and keys
+
+    def _at(self, place: QPointF) -> tuple[int, int] | None:
+        """The mark under the pointer: series and index."""
+        best, found = 12.0, None
+        for i, series in enumerate(self._content.series):
+            if series.kind == "bars":
+                k = self._bar_at(series, place)
+                if k is not None:
+                    return i, k
+            if series.kind != "points":
+                continue
+            for k in range(series.x.size):
+                p = self._point(series, k)
+                distance = math.hypot(p.x() - place.x(), p.y() - place.y())
+                if distance < best:
+                    best, found = distance, (i, k)
+        return found
+
+    def _bar_at(self, series: Series, place: QPointF) -> int | None:
+        return next((k for k in range(series.x.size) if self._bar(series, k).contains(place)), None)
+
+    def _bar(self, series: Series, k: int) -> QRectF:
+        p = self._point(series, k)
+        base = 0.0 if series.low is None else float(series.low[k])
+        if self._content.horizontal_bars:
+            half = abs(float(self._py(0.0) - self._py(1.0))) * 0.36
+            x0 = float(self._px(base))
+            return QRectF(min(x0, p.x()), p.y() - half, abs(p.x() - x0), 2 * half)
+        half = abs(float(self._px(1.0) - self._px(0.0))) * 0.36
+        y0 = float(self._py(base))
+        return QRectF(p.x() - half, min(y0, p.y()), 2 * half, abs(p.y() - y0))
+
+    def mouseMoveEvent(self, event) -> None:
+        found = self._at(event.position())
+        if found != self._hover:
+            self._hover = found
+            name = self._name(found)
+            if name:
+                QToolTip.showText(event.globalPosition().toPoint(), name, self)
+            else:
+                QToolTip.hideText()
+            pointing = found is not None and bool(self._content.series[found[0]].keys)
+            self.setCursor(Qt.CursorShape.PointingHandCursor if pointing else Qt.CursorShape.ArrowCursor)
+            self.update()
+
+    def leaveEvent(self, event) -> None:
+        self._hover = None
+        self.update()
+        super().leaveEvent(event)
+
+    def mousePressEvent(self, event) -> None:
+        found = self._at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and found is not None:
+            self._choose(found, bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
+
+    def keyPressEvent(self, event) -> None:
+        """Left and right step through the marks, Return chooses one."""
+        marks = [
+            (i, k)
+            for i, series in enumerate(self._content.series)
+            if series.kind in ("points", "bars") and series.keys
+            for k in range(series.x.size)
+        ]
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(event.key())
+        if marks and step is not None:
+            at = marks.index(self._hover) + step if self._hover in marks else (0 if step > 0 else -1)
+            self._hover = marks[at % len(marks)]
+            place = self._point(self._content.series[self._hover[0]], self._hover[1]).toPoint()
+            QToolTip.showText(self.mapToGlobal(place), self._name(self._hover), self)
+            self.update()
+        elif self._hover is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Space):
+            self._choose(self._hover, bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
+        else:
+            super().keyPressEvent(event)
+
+    def _choose(self, found: tuple[int, int], more: bool) -> None:
+        keys = self._content.series[found[0]].keys
+        if keys:
+            self.clicked.emit(keys[found[1]], more)
+
+    def _name(self, found: tuple[int, int] | None) -> str:
+        if found is None:
+            return ""
+        names = self._content.series[found[0]].names
+        return names[found[1]] if names else ""
+
+    def focusInEvent(self, event) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event) -> None:
+        super().focusOutEvent(event)
+        self.update()
+
+    # ---- painting
+
+    def paintEvent(self, _event: QEvent) -> None:
+        with QPainter(self) as painter:
+            painter.fillRect(self.rect(), QColor(self._theme.background))
+            if not self._content.series:
+                painter.setPen(QColor(self._theme.muted))
+                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+                painter.drawText(
+                    QRectF(self.rect()).adjusted(12, 12, -12, -12), int(flags), self._content.empty
+                )
+            else:
+                self._layout()
+                self._paint_axes(painter)
+                painter.save()
+                painter.setClipRect(self._lane.rect.adjusted(-6, -6, 6, 6))
+                for kind in ("band", "bars", "line", "points"):
+                    for i, series in enumerate(self._content.series):
+                        if series.kind == kind:
+                            getattr(self, f"_paint_{kind}")(painter, i, series)
+                self._paint_levels(painter)
+                painter.restore()
+                self._paint_labels(painter)
+                self._paint_legend(painter)
+            if self.hasFocus():
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(self._theme.focus), 1))
+                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+
+    def _colour(self, series: Series) -> QColor:
+        if isinstance(series.colour, str):
+            return QColor(getattr(self._theme, series.colour))
+        return QColor(SERIES_COLOURS[series.colour % len(SERIES_COLOURS)][self._theme.dark])
+
+    def _paint_axes(self, painter: QPainter) -> None:
+        t, r, metrics = self._theme, self._lane.rect, self.fontMetrics()
+        em = metrics.height()
+        y_ticks = self._ticks(self._content.y, (self._lane.low, self._lane.high), r.height())
+        widest = max((metrics.horizontalAdvance(s) for s in y_ticks.labels), default=1)
+        x_ticks = self._ticks(
+            self._content.x, self._x, r.width() * 2.4 * em / (em + 1.6 * max(widest, 2 * em))
+        )
+        xs = [float(self._px(10.0**v if self._content.x.log else v)) for v in x_ticks.positions]
+        ys = [float(self._lane.y(v)) for v in y_ticks.positions]
+        scales.grid(painter, self._lane, t, [] if self._content.x.categories else xs, ys)
+        room = int(r.left() - em * 1.2 - 16)
+        labels = [metrics.elidedText(s, Qt.TextElideMode.ElideMiddle, room) for s in y_ticks.labels]
+        scales.level_axis(painter, self._lane, Ticks(y_ticks.positions, labels), t, self._content.y.title)
+        painter.setPen(QColor(t.muted))
+        wide = r.width() / max(len(xs), 1)
+        for x, label in zip(xs, x_ticks.labels, strict=True):
+            painter.drawLine(QLineF(x, r.bottom(), x, r.bottom() + 4))
+            text = label
+            if self._content.x.categories:
+                text = metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, int(wide) - 4)
+            box = QRectF(x - 200, r.bottom() + 5, 400, em)
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setPen(QColor(t.text))
+        row = QRectF(0, r.bottom() + 5 + em, self.width(), em + 4)
+        row.setLeft(max(0.0, 2 * r.center().x() - self.width()))
+        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, self._content.x.title)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(t.border), 0))
+        painter.drawRect(r)
+
+    def _paint_band(self, painter: QPainter, _i: int, series: Series) -> None:
+        if series.low is None or series.high is None:
+            return
+        colour = self._colour(series)
+        colour.setAlpha(44)
+        upper = [
+            QPointF(float(self._px(x)), float(self._py(y)))
+            for x, y in zip(series.x, series.high, strict=True)
+        ]
+        lower = [
+            QPointF(float(self._px(x)), float(self._py(y))) for x, y in zip(series.x, series.low, strict=True)
+        ]
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour)
+        painter.drawPolygon(QPolygonF([*upper, *reversed(lower)]))
+
+    def _paint_line(self, painter: QPainter, _i: int, series: Series) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+        painter.setPen(QPen(self._colour(series), series.width, style))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        path, drawing = QPainterPath(), False
+        for x, y in zip(series.x, series.y, strict=True):
+            shown = np.isfinite(y) and (y > 0 or not self._content.y.log)
+            place = QPointF(float(self._px(x)), float(self._py(y))) if shown else QPointF()
+            if shown and drawing:
+                path.lineTo(place)
+            elif shown:
+                path.moveTo(place)
+            drawing = bool(shown)
+        painter.drawPath(path)
+
+    def _paint_bars(self, painter: QPainter, i: int, series: Series) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        for k in range(series.x.size):
+            colour = self._colour(series)
+            chosen = bool(series.keys) and series.keys[k] in self._content.selected
+            if k in series.faint:
+                colour.setAlpha(80)
+            painter.setBrush(colour)
+            edge = self._theme.text if chosen or (i, k) == self._hover else self._theme.border
+            painter.setPen(QPen(QColor(edge), 2 if chosen else 0))
+            painter.drawRect(self._bar(series, k))
+
+    def _paint_points(self, painter: QPainter, i: int, series: Series) -> None:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = self._colour(series)
+        em = self.fontMetrics().height()
+        size = max(3.2, em * 0.24)
+        for k in range(series.x.size):
+            if not (np.isfinite(series.x[k]) and np.isfinite(series.y[k])):
+                continue
+            place = self._point(series, k)
+            tint = QColor(colour)
+            if k in series.faint:
+                tint.setAlpha(70)
+            if series.low is not None and series.high is not None:
+                painter.setPen(QPen(tint, 1))
+                y0, y1 = float(self._py(series.low[k])), float(self._py(series.high[k]))
+                painter.drawLine(QLineF(place.x(), y0, place.x(), y1))
+            chosen = bool(series.keys) and series.keys[k] in self._content.selected
+            if chosen or (i, k) == self._hover:
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(self._theme.text), 2 if chosen else 1))
+                painter.drawEllipse(place, size + 4, size + 4)
+            painter.setPen(QPen(tint, 1.4))
+            painter.setBrush(tint if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
+            _mark(painter, series.mark, place, size)
+
+    def _paint_levels(self, painter: QPainter) -> None:
+        r, metrics = self._lane.rect, self.fontMetrics()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(QPen(QColor(self._theme.break_line), 1, Qt.PenStyle.DashLine))
+        lines = [
+            (QLineF(r.left(), float(self._py(v)), r.right(), float(self._py(v))), s)
+            for v, s in self._content.levels
+        ]
+        if self._content.horizontal_bars:
+            lines = [
+                (QLineF(float(self._px(v)), r.top(), float(self._px(v)), r.bottom()), s)
+                for v, s in self._content.levels
+            ]
+        lines += [
+            (QLineF(float(self._px(v)), r.top(), float(self._px(v)), r.bottom()), s)
+            for v, s in self._content.verticals
+        ]
+        for line, name in lines:
+            painter.drawLine(line)
+            if line.x1() == line.x2():
+                painter.drawText(QPointF(line.x1() + 4, r.bottom() - 4), name)
+            else:
+                width = metrics.horizontalAdvance(name)
+                painter.drawText(QPointF(r.right() - width - 4, line.y1() - 3), name)
+
+    def _paint_labels(self, painter: QPainter) -> None:
+        """Names beside marks, where they do not cover each other if there is such a place."""
+        metrics, r = self.fontMetrics(), self._lane.rect
+        taken: list[QRectF] = []
+        painter.setPen(QColor(self._theme.text))
+        for series in self._content.series:
+            for k in sorted(series.labels):
+                place = self._point(series, k)
+                text = series.names[k].split("\n")[0]
+                w, h = metrics.horizontalAdvance(text), metrics.height()
+                across, up = QPointF(w / 2 + 9, 0), QPointF(0, h / 2 + 7)
+                centres = (place + across, place - across, place - up, place + up)
+                choices = [QRectF(c.x() - w / 2, c.y() - h / 2, w, h) for c in centres]
+                inside = [c for c in choices if r.contains(c)] or choices[:1]
+                box = next((c for c in inside if not any(c.intersects(other) for other in taken)), inside[0])
+                taken.append(box)
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
+
+    def _paint_legend(self, painter: QPainter) -> None:
+        metrics, r = self.fontMetrics(), self._lane.rect
+        em = metrics.height()
+        x, y = r.left(), em * 0.9
+        for series in self._content.series:
+            if not series.label:
+                continue
+            width = metrics.horizontalAdvance(series.label)
+            if x + width + 2 * em > self.width():
+                break
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            colour = self._colour(series)
+            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+            painter.setPen(QPen(colour, 1.8, style))
+            if series.kind == "line":
+                painter.drawLine(QLineF(x, y, x + 1.3 * em, y))
+            else:
+                painter.setBrush(colour if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
+                _mark(
+                    painter,
+                    "square" if series.kind in ("bars", "band") else series.mark,
+                    QPointF(x + em * 0.65, y),
+                    em * 0.28,
+                )
+            painter.setPen(QColor(self._theme.text))
+            painter.drawText(QPointF(x + 1.6 * em, y + metrics.ascent() / 2 - 1), series.label)
+            x += width + 2.8 * em
+
+
+def _mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
+    if mark == "circle":
+        painter.drawEllipse(p, s, s)
+    elif mark == "square":
+        painter.drawRect(QRectF(p.x() - s, p.y() - s, 2 * s, 2 * s))
+    elif mark == "diamond":
+        d = 1.3 * s
+        points = [
+            QPointF(p.x(), p.y() - d),
+            QPointF(p.x() + d, p.y()),
+            QPointF(p.x(), p.y() + d),
+            QPointF(p.x() - d, p.y()),
+        ]
+        painter.drawPolygon(QPolygonF(points))
+    elif mark == "triangle":
+        d = 1.2 * s
+        points = [QPointF(p.x(), p.y() - d), QPointF(p.x() + d, p.y() + d), QPointF(p.x() - d, p.y() + d)]
+        painter.drawPolygon(QPolygonF(points))
+    elif mark == "cross":
+        painter.drawLines(
+            [
+                QLineF(p.x() - s, p.y() - s, p.x() + s, p.y() + s),
+                QLineF(p.x() - s, p.y() + s, p.x() + s, p.y() - s),
+            ]
+        )
+    else:
+        painter.drawLines(
+            [QLineF(p.x() - s, p.y(), p.x() + s, p.y()), QLineF(p.x(), p.y() - s, p.x(), p.y() + s)]
+        )
+
+
+def _log_ticks(low: float, high: float, count: float) -> Ticks:
+    """Ticks of a logarithmic axis whose ends are given as powers of ten: powers, or 1-2-5 between them."""
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    steps: Sequence[int] = (1, 2, 5) if (high - low) * 3 <= count else (1,)
+    values = [
+        m * 10.0**e for e in powers for m in steps if low - 1e-9 <= math.log10(m * 10.0**e) <= high + 1e-9
+    ]
+    if len(values) < 2:
+        ticks = scales.level_ticks(10.0**low, 10.0**high, count)
+        values = [v for v in ticks.positions if v > 0]
+    thin = max(1, math.ceil(len(values) / max(count, 1.0)))
+    values = values[::thin]
+    return Ticks([math.log10(v) for v in values], [scales.format_number(v) for v in values])
