@@ -10,7 +10,6 @@ Without the `otf2` wheel, the rows that need it are left out.
 from __future__ import annotations
 
 import ctypes
-import resource
 import subprocess
 import sys
 import tempfile
@@ -239,6 +238,8 @@ def test_reading(benchmark: Callable[..., object], archive: Path, read: Callable
 
 if __name__ == "__main__":
     if "--peak" in sys.argv:
+        import resource  # not on Windows
+
         read_and_store(Path(sys.argv[-1]))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
     else:
