@@ -109,20 +109,25 @@ class _Walker:
 
 
 class _Strip:
-    """The bins of one location while its states pass by."""
+    """The bins of one location after the other, while states pass by."""
 
-    def __init__(self, first: int, regions: int) -> None:
-        self._state = np.array([0, 0, first, first, -1], np.int64)
+    def __init__(self) -> None:
         self._slot = np.zeros(0, np.int64)
         self._entries = (np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+        self._spent = np.zeros(0, np.int64)
+        self.begin(0)
+
+    def begin(self, first: int) -> None:
+        """Another location, whose first event is at this time; memory is used again."""
+        self._state = np.array([0, 0, first, first, -1], np.int64)
         self._rows = 0
-        self.know(regions)
 
     def know(self, regions: int) -> None:
         """So many regions are defined. There must be room for all of them in a single bin."""
         keys = (regions + 1) * gantt.CODES
         if keys > self._slot.size:
             self._slot = np.pad(self._slot, (0, 2 * keys - self._slot.size))
+            self._spent = np.zeros(self._slot.size // gantt.CODES + 1, np.int64)
             self._room(4 * keys)
 
     def _room(self, entries: int) -> None:
@@ -139,7 +144,7 @@ class _Strip:
     def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8]) -> None:
         """States that begin at these times."""
         self._rows += time.size
-        most = min(max(4 * self._rows, 256), BINS)
+        most = min(max(2 * self._rows, 256), BINS)
         # Every state has one entry, and one more for every bin that it reaches into.
         self._room(min(int(self._state[gantt.USED]) + time.size + 2 * most, ENTRIES))
         gantt.fill(np.ascontiguousarray(time), top, code, self._state, self._slot, *self._entries, most)
@@ -159,12 +164,11 @@ class _Strip:
             n = gantt.coarsen(bins, keys, ticks, n, self._slot)
             width += 1
         finest = width
-        spent = np.zeros(self._slot.size // gantt.CODES + 1, np.int64)
         parts: list[tuple[NDArray[Any], ...]] = []
         while True:
             count = (last >> width) - (first >> width) + 1
             part = tuple(np.empty(count, dtype) for dtype in DERIVED["timeline"].values())
-            gantt.cells(bins, keys, ticks, n, resolve, spent, *part)
+            gantt.cells(bins, keys, ticks, n, resolve, self._spent, *part)
             parts.append(part)
             if count <= COARSEST:
                 break
@@ -198,6 +202,7 @@ class TimelineDigest:
         self._source, self._emit, self._rules = source, emit, rules or Rules()
         self._location = -1
         self._known = -1
+        self._strip = _Strip()
         self._classes = self._active = np.zeros(0, np.uint8)
 
     def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
@@ -210,7 +215,7 @@ class TimelineDigest:
             self._rows = 0
             self._first = int(block["time"][0])
             self._walker = _Walker(self._classes, self._active, self._source.nesting == "strongest")
-            self._strip = _Strip(self._first, len(self._classes))
+            self._strip.begin(self._first)
             self._marks: list[tuple[Ints, ...]] = []
         self._walker.know(self._classes, self._active)
         self._strip.know(len(self._classes))
@@ -502,7 +507,9 @@ class Timeline:
 
     def ticks(self, seconds: Any) -> Any:
         """The tick (shift applied) in which an instant lies."""
-        return np.floor(np.asarray(seconds) / self.unit + 1e-9).astype(np.int64) + self.start
+        found = np.asarray(seconds) / self.unit
+        # What `seconds` made of a tick comes back as that tick, whatever rounding did to it.
+        return np.floor(found + np.maximum(1e-9, np.abs(found) * 1e-15)).astype(np.int64) + self.start
 
     def first_s(self, location: int) -> float:
         """When a location is first there."""

@@ -590,12 +590,13 @@ class MainWindow(QMainWindow):
         self._theme = theme
         app = QApplication.instance()
         assert isinstance(app, QApplication)
-        themes.apply(app, theme)
         font = app.font()
         size = base_font_size() * self.settings.text_size / 100
         if abs(font.pointSizeF() - size) > 0.01:
             font.setPointSizeF(size)
             app.setFont(font)
+        # After the font: widgets under a style sheet take a new font only with a new sheet.
+        themes.apply(app, theme)
         self.curve_view.set_theme(theme)
         self.timeline.set_theme(theme)
         for panel in self._panels.values():

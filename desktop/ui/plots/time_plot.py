@@ -35,7 +35,7 @@ class Drag:
 def margins(metrics: QFontMetrics, percent: bool) -> tuple[float, float]:
     """Logical pixels left and right of the time axis, the same in all plots of a window."""
     em = metrics.height()
-    side = metrics.horizontalAdvance("−0.000") + em + 14
+    side = metrics.horizontalAdvance("−0.0000") + em + 14
     return side, side if percent else em
 
 

@@ -23,6 +23,8 @@ ROOMY = 4_000_000
 OVERVIEW = 1024
 #: The view has come to rest when it has not changed for so long (ms).
 REST = 40
+#: Locations in view up to which rows are drawn from their events where bins are wider than pixels.
+EXACT = 2048
 #: Messages (or collectives) that are drawn at most.
 DRAWN = 2000
 
@@ -185,14 +187,15 @@ class Tiles(QObject):
             if self._making:
                 self._rest.start()  # a little later, when it is there
             return
-        if self._rested == view and not placed.tile.pending:
-            return
         locations = {m for group in self._bands[view.first : view.last] for m in group}
+        pending = bool(placed.tile.pending) and len(locations) <= EXACT
+        if self._rested == view and not pending:
+            return
         known = self.marks if self._rested == view else None
 
         def work(job: Job) -> tuple[Placed, Marks]:
             marks = known or _marks(timeline, placed.tile, view, locations)
-            return Placed(timeline.refine(placed.tile, job), placed.first), marks
+            return (Placed(timeline.refine(placed.tile, job), placed.first) if pending else placed), marks
 
         def done(result: tuple[Placed, Marks]) -> None:
             self._making = ""
@@ -200,7 +203,7 @@ class Tiles(QObject):
             self._rested = view
             if self._detail is placed:
                 self._detail = refined
-                if refined.tile.pending:
+                if pending and refined.tile.pending:
                     self._rest.start(0)
             self._changed()
 

@@ -86,6 +86,7 @@ class TimelineView(TimePlot):
         self._rarity = np.zeros(len(Activity))
         self._per = 1  # rows in a band; more than one only where rows are lower than a pixel
         self._bands = 0
+        self._arranged = False  # whether bands are those of the rows
         self._height = 0.0  # of a row, logical pixels; 0 lets all rows be seen
         self._scroll = 0.0  # rows above the upper edge
         self._raster: Raster | None = None
@@ -126,6 +127,7 @@ class TimelineView(TimePlot):
         rarity: NDArray[np.float64],
     ) -> None:
         """Show another trace; `weights`: seconds of each region, none first; `rarity`: of each activity."""
+        self._tiles.show(None, (), None)
         self._timeline, self._rows = timeline, rows
         self._weights, self._rarity = weights, rarity
         names = [] if timeline is None else [region.name for region in timeline.store.regions]
@@ -139,7 +141,7 @@ class TimelineView(TimePlot):
 
     def rows_changed(self) -> None:
         """The rows are others, or in another order."""
-        self._per = 0
+        self._arranged = False
         self._redraw()
 
     def set_by_region(self, by_region: bool) -> None:
@@ -225,7 +227,8 @@ class TimelineView(TimePlot):
         wide = max(min(self._bar.sizeHint().width(), self.width() - round(right) - 3), 6)
         self._bar.setGeometry(round(right) + 2, round(top), wide, round(bottom - top))
         count = self._count
-        if self._per == 0:
+        if not self._arranged:
+            self._arranged = True
             self._per = max(1, math.ceil(1 / (self._row_height * dpr) - 1e-9)) if count else 1
             rows = [] if self._rows is None else self._rows.rows
             groups = [
@@ -294,7 +297,7 @@ class TimelineView(TimePlot):
     # ---- painting ------------------------------------------------------------------------------
 
     def resizeEvent(self, event) -> None:
-        self._per = 0
+        self._arranged = False
         super().resizeEvent(event)
 
     def paintEvent(self, _event) -> None:
@@ -310,7 +313,7 @@ class TimelineView(TimePlot):
         key = (self.size(), dpr)
         if self._scene is None or key != self._scene_key:
             if key != self._scene_key:
-                self._per = 0
+                self._arranged = False
             self._layout(dpr)
             self._scene, self._scene_key = self._make_scene(dpr), key
         painter.drawImage(0, 0, self._scene)
@@ -470,7 +473,7 @@ class TimelineView(TimePlot):
         marks = self._tiles.marks
         if marks is not None and marks.messages is not None and marks.messages.sent_s.size:
             entries.append(Entry(self.tr("message"), QColor(self._theme.text), sample="line"))
-        if marks is not None and marks.collectives:
+        if marks is not None and marks.collectives and self._sparse(len(marks.collectives)):
             label = self.tr("a collective begins")
             entries.append(Entry(label, QColor(self._theme.selection), sample="tick"))
         return entries
@@ -509,13 +512,18 @@ class TimelineView(TimePlot):
                 painter.drawLines(lines)
         painter.setPen(QPen(QColor(t.selection), 2))
         ticks = []
-        for c in marks.collectives:
+        for c in marks.collectives if self._sparse(len(marks.collectives)) else ():
             if m.a <= c.begin_s <= m.b:
                 y = self._y(self._rows.row_of(c.location))
                 x = m.x(c.begin_s)
                 ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
         painter.drawLines(ticks)
         painter.restore()
+
+    def _sparse(self, marks: int) -> bool:
+        """Whether there is room for so many marks between what the rows show."""
+        first, last = self._in_view()
+        return marks <= self._plot.width() / 24 * max(last - first, 1)
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, cursor, the state looked at."""

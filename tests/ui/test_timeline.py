@@ -1,0 +1,482 @@
+"""The timeline in the real window: one time with the curve, rows as asked, states as the events have them."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSettings, Qt
+from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from desktop.core import gantt
+from desktop.data.clock import Links, check_clocks
+from desktop.data.events import Activity, Importer, Location, Region
+from desktop.data.store import Source, StoreWriter
+from desktop.data.timeline import TimelineDigest
+from desktop.data.utilization import keep
+from desktop.progress import Progress
+from desktop.ui.app import load_font
+from desktop.ui.plots import timeline_tiles
+from desktop.ui.plots.timeline_view import TimelineView, region_classes
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+
+IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
+SPAN = 1_000_000  # ticks of a microsecond each: one second
+RANKS, THREADS = 4, 2
+#: One write to a file, far shorter than a pixel, on rank 2.
+WRITE = 400_123
+
+
+def write(path: Path) -> None:
+    """Four ranks of two threads: main for all of the time, in it a receive in every tenth of it."""
+    names = ("main", "MPI_Recv", "MPI_File_write", "MPI_Send", "MPI_Barrier")
+    with StoreWriter(path, Source(str(path), path.name), IMPORTER, [TimelineDigest]) as writer:
+        writer.describe(ticks_per_second=1e6)
+        for name in names:
+            writer.region(Region(name, paradigm="mpi" if name.startswith("MPI") else ""))
+        barrier = writer.text("Barrier")
+        for rank in range(RANKS):
+            for thread in range(THREADS):
+                name = f"rank {rank} thread {thread}"
+                writer.location(Location(10 * rank + thread, name, rank, thread, process=f"process {rank}"))
+        for rank in range(RANKS):
+            for thread in range(THREADS):
+                index = rank * THREADS + thread
+                first, idle = 10_000 * rank, 20_000 * (1 + rank) * (1 - thread)
+                rows = [(first, 0, 0)]
+                for k in range(10):
+                    at = k * SPAN // 10 + 50_000
+                    if idle:
+                        rows += [(at, 0, 1), (at + min(idle, 49_000), 1, 1)]
+                if (rank, thread) == (2, 0):
+                    rows += [(WRITE, 0, 2), (WRITE + 3, 1, 2)]
+                rows = sorted([*rows, (SPAN, 1, 0)])
+                time, kind, region = (np.array(v) for v in zip(*rows, strict=True))
+                writer.append("events", index, time=time, kind=kind.astype(np.uint8), region=region)
+                if thread == 0:
+                    ends = {"peer": 1, "communicator": 0, "tag": 7, "bytes": 2048, "request": 0}
+                    if rank in (0, 1):
+                        mine = ends | {"peer": THREADS * (1 - rank)}
+                        at, what = (60_000, 0) if rank == 0 else (90_000, 3)
+                        row = {"time": at, "kind": what} | mine
+                        writer.append("messages", index, **{k: np.array([v]) for k, v in row.items()})
+                    meeting = {"begin": 700_000, "end": 701_000, "operation": barrier, "communicator": 5}
+                    meeting |= {"root": -1, "sent": 0, "received": 0}
+                    writer.append("collectives", index, **{k: np.array([v]) for k, v in meeting.items()})
+        writer.complete()
+        with Links(writer) as links:
+            check_clocks(writer, Progress(), links.add)
+            links.keep()
+        keep(writer, Progress())
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("timeline") / "made.h5"
+    write(path)
+    return path
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+
+
+@pytest.fixture
+def window(
+    qtbot: QtBot, qapp: QApplication, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[MainWindow]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    load_font(qapp)
+    made = MainWindow(settings)
+    qtbot.addWidget(made)
+    made.resize(1280, 860)
+    made.show()
+    yield made
+    made.close()
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+    window.grab()
+    qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+
+
+@pytest.fixture
+def opened(qtbot: QtBot, window: MainWindow, trace: Path) -> MainWindow:
+    window.open_path(trace)
+    settle(qtbot, window)
+    assert window.workbench.snapshot.problem is None
+    assert window.timeline.isVisible()
+    return window
+
+
+def send(
+    view: TimelineView,
+    kind: QEvent.Type,
+    p: QPointF,
+    button: Qt.MouseButton = Qt.MouseButton.LeftButton,
+    modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
+) -> None:
+    held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else button
+    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+
+
+def drag(view: TimelineView, a: QPointF, b: QPointF) -> None:
+    send(view, QEvent.Type.MouseButtonPress, a)
+    for share in (0.4, 0.8, 1.0):
+        send(view, QEvent.Type.MouseMove, a + share * (b - a))
+    send(view, QEvent.Type.MouseButtonRelease, b)
+
+
+def click(view: TimelineView, p: QPointF) -> None:
+    send(view, QEvent.Type.MouseButtonPress, p)
+    send(view, QEvent.Type.MouseButtonRelease, p)
+
+
+def wheel(view: TimelineView, p: QPointF, turn: int, modifiers: Qt.KeyboardModifier) -> None:
+    event = QWheelEvent(
+        p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers,
+        Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(view, event)
+
+
+def place(view: TimelineView, time_s: float, row: int) -> QPointF:
+    return QPointF(view._map().x(time_s), view._y(row + 0.5))
+
+
+def labels(window: MainWindow) -> list[str]:
+    rows = window.timeline.view.rows
+    assert rows is not None
+    return [("  " if row.level else "") + row.label for row in rows.rows]
+
+
+def colour_at(window: MainWindow, time_s: float, row: int) -> QColor:
+    """In the upper half of a row, where no stripe is."""
+    view = window.timeline.view
+    image = view.grab().toImage()
+    at = place(view, time_s, row)
+    return image.pixelColor(round(at.x()), round(view._y(row + 0.3)))
+
+
+def test_the_timeline_stands_on_the_axis_of_the_curve(qtbot: QtBot, opened: MainWindow) -> None:
+    curve, view = opened.curve_view, opened.timeline.view
+    left = [
+        w.mapTo(opened, QPoint(round(m.left), 0)).x() for w, m in ((curve, curve._map()), (view, view._map()))
+    ]
+    assert left[0] == left[1] and curve._map().width == view._map().width
+    assert curve.visible_range() == view.visible_range()
+    view.zoom_to(0.25, 0.5)
+    assert curve.visible_range() == (0.25, 0.5)
+    curve.zoom_to(0.1, 0.2)
+    assert view.visible_range() == (0.1, 0.2)
+    opened.actions_by_id["show_all"].trigger()
+    assert view.visible_range() == curve.visible_range() == (0.0, 1.0)
+    view.back()
+    assert curve.visible_range() == (0.1, 0.2)
+    opened.actions_by_id["percent"].trigger()
+    settle(qtbot, opened)
+    assert curve._map().width == view._map().width
+    # With the mouse as in the curve: zoom at the pointer, move by Shift+wheel and middle drag.
+    view.show_all()
+    at = place(view, 0.4, 1)
+    wheel(view, at, 120, Qt.KeyboardModifier.NoModifier)
+    a, b = curve.visible_range()
+    assert b - a == pytest.approx(0.8) and (0.4 - a) / (b - a) == pytest.approx(0.4, abs=0.01)
+    wheel(view, at, -120, Qt.KeyboardModifier.ShiftModifier)
+    assert curve.visible_range() == pytest.approx((a + 0.08, b + 0.08))
+
+
+def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: MainWindow) -> None:
+    curve, view = opened.curve_view, opened.timeline.view
+    drag(view, place(view, 0.3, 2), place(view, 0.6, 2))
+    assert opened.workbench.snapshot.project.view.selection == pytest.approx((0.3, 0.6), abs=2e-3)
+    assert curve._selection == view._selection is not None
+    send(view, QEvent.Type.MouseMove, place(view, 0.45, 3), Qt.MouseButton.NoButton)
+    assert curve._cursor == view._cursor == pytest.approx(0.45, abs=2e-3)
+    assert "at this instant" in opened._cursor_text.text()
+    opened.workbench.set_n(4)
+    opened.workbench.select_phase(1)
+    settle(qtbot, opened)
+    fit = opened.workbench.snapshot.fit
+    assert fit is not None and view._fit is fit and view._phase == 1
+    # The breaks run through the rows, at the same columns as in the curve.
+    opened.workbench.select(None)
+    opened.workbench.select_phase(None)
+    send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
+    settle(qtbot, opened)
+    image = view.grab().toImage()
+    for t in fit.breaks[1:-1]:
+        x = int(view._map().x(t))
+        y = round(view._y(2.3))
+        assert QColor(view._theme.break_line) in [image.pixelColor(x + d, y) for d in (-1, 0, 1)]
+
+
+def test_rows_say_what_their_locations_do(qtbot: QtBot, opened: MainWindow) -> None:
+    view = opened.timeline.view
+    assert labels(opened) == ["0", "  0", "  1", "1", "  0", "  1", "2", "  0", "  1", "3", "  0", "  1"]
+    theme = view._theme
+    computing, idle = QColor(theme.computing), QColor(theme.idle)
+    view.zoom_to(0.04, 0.12)
+    settle(qtbot, opened)
+    assert colour_at(opened, 0.045, 1) == computing
+    assert colour_at(opened, 0.065, 1) == idle  # rank 0 receives for 20 ms
+    assert colour_at(opened, 0.075, 1) == computing
+    assert colour_at(opened, 0.075, 4) == idle  # rank 1 for 40 ms
+    assert colour_at(opened, 0.065, 2) == computing  # the other thread never does
+    view.set_by_region(True)
+    settle(qtbot, opened)
+    colours = view._colours()
+    assert colour_at(opened, 0.065, 1) == colours[view._classes[1 + 1]]
+    assert colour_at(opened, 0.075, 1) == colours[view._classes[0 + 1]]
+    # Before its first event a location is not there.
+    view.show_all()
+    settle(qtbot, opened)
+    assert colour_at(opened, 0.01, 10) == QColor(theme.background)
+
+
+def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: MainWindow) -> None:
+    view = opened.timeline.view
+    view.show_all()
+    settle(qtbot, opened)
+    image = view.grab().toImage()
+    row = 7  # the first thread of rank 2
+    x = int(view._map().x(WRITE / 1e6))
+    top, bottom = round(view._y(row)), round(view._y(row + 1)) - 2
+    column = [image.pixelColor(x, y) for y in range(top, bottom)]
+    assert column[0] == QColor(view._theme.computing)
+    assert column[-1] == QColor(view._theme.io)
+    send(view, QEvent.Type.MouseMove, QPointF(x + 0.5, view._y(row + 0.5)), Qt.MouseButton.NoButton)
+    assert any("also holds input/output" in line for line in view._tip)
+
+
+def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: MainWindow) -> None:
+    view = opened.timeline.view
+    send(view, QEvent.Type.MouseMove, place(view, 0.065, 4), Qt.MouseButton.NoButton)
+    qtbot.waitUntil(lambda: any("MPI_Recv" in line for line in view._tip))
+    tip = "\n".join(view._tip)
+    assert "MPI_Recv: idle" in tip and "lasts 40.00 ms from 50 ms" in tip and "2 deep" in tip
+    assert "message from rank 0: 2.048 kB" in tip and "30.00 ms on its way" in tip
+    send(view, QEvent.Type.MouseMove, place(view, 0.7005, 4), Qt.MouseButton.NoButton)
+    qtbot.waitUntil(lambda: any("Barrier in communicator 5" in line for line in view._tip))
+    click(view, place(view, 0.065, 4))
+    qtbot.waitUntil(lambda: view._stack is not None)
+    assert view._stack is not None
+    lines = view._stack[2]
+    assert lines[0].startswith("process 1 – rank 1 thread 0 at 6")
+    assert lines[1].startswith("main: 990.0 ms from") and lines[2].strip().startswith("MPI_Recv: 40.00 ms")
+    opened.actions_by_id["nothing"].trigger()
+    assert view._stack is None
+    send(view, QEvent.Type.MouseMove, place(view, 0.065, 3), Qt.MouseButton.NoButton)
+    assert any("2 threads in one row" in line for line in view._tip)
+
+
+def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: MainWindow, monkeypatch: Any) -> None:
+    view = opened.timeline.view
+    view.zoom_to(0.04, 0.12)
+    settle(qtbot, opened)
+    marks = view.tiles.marks
+    assert marks is not None and marks.messages is not None
+    assert (marks.messages.sent_s.tolist(), marks.messages.received_s.tolist()) == ([0.06], [0.09])
+    rows = view.rows
+    assert rows is not None and (rows.row_of(0), rows.row_of(2)) == (1, 4)
+    image = view.grab().toImage()
+    middle = place(view, 0.075, 1) + (place(view, 0.075, 4) - place(view, 0.075, 1)) / 2
+    ink = [image.pixelColor(round(middle.x()), round(middle.y()) + d) for d in (-2, -1, 0, 1, 2)]
+    assert QColor(view._theme.text) in ink
+    assert "message" in [entry.label for entry in view._entries()]
+    view.zoom_to(0.6, 0.8)
+    settle(qtbot, opened)
+    marks = view.tiles.marks
+    assert marks is not None and [c.operation for c in marks.collectives] == ["Barrier"] * RANKS
+    monkeypatch.setattr(timeline_tiles, "DRAWN", -1)
+    view.zoom_to(0.04, 0.13)
+    settle(qtbot, opened)
+    marks = view.tiles.marks
+    assert marks is not None and marks.messages is None and marks.unseen == 1
+
+
+def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -> None:
+    view, pane = opened.timeline.view, opened.timeline
+    click(view, QPointF(20, view._y(0.5)))
+    assert labels(opened)[:3] == ["0", "1", "  0"]
+    view._open_all(False)
+    assert labels(opened) == ["0", "1", "2", "3"]
+    settle(qtbot, opened)
+    # One row for all threads: what most of them do, and the rest is not lost.
+    tile = view.tiles._detail
+    assert tile is not None and len(tile.tile.starts) == RANKS + 1
+    held = np.bitwise_or.reduce(tile.tile.hidden[2])
+    assert held >> int(Activity.IO) & 1 and held >> int(Activity.IDLE) & 1
+    pane._order.setCurrentIndex(2)
+    assert labels(opened) == ["0", "1", "2", "3"]  # rank r begins at r * 10 ms
+    pane._order.setCurrentIndex(1)
+    assert labels(opened) == ["0", "1", "2", "3"]  # rank r waits longer than rank r - 1
+    drag(view, QPointF(20, view._y(0.5)), QPointF(20, view._y(2.5)))
+    assert labels(opened) == ["1", "2", "0", "3"]
+    assert pane._order.currentText() == "By hand"
+    send(view, QEvent.Type.MouseMove, place(view, 0.5, 3), Qt.MouseButton.NoButton)
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert labels(opened) == ["1", "2", "3", "0"]
+    pane._order.setCurrentIndex(0)
+    assert labels(opened) == ["0", "1", "2", "3"]
+
+
+def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: MainWindow) -> None:
+    view, pane = opened.timeline.view, opened.timeline
+    opened.actions_by_id["find"].trigger()
+    assert pane._search.hasFocus()
+    qtbot.keyClicks(pane._search, "file_w")
+    assert pane._result.text() == "in 1 of 8 locations"
+    assert view._marked == {4}
+    view.zoom_to(0.1, 0.2)
+    qtbot.keyClick(pane._search, Qt.Key.Key_Return)
+    settle(qtbot, opened)
+    assert view._found == (4, pytest.approx(WRITE / 1e6), pytest.approx((WRITE + 3) / 1e6))
+    a, b = view.visible_range()
+    assert a < WRITE / 1e6 < b and b - a == pytest.approx(0.1)
+    opened.actions_by_id["find_next"].trigger()
+    settle(qtbot, opened)
+    assert pane._result.text() == "none after here"
+    pane._search.setText("MPI_Recv")
+    view.show_all()
+    seen = []
+    for _ in range(5):
+        opened.actions_by_id["find_next"].trigger()
+        settle(qtbot, opened)
+        assert view._found is not None
+        seen.append((view._found[0], round(view._found[1], 9)))
+    assert seen == [(0, 0.05), (2, 0.05), (4, 0.05), (6, 0.05), (0, 0.15)]
+    opened.actions_by_id["find_previous"].trigger()
+    settle(qtbot, opened)
+    assert view._found is not None and view._found[:2] == (6, pytest.approx(0.05))
+    pane._search.setText("nothing like it")
+    assert pane._result.text() == "no such region"
+
+
+def test_rows_are_scaled_and_scrolled(qtbot: QtBot, opened: MainWindow) -> None:
+    view = opened.timeline.view
+    every = view._row_height
+    wheel(view, place(view, 0.5, 5), 600, Qt.KeyboardModifier.ControlModifier)
+    assert view._row_height > 2 * every
+    settle(qtbot, opened)
+    assert view._bar.isVisible()
+    first, last = view._in_view()
+    assert last - first < len(labels(opened))
+    view.setFocus()
+    for _ in range(20):
+        qtbot.keyClick(view, Qt.Key.Key_PageDown)
+    settle(qtbot, opened)
+    assert view._in_view()[1] == len(labels(opened))
+    wheel(view, QPointF(10, view._plot.center().y()), 1200, Qt.KeyboardModifier.NoModifier)
+    settle(qtbot, opened)
+    assert view._in_view()[0] == 0
+    view.fit_rows()
+    settle(qtbot, opened)
+    assert view._row_height == every and not view._bar.isVisible()
+
+
+def test_rows_lower_than_a_pixel_are_joined(qtbot: QtBot, opened: MainWindow) -> None:
+    view = opened.timeline.view
+    view._height = 0.25
+    view.rows_changed()
+    settle(qtbot, opened)
+    assert view._per == 4 and view._bands == 3
+    assert "4 rows share a pixel" in view._note()
+    send(
+        view,
+        QEvent.Type.MouseMove,
+        QPointF(view._map().x(0.4), view._plot.top() + 0.5),
+        Qt.MouseButton.NoButton,
+    )
+    assert any("4 rows in one" in line for line in view._tip)
+
+
+def test_other_rules_recolour_and_the_window_remembers(
+    qtbot: QtBot, opened: MainWindow, settings: Settings, trace: Path
+) -> None:
+    view = opened.timeline.view
+    opened.workbench.set_activity("MPI_Recv", Activity.OVERHEAD)
+    settle(qtbot, opened)
+    view.zoom_to(0.04, 0.12)
+    settle(qtbot, opened)
+    assert colour_at(opened, 0.075, 4) == QColor(view._theme.overhead)
+    opened.actions_by_id["timeline"].trigger()
+    assert not opened.timeline.isVisible() and not settings.timeline_shown
+    opened.actions_by_id["timeline"].trigger()
+    assert opened.timeline.isVisible()
+    opened._plots.setSizes([400, 400])
+    opened._keep_timeline_share()
+    assert settings.timeline_share == pytest.approx(0.5, abs=0.1)
+    opened.workbench.close_document()
+    settle(qtbot, opened)
+    assert view.timeline is None and not opened.timeline.isVisible()
+
+
+def test_a_curve_has_no_timeline(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    file = tmp_path / "curve.csv"
+    file.write_text("".join(f"{k},{k % 5}\n" for k in range(60)), encoding="utf-8")
+    window.open_path(file)
+    settle(qtbot, window)
+    assert window.workbench.snapshot.run is not None
+    assert not window.timeline.isVisible()
+
+
+def test_large_pictures_are_made_beside_the_window(
+    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same picture whether it is made while painting or by a job; panning never waits."""
+    view = opened.timeline.view
+    view.zoom_to(0.3, 0.5)
+    settle(qtbot, opened)
+    inline = view.tiles._detail
+    assert inline is not None
+    monkeypatch.setattr(timeline_tiles, "INLINE", 0)
+    view.rows_changed()
+    settle(qtbot, opened)
+    beside = view.tiles._detail
+    assert beside is not None and beside is not inline and view.tiles._overview is not None
+    assert np.array_equal(beside.tile.dominant, inline.tile.dominant)
+    assert np.array_equal(beside.tile.hidden, inline.tile.hidden)
+    for k in range(30):
+        view.zoom_to(0.3 + 0.02 * k, 0.35 + 0.02 * k)
+        QApplication.processEvents()
+    settle(qtbot, opened)
+    assert view.tiles._detail is not None and view.tiles._detail.tile.a <= 0.88 <= view.tiles._detail.tile.b
+
+
+def test_legend_entries_switch_classes(qtbot: QtBot, opened: MainWindow) -> None:
+    curve = opened.curve_view
+    opened.grab()
+    places = {key: place for place, key in curve._legend._places}
+    assert {"computing", "idle"} <= places.keys()
+    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    assert "idle" not in opened.workbench.snapshot.project.view.shown
+    opened.grab()
+    places = {key: place for place, key in curve._legend._places}
+    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    assert "idle" in opened.workbench.snapshot.project.view.shown
+
+
+def test_heavy_regions_never_share_a_colour() -> None:
+    names = [f"region {k}" for k in range(40)]
+    weights = np.concatenate([[0.0], np.arange(40.0)])
+    classes = region_classes(names, weights)
+    assert classes[0] == gantt.NO_REGION
+    assert len(set(classes[29:].tolist())) == 12  # those of most time
+    few = region_classes(names[:1], np.array([0.0, 1.0]))
+    assert few[1] == region_classes([names[0], "x"], np.array([0.0, 5.0, 1.0]))[1]
