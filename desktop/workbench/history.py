@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from desktop.workbench.model import Project
+Tree = TypeVar("Tree")
 
 
 @dataclass(frozen=True)
-class Step:
+class Step(Generic[Tree]):
     """The tree after an edit, and the edit's name ("move break 3")."""
 
     label: str
     key: str | None
-    project: Project
+    project: Tree
 
 
-class History:
+class History(Generic[Tree]):
     """A line of steps with a place in it.
 
     Consecutive edits with the same merge key fold into one step, so that a turn of a wheel is undone
     at once; `seal` ends such a run.
     """
 
-    def __init__(self, project: Project) -> None:
-        self._steps = [Step("", None, project)]
+    def __init__(self, project: Tree) -> None:
+        self._steps: list[Step[Tree]] = [Step("", None, project)]
         self._at = 0
         self._sealed = True
 
     @property
-    def project(self) -> Project:
+    def project(self) -> Tree:
         return self._steps[self._at].project
 
     @property
@@ -41,7 +42,7 @@ class History:
     def redo_label(self) -> str | None:
         return self._steps[self._at + 1].label if self._at + 1 < len(self._steps) else None
 
-    def edit(self, label: str, project: Project, key: str | None = None) -> None:
+    def edit(self, label: str, project: Tree, key: str | None = None) -> None:
         """Go to `project`; steps that were undone are forgotten."""
         del self._steps[self._at + 1 :]
         last = self._steps[self._at]
@@ -56,13 +57,13 @@ class History:
         """Let the next edit be a step of its own."""
         self._sealed = True
 
-    def undo(self) -> Project:
+    def undo(self) -> Tree:
         """One step back; at the beginning the tree stays as it is."""
         self._at = max(0, self._at - 1)
         self._sealed = True
         return self.project
 
-    def redo(self) -> Project:
+    def redo(self) -> Tree:
         self._at = min(len(self._steps) - 1, self._at + 1)
         self._sealed = True
         return self.project

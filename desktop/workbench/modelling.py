@@ -1,0 +1,336 @@
+"""The factor model in the window: a table, what is asked of it, and the fits that answer.
+
+As in `desktop.workbench.workbench`: edits replace one frozen tree, snapshots come out, work runs beside the
+window and the last request wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.workbench.history import History
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+
+if TYPE_CHECKING:
+    from desktop.core.factor_answers import CellCheck, FTest, Ranking
+    from desktop.core.factor_model import ModelFit
+    from desktop.data.tables import Repeats, Selection, Table
+
+DEFAULT_FUNCTIONS = ("1/p", "1/sqrt(p)")
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What is asked. `joint`: work over speed over all cells; else every cell by itself. `reference`: system
+    or code whose parameters are 1, None the first system."""
+
+    functions: tuple[str, ...] = DEFAULT_FUNCTIONS
+    joint: bool = True
+    response: str = "t'"
+    reference: str | None = None
+    repeats: Repeats = "points"
+    positive: bool = False
+
+
+@dataclass(frozen=True)
+class ModelProject:
+    """What can be undone: the table with its exclusions and names, and the settings."""
+
+    table: Table | None = None
+    settings: ModelSettings = ModelSettings()
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """What is looked at, no step of undo: a cell (indices of code and system), p, selected table lines."""
+
+    code: int = 0
+    system: int = 0
+    p: float = 64.0
+    lines: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSnapshot:
+    """What is to be shown. `fit`: as the settings say; `individual`: of the same functions, where it exists.
+    `previous`: the fit before the last exclusion, so that both stay visible. `problem`: one sentence."""
+
+    project: ModelProject = ModelProject()
+    view: ModelView = ModelView()
+    selection: Selection | None = None
+    fit: ModelFit | None = None
+    individual: ModelFit | None = None
+    previous: ModelFit | None = None
+    test: FTest | None = None
+    ranking: Ranking | None = None
+    checks: tuple[CellCheck, ...] = ()
+    undo: str | None = None
+    redo: str | None = None
+    task: Task | None = None
+    problem: str = ""
+
+
+Listener = Callable[[ModelSnapshot, ModelSnapshot], None]
+
+
+class ModelBench:
+    """One table and its models. `deliver` and `executors` ("fit", "more") as in `Workbench`."""
+
+    def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
+        given = executors or {}
+        self._fitting = Lane("model", latest=True, deliver=deliver, executor=given.get("fit"))
+        self._more = Lane("models", latest=True, deliver=deliver, executor=given.get("more"))
+        self._listeners: list[Listener] = []
+        self._history: History[ModelProject] = History(ModelProject())
+        self.snapshot = ModelSnapshot()
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call ``listener(old, new)`` after every change."""
+        self._listeners.append(listener)
+
+    @property
+    def busy(self) -> bool:
+        return self._fitting.busy or self._more.busy
+
+    def close(self) -> None:
+        self._listeners.clear()
+        self._fitting.close()
+        self._more.close()
+
+    # ---- the table
+
+    def open(
+        self, source: Path | str, columns: dict[str, str] | None = None, units: dict[str, str] | None = None
+    ) -> None:
+        """A file, a folder of listings, or pasted text; what was open stays if it cannot be read."""
+        from desktop.data.tables import read_table
+
+        name = source.name if isinstance(source, Path) else "pasted text"
+
+        def done(table: Table) -> None:
+            self._history = History(ModelProject(table, self._settings_for(table)))
+            self._show(
+                project=self._history.project, view=ModelView(), problem="", task=None, previous=None,
+                ranking=None, checks=(), fit=None, individual=None, selection=None, test=None,
+            )  # fmt: skip
+            self._fit()
+
+        self._show(task=Task(f"Opening {name}"), problem="")
+        self._fitting.submit(
+            f"Opening {name}",
+            lambda job: read_table(source, columns=columns, units=units),
+            done,
+            self._failed,
+        )
+
+    def _settings_for(self, table: Table) -> ModelSettings:
+        """Joint where there are two or more codes and systems."""
+        rows = [row for row in table.rows if not row.reason]
+        joint = min(len({row.code for row in rows}), len({row.system for row in rows})) > 1
+        return ModelSettings(joint=joint)
+
+    def exclude(self, lines: Sequence[int], reason: str) -> None:
+        """Leave rows out, for a reason; they stay in the table."""
+        if reason.strip():
+            self._edit_table(f"leave out {_rows(lines)}", lambda table: table.exclude(lines, reason))
+
+    def include(self, lines: Sequence[int]) -> None:
+        """Take rows back that can be used."""
+        self._edit_table(f"take back {_rows(lines)}", lambda table: table.exclude(lines, ""))
+
+    def merge_names(self, names: Sequence[str], into: str) -> None:
+        """Call codes or systems by one name."""
+        self._edit_table(f"rename to {into}", lambda table: table.rename(names, into))
+
+    def add_values(self, source: Path, role: str) -> None:
+        """Work of codes, or peak of systems, from a table of its own."""
+        from desktop.data.tables import with_values
+        from desktop.errors import DesktopError
+
+        try:
+            self._edit_table(f"add {role}", lambda table: with_values(table, source, role))  # type: ignore[arg-type]  # callers pass "work" or "peak"
+        except (DesktopError, OSError) as error:
+            self._show(problem=str(error))
+
+    # ---- settings
+
+    def set_functions(self, functions: Sequence[str]) -> None:
+        """Refused with a sentence if one is no function of p."""
+        from desktop.core.characteristic import characteristic
+
+        try:
+            chosen = tuple(dict.fromkeys(characteristic(text).text for text in functions))
+        except ValueError as error:
+            self._show(problem=str(error))
+            return
+        if chosen:
+            self._set(f"fit {' + '.join(chosen)}", functions=chosen)
+
+    def set_joint(self, joint: bool) -> None:
+        self._set("fit all cells together" if joint else "fit every cell by itself", joint=joint)
+
+    def set_response(self, response: str) -> None:
+        self._set(f"fit {response}", response=response)
+
+    def set_reference(self, name: str | None) -> None:
+        self._set(f"refer to {name}", reference=name)
+
+    def set_repeats(self, repeats: Repeats) -> None:
+        self._set("join repeats" if repeats != "points" else "keep repeats apart", repeats=repeats)
+
+    def set_positive(self, positive: bool) -> None:
+        self._set("keep parameters positive" if positive else "let parameters be negative", positive=positive)
+
+    def undo(self) -> None:
+        self._go(self._history.undo())
+
+    def redo(self) -> None:
+        self._go(self._history.redo())
+
+    # ---- looking
+
+    def look(self, **changes: Any) -> None:
+        """Change the view: code, system, p, lines."""
+        view = replace(self.snapshot.view, **changes)
+        if view != self.snapshot.view:
+            self._show(view=view)
+
+    # ---- more work
+
+    def rank(self) -> None:
+        """All pairs of the characteristic functions."""
+        selection, settings = self.snapshot.selection, self._settings
+        if selection is None:
+            return
+
+        def work(job: Job) -> Ranking:
+            from desktop.core.factor_answers import rank_pairs
+
+            return rank_pairs(
+                selection.data,
+                "joint" if settings.joint else "individual",
+                settings.response,
+                reference=settings.reference if settings.joint else None,
+                positive=settings.positive,
+                progress=job,
+            )
+
+        self._beside("Fitting all pairs", work, lambda ranking: self._show(ranking=ranking, task=None))
+
+    def leave_cells_out(self) -> None:
+        """Predict every cell from the others."""
+        fit = self.snapshot.fit
+        if fit is None or fit.kind != "joint":
+            return
+
+        def work(job: Job) -> tuple[CellCheck, ...]:
+            from desktop.core.factor_answers import leave_cells_out
+
+            return leave_cells_out(fit, job)
+
+        self._beside("Leaving cells out", work, lambda checks: self._show(checks=checks, task=None))
+
+    def cancel(self) -> None:
+        """Give up what runs beside the window."""
+        self._more.cancel()
+        self._show(task=None)
+
+    def dismiss_problem(self) -> None:
+        self._show(problem="")
+
+    # ---- inside
+
+    @property
+    def _settings(self) -> ModelSettings:
+        return self._history.project.settings
+
+    def _set(self, label: str, **changes: Any) -> None:
+        settings = replace(self._settings, **changes)
+        if settings != self._settings:
+            self._history.edit(label, replace(self._history.project, settings=settings))
+            self._go(self._history.project)
+
+    def _edit_table(self, label: str, edit: Callable[[Table], Table]) -> None:
+        table = self._history.project.table
+        if table is not None:
+            self._history.edit(label, replace(self._history.project, table=edit(table)))
+            self._go(self._history.project)
+
+    def _go(self, project: ModelProject) -> None:
+        before = self.snapshot.project
+        changes: dict[str, Any] = {"project": project, "ranking": None, "checks": (), "problem": ""}
+        if project.table is not before.table:
+            changes["previous"] = self.snapshot.fit
+        if (project.settings.joint, project.settings.response, project.settings.repeats) == (
+            before.settings.joint, before.settings.response, before.settings.repeats,
+        ) and project.table is before.table:  # fmt: skip
+            # Which pair is best does not depend on the pair that is chosen.
+            changes["ranking"] = self.snapshot.ranking
+        self._show(**changes)
+        self._fit()
+
+    def _fit(self) -> None:
+        project = self._history.project
+        if project.table is None:
+            return
+
+        def done(found: dict[str, Any]) -> None:
+            self._show(**found, task=None)
+
+        self._fitting.submit("Fitting", lambda job: _fitted(project), done, self._failed)
+
+    def _beside(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        self._show(task=Task(title), problem="")
+        self._more.submit(title, work, done, self._failed, lambda task: self._show(task=task))
+
+    def _failed(self, error: BaseException) -> None:
+        from desktop.errors import DesktopError
+
+        known = isinstance(error, DesktopError | ValueError)
+        text = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
+        self._show(problem=text, task=None)
+
+    def _show(self, **changes: Any) -> None:
+        changes |= {"undo": self._history.undo_label, "redo": self._history.redo_label}
+        old, self.snapshot = self.snapshot, replace(self.snapshot, **changes)
+        for listener in tuple(self._listeners):
+            listener(old, self.snapshot)
+
+
+def _fitted(project: ModelProject) -> dict[str, Any]:
+    """Selection and fits of a project; the individual fit is made beside a joint one, to test it."""
+    from desktop.core.factor_answers import f_test
+    from desktop.core.factor_model import fit_individual, fit_joint
+    from desktop.data.tables import measurements
+
+    assert project.table is not None
+    settings = project.settings
+    selection = measurements(project.table, settings.repeats)
+    individual, problem = None, ""
+    try:
+        individual = fit_individual(selection.data, settings.functions, settings.response)
+    except ValueError as error:
+        problem = str(error)
+    if not settings.joint:
+        return {"selection": selection, "fit": individual, "individual": individual, "test": None,
+                "problem": problem}  # fmt: skip
+    try:
+        joint = fit_joint(
+            selection.data,
+            settings.functions,
+            settings.response,
+            reference=settings.reference,
+            positive=settings.positive,
+        )
+    except ValueError as error:
+        return {"selection": selection, "fit": None, "individual": individual, "test": None,
+                "problem": str(error)}  # fmt: skip
+    test = f_test(joint, individual) if individual is not None else None
+    return {"selection": selection, "fit": joint, "individual": individual, "test": test, "problem": ""}
+
+
+def _rows(lines: Sequence[int]) -> str:
+    return f"row {lines[0]}" if len(lines) == 1 else f"{len(lines)} rows"
