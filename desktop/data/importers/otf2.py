@@ -125,9 +125,8 @@ class Archive:
                 "notice",
                 f"the anchor file announces {anchor.locations} locations, {len(self.places)} are defined",
             )
-        self.whole = synchronised = (
-            False  # whether any location has whole local definitions, and clock offsets
-        )
+        # Whether any location has whole local definitions, and whether any has clock offsets.
+        self.whole = synchronised = False
         for place in self.places:
             local = self.engine.local(place.location.id)
             self.whole |= not local.damage
