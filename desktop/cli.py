@@ -9,10 +9,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import itertools
 import json
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit
+    from desktop.data.statistics import RangeStats, Statistics
     from desktop.data.store import TraceStore
+    from desktop.data.utilization import Utilization
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-COMMANDS = ("import", "info", "phases", "snapshot", "model", "spt")
+COMMANDS = ("import", "info", "phases", "stats", "snapshot", "model", "spt")
 DEFAULT_MODEL = "mixed"
 
 
@@ -167,6 +171,15 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
     formats(sub, csv_too=True)
 
+    sub = command("stats", _stats, "what the run and its phases are made of")
+    sub.add_argument("file", metavar="FILE", type=Path)
+    sub.add_argument("-n", type=_positive, metavar="N", help="also of each phase (with budget: parameters)")
+    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
+    sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
+    sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    formats(sub, csv_too=True)
+
     spt.add_words(command("spt", _spt, "experiments with artificial delays"))
 
     sub = command("model", _model, "fit the factor model to a table of run times")
@@ -261,7 +274,9 @@ def _import(options: argparse.Namespace) -> int:
     from desktop.data.store import open_store
 
     how = {
-        "format_id": options.format, "force": options.force, "time_unit": options.time_unit,
+        "format_id": options.format,
+        "force": options.force,
+        "time_unit": options.time_unit,
         "scheduler": options.scheduler,
     }
     with _progress() as progress:
@@ -339,12 +354,15 @@ def _print_info(facts: dict[str, Any]) -> None:
         print(f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}".rstrip())
 
 
-def _curve(store: TraceStore, options: argparse.Namespace) -> StepCurve:
+def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
     from desktop.data.utilization import Rules, build
 
     with _progress() as progress:
-        rules = Rules(repaired=False) if options.as_recorded else Rules()
-        curve = build(store, rules, progress).curve()
+        return build(store, Rules(repaired=False) if options.as_recorded else Rules(), progress)
+
+
+def _window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
+    """The part that was asked for."""
     if options.start is None and options.end is None:
         return curve
     end = curve.start + curve.duration
@@ -353,11 +371,15 @@ def _curve(store: TraceStore, options: argparse.Namespace) -> StepCurve:
     )
 
 
-def _phases(options: argparse.Namespace) -> int:
-    if options.model == "budget" and (options.n or options.max_n) < 2:
+def _check_budget(model: str, n: int | None) -> None:
+    if model == "budget" and n is not None and n < 2:
         raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")
+
+
+def _phases(options: argparse.Namespace) -> int:
+    _check_budget(options.model, options.n or options.max_n)
     with _open(options.file) as store:
-        curve = _curve(store, options)
+        curve = _window_of(_use(store, options).curve(), options)
         if options.max_n:
             _print_sweep(curve, options)
         else:
@@ -492,6 +514,97 @@ def _model(options: argparse.Namespace) -> int:
     for row in chosen.excluded:
         print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
     return LOSSY if chosen.excluded else DONE
+
+
+def _stats(options: argparse.Namespace) -> int:
+    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, and ``ranges``, the whole (``name`` "run" or
+    "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
+    polynomial) and the keys of `desktop.data.explain.explained`."""
+    from desktop.core.phases import fit
+    from desktop.data.explain import explained, single
+    from desktop.data.statistics import Statistics
+
+    _check_budget(options.model, options.n)
+    with _open(options.file) as store:
+        use = _use(store, options)
+        curve = _window_of(use.curve(), options)
+        end = curve.start + curve.duration
+        names, ranges = ["run" if curve is use.curve() else "window"], [(curve.start, end)]
+        levels, breaks = [curve.mean], [curve.start, end]
+        if options.n:
+            model = fit(curve, options.n, options.model)
+            breaks = model.breaks.tolist()
+            ranges += itertools.pairwise(breaks)
+            names += [f"phase {i}" for i in range(1, model.n + 1)]
+            levels += model.coefficients[:, 0].tolist()
+        kept = Statistics(store)
+        with _progress() as progress:
+            found = kept.ranges(ranges, use, progress, replay=True)
+        if options.json:
+            before = [None, None, *found[1:-1]]
+            told = [
+                {"name": name, "level": level, **explained(store, kept, use, stats, former)}
+                for name, level, stats, former in zip(names, levels, found, before, strict=False)
+            ]
+            how = {"model": options.model if options.n else None, "n": len(found) - 1, "breaks_s": breaks}
+            _print_json({"source": store.source.name, **how, "ranges": told})
+        elif options.csv:
+            rows = [
+                {"name": name, "level": level, **single(stats)}
+                for name, level, stats in zip(names, levels, found, strict=True)
+            ]
+            _print_csv(tuple(rows[0]), (row.values() for row in rows))
+        else:
+            _print_stats(kept, use, names, found)
+        return _outcome(store)
+
+
+def _print_stats(
+    kept: Statistics, use: Utilization, names: Sequence[str], found: Sequence[RangeStats]
+) -> None:
+    """The ranges as a person reads them, within 100 columns."""
+    heads = ("start", "length", "computing", "par.eff", "balance", "comm", "serial", "transfer", "messages")
+    print("{:<10}{:>11}{:>11}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}".format("", *heads))
+    for name, stats in zip(names, found, strict=True):
+        parts = (
+            stats.parallel_efficiency,
+            stats.load_balance,
+            stats.communication_efficiency,
+            stats.serialisation_efficiency,
+            stats.transfer_efficiency,
+        )
+        told = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
+        count = "-" if stats.messages is None else f"{stats.messages.sent.sum()}"
+        print(
+            f"{name:<10}{_si(stats.start_s):>10}s{_si(stats.duration_s):>10}s{stats.computing:>10.4g}"
+            f"{told[0]:>9}{told[1]:>9}{told[2]:>9}{told[3]:>9}{told[4]:>10}{count:>10}"
+        )
+    for name, stats in zip(names, found, strict=True):
+        print(f"\n{name}")
+        if stats.is_processor.any():
+            ends = [
+                f"{kept.name(i)} ({100 * stats.utilization[i]:.1f}%)"
+                for i in (int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0]))
+            ]
+            print(f"  computing most of the time {ends[0]}, least {ends[1]}")
+        for row in kept.flat(stats, use)[:5]:
+            print(
+                f"  {row.name[:32]:<32}{100 * row.share:>7.1f}%{_si(row.exclusive_s):>10}s exclusive"
+                f"{_si(row.inclusive_s):>10}s inclusive{row.calls:>10} calls"
+            )
+        replayed = stats.replayed
+        if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
+            print(
+                f"  waiting for partners {_si(float(replayed.waiting_s.sum()))}s, "
+                f"other communication {_si(float(replayed.transfer_s.sum()))}s, over all processors"
+            )
+        notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
+        for note in filter(None, notes):
+            print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))
+    for number, (left, right) in enumerate(itertools.pairwise(found[1:]), 1):
+        print(f"\nwhat changed from phase {number} to phase {number + 1}")
+        for change in kept.changes(left, right, 5):
+            print(textwrap.fill(change.sentence, 98, initial_indent="  ", subsequent_indent="    "))
 
 
 def _snapshot(options: argparse.Namespace) -> int:

@@ -717,10 +717,8 @@ def _percent(part: float) -> str:
     """A part as people read it.
 
     >>> _percent(0.1234), _percent(0.0004), _percent(1.0), _percent(0.0)
-    ('12 %', '0.04 %', '100 %', 'nothing')
+    ('12 %', '0.04 %', '100 %', '0 %')
     """
-    if not part > 0:
-        return "nothing"
     return f"{100 * part:.2g} %" if part < 0.01 else f"{100 * part:.0f} %"
 
 

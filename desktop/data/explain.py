@@ -1,0 +1,132 @@
+"""The statistics of ranges as plain values: what ``phasewright stats --json`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from desktop.data.events import Activity
+from desktop.data.statistics import Change, RangeStats, Statistics
+from desktop.data.store import TraceStore
+from desktop.data.utilization import Utilization
+
+#: The numbers of a range that are one value, in order of the columns of the CSV form.
+SINGLE = (
+    "start_s",
+    "end_s",
+    "duration_s",
+    "processors",
+    "present",
+    "computing",
+    "parallel_efficiency",
+    "load_balance",
+    "communication_efficiency",
+    "serialisation_efficiency",
+    "transfer_efficiency",
+)
+#: How many of the most loaded and of the idlest processors are named.
+NAMED = 5
+
+
+def explained(
+    store: TraceStore, kept: Statistics, use: Utilization, stats: RangeStats, before: RangeStats | None = None
+) -> dict[str, Any]:
+    """A range in names and numbers, None for what is not known.
+
+    Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
+    network) and ``ideal_note`` (why it is not known); ``activities``: processor-seconds by name with ``_s``;
+    ``concurrency``: ``level`` and ``share`` of the time; ``roles``: processor-seconds; ``regions``: ``name``,
+    ``role``, ``activity``, ``exclusive_s``, ``inclusive_s``, ``calls``, ``share`` (of all processors' time);
+    ``locations``: ``id``, ``name``, ``utilization``, seconds by activity, ``sent``, ``received``,
+    ``bytes_sent``, ``bytes_received``, ``communication_s``, ``waiting_s``, ``transfer_s``;
+    ``most_loaded``, ``idlest``: names; ``messages``: totals and ``matrix``: ``sender``, ``receiver`` (ids of
+    locations), ``count``, ``bytes``; ``waiting_note``; ``note``; ``changes``: what differs from the range
+    before: ``kind``, ``left``, ``right``, ``sentence``.
+    """
+    replayed, messages = stats.replayed, stats.messages
+    ids: list[int | None] = [location.id for location in store.locations]
+    pairs = None
+    if messages is not None:
+        columns = (messages.sender, messages.receiver, messages.count, messages.bytes)
+        pairs = [
+            {"sender": ids[s], "receiver": ids[r] if r >= 0 else None, "count": count, "bytes": size}
+            for s, r, count, size in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+    return {
+        **{name: getattr(stats, name) for name in SINGLE},
+        "ideal_s": replayed.ideal_s if replayed else None,
+        "ideal_note": replayed.ideal_note if replayed else "",
+        "activities": _by_activity(stats.by_activity),
+        "concurrency": [
+            {"level": level, "share": share}
+            for level, share in zip(stats.levels.tolist(), stats.shares.tolist(), strict=True)
+        ],
+        "roles": kept.by_role(stats),
+        "regions": [
+            {
+                "name": row.name,
+                "role": row.role,
+                "activity": None if row.activity is None else row.activity.name.lower(),
+                "exclusive_s": row.exclusive_s,
+                "inclusive_s": row.inclusive_s,
+                "calls": row.calls,
+                "share": row.share,
+            }
+            for row in kept.flat(stats, use)
+        ],
+        "locations": [_location(store, kept, stats, i) for i in range(len(ids)) if stats.is_processor[i]],
+        "most_loaded": [kept.name(i) for i in stats.most_loaded(NAMED).tolist()],
+        "idlest": [kept.name(i) for i in stats.idlest(NAMED).tolist()],
+        "messages": None
+        if messages is None
+        else {
+            "sent": int(messages.sent.sum()),
+            "received": int(messages.received.sum()),
+            "bytes_sent": int(messages.bytes_sent.sum()),
+            "bytes_received": int(messages.bytes_received.sum()),
+            "matrix": pairs,
+        },
+        "waiting_note": replayed.waiting_note if replayed else "",
+        "note": stats.note,
+        "changes": [] if before is None else [_change(change) for change in kept.changes(before, stats)],
+    }
+
+
+def single(stats: RangeStats) -> dict[str, Any]:
+    """A range in one row: the values of `SINGLE`, seconds by activity, messages and bytes sent."""
+    talk = stats.messages
+    return {
+        **{name: getattr(stats, name) for name in SINGLE},
+        **_by_activity(stats.by_activity),
+        "messages_sent": None if talk is None else int(talk.sent.sum()),
+        "bytes_sent": None if talk is None else int(talk.bytes_sent.sum()),
+    }
+
+
+def _by_activity(seconds: dict[Activity, float]) -> dict[str, float]:
+    return {f"{activity.name.lower()}_s": value for activity, value in seconds.items()}
+
+
+def _location(store: TraceStore, kept: Statistics, stats: RangeStats, i: int) -> dict[str, Any]:
+    talk, replayed = stats.messages, stats.replayed
+    waiting: Sequence[Any] = (None, None, None)
+    if replayed is not None:
+        waiting = (replayed.communication_s, replayed.waiting_s, replayed.transfer_s)
+    return {
+        "id": store.locations[i].id,
+        "name": kept.name(i),
+        "utilization": stats.utilization[i],
+        **_by_activity({activity: float(stats.seconds[i, activity]) for activity in Activity}),
+        **{
+            name: None if talk is None else int(getattr(talk, name)[i])
+            for name in ("sent", "received", "bytes_sent", "bytes_received")
+        },
+        **{
+            name: None if column is None else float(column[i])
+            for name, column in zip(("communication_s", "waiting_s", "transfer_s"), waiting, strict=True)
+        },
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    return {"kind": change.kind, "left": change.left, "right": change.right, "sentence": change.sentence}

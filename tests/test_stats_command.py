@@ -1,0 +1,111 @@
+"""``phasewright stats``: the numbers of the statistics, in three forms that agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from desktop import cli
+from desktop.data.explain import SINGLE
+from desktop.data.opening import open_trace
+from desktop.data.statistics import statistics
+from tests.data_layer import archives
+
+KEYS = {
+    *("name", "level", *SINGLE, "ideal_s", "ideal_note", "activities", "concurrency", "roles", "regions"),
+    *("locations", "most_loaded", "idlest", "messages", "waiting_note", "note", "changes"),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    return next(archives.unpack("mpt_farm_6_dilated", tmp_path).rglob("*.otf2"))
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = cli.run([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *words: object) -> dict[str, Any]:
+    code, out, err = run(capsys, "stats", *words, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_json_says_what_the_statistics_say(trace, capsys, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    told = as_json(capsys, trace, "-n", 3, "--model", "constant")
+    names = [part["name"] for part in told["ranges"]]
+    assert names == ["run", "phase 1", "phase 2", "phase 3"]
+    breaks = told["breaks_s"]
+    with open_trace(trace, output=tmp_path / "trace.h5") as store:
+        ranges = [(breaks[0], breaks[-1]), *pairwise(breaks)]
+        for part, stats in zip(told["ranges"], statistics(store, ranges, replay=True), strict=True):
+            assert set(part) == KEYS
+            for name in SINGLE:
+                assert part[name] == getattr(stats, name)
+            # A constant phase's level over P is its parallel efficiency, but for a tick at each end.
+            rounding = 2 / store.ticks_per_second / part["duration_s"]
+            assert part["level"] / part["processors"] == pytest.approx(
+                part["parallel_efficiency"], abs=rounding
+            )
+    whole, *phases = told["ranges"]
+    for key in ("sent", "received", "bytes_sent"):
+        assert sum(phase["messages"][key] for phase in phases) == whole["messages"][key]
+    assert sum(pair["count"] for pair in whole["messages"]["matrix"]) == whole["messages"]["sent"] == 405
+    assert len(whole["locations"]) == 6 and whole["most_loaded"][0] == "rank 4"
+    assert not whole["changes"] and not phases[0]["changes"]
+    assert phases[1]["changes"] and phases[1]["changes"][0]["sentence"].endswith(".")
+    for part in told["ranges"]:
+        assert sum(row["share"] for row in part["regions"]) == pytest.approx(1)
+        assert sum(step["share"] for step in part["concurrency"]) == pytest.approx(1)
+        for place in part["locations"]:
+            assert place["waiting_s"] + place["transfer_s"] == pytest.approx(place["communication_s"])
+
+
+def test_rows_and_table_agree_with_json(trace, capsys) -> None:  # type: ignore[no-untyped-def]
+    words = (trace, "-n", 2, "--start", 0.05, "--end", 0.2)
+    told = as_json(capsys, *words)
+    code, out, _ = run(capsys, "stats", *words, "--csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert code == 0 and [row["name"] for row in rows] == ["window", "phase 1", "phase 2"]
+    for row, part in zip(rows, told["ranges"], strict=True):
+        assert float(row["parallel_efficiency"]) == part["parallel_efficiency"]
+        assert float(row["idle_s"]) == part["activities"]["idle_s"]
+        assert int(row["messages_sent"]) == part["messages"]["sent"]
+    assert rows[0]["start_s"] == "0.05"
+    code, out, _ = run(capsys, "stats", *words)
+    assert code == 0 and max(map(len, out.splitlines())) <= 100
+    assert "what changed from phase 1 to phase 2" in out
+    for part in told["ranges"]:
+        assert f"{100 * part['parallel_efficiency']:.1f}%" in out
+
+
+def test_a_curve_has_what_a_curve_has(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "curve.csv"
+    path.write_text("0 4\n2 1\n3 2\n5 0\n")
+    (whole,) = as_json(capsys, path)["ranges"]
+    assert whole["computing"] == pytest.approx(13 / 5)
+    assert whole["load_balance"] is None and whole["messages"] is None and whole["locations"] == []
+    code, out, _ = run(capsys, "stats", path, "-n", 2, "--model", "constant")
+    assert code == 0 and "The source is a curve" in out
+
+
+def test_wrong_words_are_said(trace, capsys) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = run(capsys, "stats", trace, "-n", 1, "--model", "budget")
+    assert code == 1 and "budget" in err
+    code, _, err = run(capsys, "stats", trace, "--start", 9)
+    assert code == 1 and "outside the curve" in err
+    assert run(capsys, "stats", trace, "--json", "--csv")[0] == 2
