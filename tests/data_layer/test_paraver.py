@@ -21,7 +21,7 @@ from hypothesis import strategies as some
 
 from desktop.data import spill
 from desktop.data.classify import region_activity
-from desktop.data.clock import match_messages
+from desktop.data.clock import check_clocks, match_messages
 from desktop.data.events import Activity, MessageKind
 from desktop.data.importers import paraver
 from desktop.data.importers._paraver import tables
@@ -194,9 +194,9 @@ def oracle(lines: list[str]) -> dict[str, Thread]:
             there = threads[".".join(rest[7:10])]
             sender, receiver = ".".join(rest[1:4]), ".".join(rest[7:10])
             here.messages.append((fields[4], int(MessageKind.SEND), receiver, *fields[12:]))
-            there.messages.append((fields[10], int(MessageKind.RECV), sender, *fields[12:]))
+            there.messages.append((fields[11], int(MessageKind.RECV), sender, *fields[12:]))
             here.times.append(fields[4])
-            there.times.append(fields[10])
+            there.times.append(fields[11])
     return threads
 
 
@@ -332,7 +332,7 @@ def test_samples_against_the_oracle(path):
     matches = list(match_messages(sink))
     lines = [line.split(":") for line in unpacked(path) if line.startswith("3:")]
     assert sorted(np.concatenate([m.received - m.sent for m in matches]).tolist()) == sorted(
-        int(line[11]) - int(line[5]) for line in lines
+        int(line[12]) - int(line[5]) for line in lines
     )
 
 
@@ -496,6 +496,13 @@ def test_tracing_off_and_flushes_are_unmeasured(tmp_path):
         expected = np.full(90, COMPUTING)
         expected[20:40] = expected[50:60] = UNMEASURED
         assert painted(sink, index).tolist() == expected.tolist()
+
+
+def test_a_receive_that_waits_for_its_send_does_not_contradict_the_clocks(tmp_path):
+    sink = import_lines(tmp_path, "3:1:1:2:1:50:52:1:1:1:1:10:60:8:1", "2:1:1:1:1:0:7:1", "2:1:1:2:1:90:7:1")
+    assert (sink.table("messages", 2)["time"], sink.table("messages", 0)["time"]) == ([50], [60])
+    found = check_clocks(sink)
+    assert (found.messages, found.violations_before) == (1, (0, 0))
 
 
 def test_a_call_that_begins_again_ends_there(tmp_path):
@@ -835,7 +842,7 @@ def test_memory_does_not_grow_with_the_trace(tmp_path, monkeypatch):
                     f"1:1:1:{1 + t % 2}:1:{3 * t}:{3 * t + 2}:3\n2:1:1:{1 + t % 2}:1:{3 * t}:50000001:2\n"
                 )
                 file.write(f"2:1:1:{1 + t % 2}:1:{3 * t + 2}:50000001:0:42000050:{t}\n")
-                file.write(f"3:1:1:1:1:{3 * t}:0:1:1:2:1:{3 * t + 1}:0:8:1\n")
+                file.write(f"3:1:1:1:1:{3 * t}:0:1:1:2:1:0:{3 * t + 1}:8:1\n")
         paraver.IMPORTER.read(path, Nowhere(), Progress())
         tracemalloc.start()
         paraver.IMPORTER.read(path, Nowhere(), Progress())

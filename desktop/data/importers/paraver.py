@@ -4,7 +4,8 @@ A processor is a thread of a task of an application. What it does is said by sta
 has none, by the events of MPI calls. Both become regions (`_paraver.intervals`), and where both are there
 the states decide. User functions (60000019) are regions too, all other events are metrics. While tracing is
 off (40000012) or the buffer is flushed (40000003) nothing is known. Of the two times that a message has at
-each end the logical one is used, when the call was made; the physical one, of the transfer, is left out.
+each end, logical (the call was made) and physical (the data went or came), a send has the logical one and a
+receive the physical one, when it has completed: receives are called before their sends at will.
 
 Sources: the format as Extrae writes it (bsc-performance-tools), and samples; numbers in `_paraver.tables`.
 """

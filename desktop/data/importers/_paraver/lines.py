@@ -210,14 +210,14 @@ def parse(
             there = _thread(first_task, first_thread, f[7], f[8], f[9])
             if nf != 14:
                 kind = FIELDS
-            elif min(f[4], f[10]) < 0 or max(f[4], f[10]) >= LATEST:
+            elif min(f[4], f[11]) < 0 or max(f[4], f[11]) >= LATEST:
                 kind = NUMBER
             elif here < 0 or there < 0:
                 kind = THREAD
             else:
                 for side in range(2):
                     m = messages[sent]
-                    m["time"] = f[10] if side else f[4]
+                    m["time"] = f[11] if side else f[4]
                     m["bytes"] = f[12]
                     m["tag"] = f[13]
                     m["peer"] = here if side else there
@@ -226,7 +226,7 @@ def parse(
                     sent += 1
                 records[here] += 1
                 _here(spans, here, f[4])
-                _here(spans, there, f[10])
+                _here(spans, there, f[11])
         if rows > 0:
             for k in range(used, used + rows):
                 acts[k]["time"] = f[4]
