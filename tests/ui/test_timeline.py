@@ -227,7 +227,7 @@ def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: MainWindow
 
 def test_rows_say_what_their_locations_do(qtbot: QtBot, opened: MainWindow) -> None:
     view = opened.timeline.view
-    assert labels(opened) == ["0", "  0", "  1", "1", "  0", "  1", "2", "  0", "  1", "3", "  0", "  1"]
+    assert labels(opened) == [label for r in "0123" for label in (r, f"  {r}.0", f"  {r}.1")]
     theme = view._theme
     computing, idle = QColor(theme.computing), QColor(theme.idle)
     view.zoom_to(0.04, 0.12)
@@ -312,7 +312,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: MainWindow, mo
 def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -> None:
     view, pane = opened.timeline.view, opened.timeline
     click(view, QPointF(20, view._y(0.5)))
-    assert labels(opened)[:3] == ["0", "1", "  0"]
+    assert labels(opened)[:3] == ["0", "1", "  1.0"]
     view._open_all(False)
     assert labels(opened) == ["0", "1", "2", "3"]
     settle(qtbot, opened)
@@ -336,6 +336,8 @@ def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -
     assert labels(opened) == ["0", "1", "2", "3"]
 
 
+# The completer's list is a window of its own, of which the offscreen platform has its doubts.
+@pytest.mark.qt_log_ignore("This plugin does not support")
 def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: MainWindow) -> None:
     view, pane = opened.timeline.view, opened.timeline
     opened.actions_by_id["find"].trigger()
@@ -365,7 +367,7 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: MainWi
     settle(qtbot, opened)
     assert view._found is not None and view._found[:2] == (6, pytest.approx(0.05))
     pane._search.setText("nothing like it")
-    assert pane._result.text() == "no such region"
+    assert pane._result.text() == "no such region is entered"
 
 
 def test_rows_are_scaled_and_scrolled(qtbot: QtBot, opened: MainWindow) -> None:

@@ -144,10 +144,10 @@ def draw_breaks(image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], t
     at = at[(at >= 0) & (at < width)].astype(int)
     if not at.size:
         return
-    # Lines in a neighbourhood of 24 pixels: from five on they fade, so that hundreds leave the curve visible.
+    # Lines within 24 pixels: from three on they fade, so that hundreds leave the curve visible.
     reach = round(12 * dpr)
     near = np.searchsorted(at, at + reach, "right") - np.searchsorted(at, at - reach, "left")
-    shade = np.clip(np.ceil(8 * 4 / near), 1, 8).astype(int)
+    shade = np.clip(np.ceil(8 * 2 / near), 1, 8).astype(int)
     for level in np.unique(shade).tolist():
         lines = np.unique(np.concatenate([at[shade == level] + k for k in range(max(1, round(dpr)))]))
         colour = QColor(theme.break_line)

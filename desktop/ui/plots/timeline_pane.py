@@ -261,7 +261,7 @@ class TimelinePane(QWidget):
         timeline, regions = self._timeline, self._sought()
         self._last_found = None
         if timeline is None or not regions:
-            self._result.setText(self.tr("no such region") if self._search.text().strip() else "")
+            self._result.setText(self.tr("no such region is entered") if self._search.text().strip() else "")
             self.view.set_marked(frozenset())
             return
         marked = frozenset(x for r in regions for x in timeline.entering(r).tolist())

@@ -136,4 +136,5 @@ class Rows:
                     location = self._locations[i]
                     self._row_of[i] = len(self.rows)
                     title = " – ".join(t for t in (process.title, location.name) if t)
-                    self.rows.append(Row((i,), str(location.thread), title, p, 1))
+                    label = f"{process.label}.{location.thread}" if location.rank >= 0 else location.name
+                    self.rows.append(Row((i,), label, title, p, 1))
