@@ -183,14 +183,14 @@ def write(
     class of all `members`.
     """
     to = Writer(order, chunk)
-    strings: list[str] = [""]
+    strings: dict[str, int] = {"": 0}
     definitions: list[bytes] = []
 
     def text(value: str) -> int:
         if value not in strings:
-            strings.append(value)
-            define(10, "ns", len(strings) - 1, value)
-        return strings.index(value)
+            strings[value] = len(strings)
+            define(10, "ns", strings[value], value)
+        return strings[value]
 
     def define(kind: int, forms: str, *values: Any) -> None:
         definitions.append(to.record(kind, to.fields(forms, values)))
