@@ -1,8 +1,12 @@
-"""The concurrency profile: in which part of the time exactly k processors compute."""
+"""The concurrency profile: in which part of the time exactly k processors compute.
+
+A summary kept with the curve holds the time at each level before every block of steps, so that a range
+costs the steps of two blocks.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,28 +14,75 @@ from numpy.typing import NDArray
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
 
+Floats = NDArray[np.float64]
 
-def concurrency(
-    curve: StepCurve, start: float, end: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+#: Steps in a block, at least; and for each level, so that the summary stays small beside the curve.
+BLOCK = 1 << 12
+BLOCK_PER_LEVEL = 8
+
+
+class _Summary(NamedTuple):
+    """`levels` (k,) rising; `which` (M,) the place of each step's level among them, None if the levels are
+    0 to k - 1; `before` (blocks, k) time at each level before each `block` of steps."""
+
+    levels: Floats
+    which: NDArray[np.int64] | None
+    before: Floats
+    block: int
+
+
+def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Floats]:
     """Levels that the curve has within ``[start, end]`` (in the unit of its edges), rising, and the part of
-    that time which it spends at each; the parts add up to 1. Both (k,)."""
+    that time which it spends at each; the parts add up to 1. Both (k,).
+
+    Raises
+    ------
+    ValueError : the range is empty or outside the curve.
+    """
     e = curve.edges
     a, b = max(start, float(e[0])), min(end, float(e[-1]))
     if not a < b:
         raise ValueError(f"the range {start} to {end} is empty or outside the curve")
-    i = int(np.searchsorted(e, a, side="right")) - 1
-    j = int(np.searchsorted(e, b, side="left"))
-    edges = e[i : j + 1].copy()
-    edges[0], edges[-1] = a, b
-    level = curve.level[i:j]
-    counts = level.min() >= 0 and level.max() < 1 << 24
-    if counts and whole(level):
-        time = at_each(edges, level, int(level.max()) + 1)
-        levels = np.flatnonzero(time).astype(np.float64)
-        return levels, time[time > 0] / (b - a)
-    levels, which = np.unique(level, return_inverse=True)
-    return levels, np.bincount(which, np.diff(edges), levels.size) / (b - a)
+    summary = curve.summaries.get("concurrency")
+    if summary is None:
+        summary = curve.summaries["concurrency"] = _summary(curve)
+    time = _until(curve, summary, b) - _until(curve, summary, a)
+    # Sums of whole ticks are exact; of others a rest may be left where there was nothing.
+    found = np.flatnonzero(time > 1e-12 * (b - a))
+    return summary.levels[found], time[found] / (b - a)
+
+
+def _summary(curve: StepCurve) -> _Summary:
+    level = curve.level
+    which: NDArray[np.int64] | None = None
+    if level.min() >= 0 and level.max() < 1 << 20 and whole(level):
+        levels = np.arange(int(level.max()) + 1, dtype=np.float64)
+    else:
+        levels, which = np.unique(level, return_inverse=True)
+    block = max(BLOCK, BLOCK_PER_LEVEL * levels.size)
+    before = np.zeros((-(-level.size // block), levels.size))
+    for k in range(1, before.shape[0]):
+        part = slice((k - 1) * block, k * block)
+        before[k] = before[k - 1]
+        at = level[part].astype(np.int64) if which is None else which[part]
+        add_time(curve.edges[part.start : part.stop + 1], at, before[k])
+    return _Summary(levels, which, before, block)
+
+
+def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
+    """Time at each level before a time."""
+    step = int(np.searchsorted(curve.edges, time, side="left")) - 1  # in which it lies, or ends
+    if step < 0:
+        return np.zeros(summary.levels.size)
+    k = step // summary.block
+    begin = k * summary.block
+    edges = curve.edges[begin : step + 2].copy()
+    edges[-1] = time
+    part = slice(begin, step + 1)
+    at = curve.level[part].astype(np.int64) if summary.which is None else summary.which[part]
+    found: Floats = summary.before[k].copy()
+    add_time(edges, at, found)
+    return found
 
 
 @kernel
@@ -43,9 +94,6 @@ def whole(level: Any) -> bool:
 
 
 @kernel
-def at_each(edges: Any, level: Any, levels: int) -> Any:
-    """(levels,) time at each whole level."""
-    time = np.zeros(levels)
-    for i in range(level.size):
-        time[np.int64(level[i])] += edges[i + 1] - edges[i]
-    return time
+def add_time(edges: Any, at: Any, time: Any) -> None:
+    for i in range(at.size):
+        time[at[i]] += edges[i + 1] - edges[i]

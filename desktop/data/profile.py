@@ -19,7 +19,7 @@ Which activity a path is follows from the user's rules, so they are no part of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -305,6 +305,9 @@ def add_until(time: Any, kind: Any, peer: Any, size: Any, cut: int, peers: Any, 
 # ------------------------------------------------------------------ positions
 
 
+_Position = tuple[Ints, Ints]
+
+
 class Tree(NamedTuple):
     """Call paths of a location; node 0 is no region.
 
@@ -329,7 +332,7 @@ class Profile:
     def __init__(self, store: TraceStore, progress: Progress | None = None) -> None:
         self._store = store
         self._scratch = callpaths.walk(max(1, len(store.regions)), 1)
-        self._positions: dict[tuple[int, int], tuple[Ints, Ints]] = {}
+        self._positions: dict[tuple[str, int, int], _Position] = {}  # the latest used last
         self._size = 0
         whole: Any = store
         missing = not store.has("profile") and store.has("events")
@@ -379,21 +382,29 @@ class Profile:
         Ticks count from the first event: between location's first time and that they are negative, so that
         only differences between two cuts mean something. `cuts`: distinct ticks as recorded.
         """
-        found = [self._positions.pop((location, cut), None) for cut in cuts.tolist()]
+        found = self._remembered("events", location, cuts, self._find)
+        return np.stack([ticks for ticks, _ in found]), np.stack([calls for _, calls in found])
+
+    def _remembered(
+        self, table: str, location: int, cuts: Ints, find: Callable[[int, Ints], list[_Position]]
+    ) -> list[_Position]:
+        """Positions of cuts: those that were asked for before, and those that `find`, given rising cuts, finds."""
+        names = [(table, location, cut) for cut in cuts.tolist()]
+        found = [self._positions.pop(name, None) for name in names]
         missing = np.array([i for i, position in enumerate(found) if position is None], np.int64)
         if missing.size:
             order = missing[np.argsort(cuts[missing], kind="stable")]
-            for i, position in zip(order, self._find(location, cuts[order]), strict=True):
+            for i, position in zip(order, find(location, cuts[order]), strict=True):
                 found[i] = position
-                self._size += position[0].nbytes + position[1].nbytes
+                self._size += sum(part.nbytes for part in position)
         known = [position for position in found if position is not None]
-        self._positions.update(((location, cut), at) for cut, at in zip(cuts.tolist(), known, strict=True))
+        self._positions.update(zip(names, known, strict=True))
         while self._size > KEPT and len(self._positions) > 1:
             old = self._positions.pop(next(iter(self._positions)))
-            self._size -= old[0].nbytes + old[1].nbytes
-        return np.stack([ticks for ticks, _ in known]), np.stack([calls for _, calls in known])
+            self._size -= sum(part.nbytes for part in old)
+        return known
 
-    def _find(self, location: int, cuts: Ints) -> list[tuple[Ints, Ints]]:
+    def _find(self, location: int, cuts: Ints) -> list[_Position]:
         """Positions of rising cuts."""
         about = self._store.locations[location]
         assert about.first is not None and about.last is not None
@@ -451,12 +462,17 @@ class Profile:
 
     def traffic(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:
         """Partners (k,) of a location, ascending, and (4, cuts, k) the number of messages sent, bytes sent,
-        messages received and bytes received before rising `cuts` (ticks as recorded)."""
+        messages received and bytes received before `cuts`: distinct ticks as recorded."""
+        found = self._remembered("messages", location, cuts, self._find_messages)
+        return found[0][0], np.stack([counts for _, counts in found], axis=1)
+
+    def _find_messages(self, location: int, cuts: Ints) -> list[_Position]:
+        """Partners and counts (4, partners) at rising cuts."""
         notes = self._traffic.of(location)
         peers = np.unique(notes["peer"]).astype(np.int64)
-        found = np.zeros((4, cuts.size, peers.size), np.int64)
         if not peers.size:
-            return peers, found
+            return [(peers, np.zeros((4, 0), np.int64))] * cuts.size
+        found = []
         place = np.searchsorted(peers, notes["peer"])
         noted = np.stack([notes[name] for name in ("sent", "bytes_sent", "received", "bytes_received")])
         begins = np.flatnonzero(np.r_[True, notes["row"][1:] != notes["row"][:-1]])
@@ -464,18 +480,19 @@ class Profile:
         before = np.searchsorted(notes["time"][begins], cuts, side="left")
         sums = np.zeros((4, peers.size), np.int64)
         summed = 0
-        for i, (cut, count) in enumerate(zip(cuts.tolist(), before.tolist(), strict=True)):
+        for cut, count in zip(cuts.tolist(), before.tolist(), strict=True):
             upto = int(ends[count - 1]) if count else 0
             add_notes(noted, place, summed, upto, sums)
             summed = upto
-            found[:, i] = sums
+            here = sums.copy()
             if count < begins.size:
                 row = int(notes["row"][begins[count - 1]]) if count else 0
                 end = int(notes["row"][begins[count]])
                 part = self._store.part("messages", location, row, end, "time", "kind", "peer", "bytes")
-                if not add_until(*part, cut, peers, found[:, i]):
+                if not add_until(*part, cut, peers, here):
                     raise self._damaged()
-        return peers, found
+            found.append((peers, here))
+        return found
 
 
 class _Table:
