@@ -388,7 +388,7 @@ class Profile:
     def _remembered(
         self, table: str, location: int, cuts: Ints, find: Callable[[int, Ints], list[_Position]]
     ) -> list[_Position]:
-        """Positions of cuts: those that were asked for before, and those that `find`, given rising cuts, finds."""
+        """Positions of cuts: those known from before, and those that `find`, given rising cuts, finds."""
         names = [(table, location, cut) for cut in cuts.tolist()]
         found = [self._positions.pop(name, None) for name in names]
         missing = np.array([i for i, position in enumerate(found) if position is None], np.int64)
