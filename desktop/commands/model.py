@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from desktop.data.tables import Selection, Table
 
 DEFAULT = ("1/p", "1/sqrt(p)")
-#: Chance that a point of a sound table is called suspect, over all its points.
-SUSPECT = 0.05
 
 
 def add_words(parser: argparse.ArgumentParser) -> None:
@@ -139,42 +138,15 @@ def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
 
 def parameters(fit: ModelFit) -> list[dict[str, Any]]:
     """Every parameter by name."""
-    data, found = fit.data, []
-    for i, text in enumerate(fit.functions):
-        if fit.kind == "joint":
-            for s, name in enumerate(data.systems):
-                found.append(_parameter("speed", text, name, None, fit.speed[i, s], fit.speed_se[i, s]))
-            for c, name in enumerate(data.codes):
-                found.append(_parameter("work", text, None, name, fit.work[i, c], fit.work_se[i, c]))
-        else:
-            for c, code in enumerate(data.codes):
-                for s, system in enumerate(data.systems):
-                    if fit.points[c, s]:
-                        value, se = fit.delta[i, c, s], fit.delta_se[i, c, s]
-                        found.append(_parameter("delta", text, system, code, value, se))
-    return found
+    from desktop.core import factor_answers
 
-
-def _parameter(
-    kind: str, text: str, system: str | None, code: str | None, value: float, se: float
-) -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "function": text,
-        "system": system,
-        "code": code,
-        "value": float(value),
-        "se": float(se),
-    }
+    return [asdict(parameter) for parameter in factor_answers.parameters(fit)]
 
 
 def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
-    """Rows whose externally studentized residual is too large for so many rows (Bonferroni)."""
-    from desktop.core.factor_answers import quantile
+    """Rows whose externally studentized residual is too large for so many rows."""
+    from desktop.core import factor_answers
 
-    if fit.df < 3:
-        return []
-    limit = quantile(fit.df - 1, 1.0 - SUSPECT / fit.n)
     data = fit.data
     return [
         {
@@ -182,10 +154,9 @@ def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:
             "code": data.codes[data.code[k]],
             "system": data.systems[data.system[k]],
             "p": int(data.p[k]),
-            "studentized": float(value),
+            "studentized": float(fit.studentized[k]),
         }
-        for k, value in enumerate(fit.studentized)
-        if math.isfinite(value) and abs(value) > limit
+        for k in factor_answers.suspects(fit).tolist()
     ]
 
 

@@ -180,6 +180,60 @@ def _transformed(fit: ModelFit, keep: NDArray[np.bool_]) -> Array:
     return fit.response.y[keep]
 
 
+# --- parameters and points that stand out ---
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """`kind`: "speed" (of `system`), "work" (of `code`) or "delta" (of `code` on `system`), with its standard
+    error; NaN where it is fixed or not determined."""
+
+    kind: str
+    function: str
+    system: str | None
+    code: str | None
+    value: float
+    se: float
+
+    @property
+    def undetermined(self) -> bool:
+        """Not different from zero: |value| < 2 standard errors."""
+        return bool(abs(self.value) < 2 * self.se)
+
+
+def parameters(fit: ModelFit) -> tuple[Parameter, ...]:
+    """Every parameter by name, function after function."""
+    data, found = fit.data, []
+    for i, text in enumerate(fit.functions):
+        if fit.kind == "joint":
+            for s, name in enumerate(data.systems):
+                found.append(
+                    Parameter("speed", text, name, None, float(fit.speed[i, s]), float(fit.speed_se[i, s]))
+                )
+            for c, name in enumerate(data.codes):
+                found.append(
+                    Parameter("work", text, None, name, float(fit.work[i, c]), float(fit.work_se[i, c]))
+                )
+        else:
+            for c, s in np.argwhere(fit.points > 0).tolist():
+                value, se = float(fit.delta[i, c, s]), float(fit.delta_se[i, c, s])
+                found.append(Parameter("delta", text, data.systems[s], data.codes[c], value, se))
+    return tuple(found)
+
+
+#: Chance that a point of a sound table is called suspect, over all its points.
+SUSPECT = 0.05
+
+
+def suspects(fit: ModelFit) -> NDArray[np.int64]:
+    """Measurements whose externally studentized residual is too large for so many of them (Bonferroni)."""
+    if fit.df < 3:
+        return np.empty(0, np.int64)
+    limit = quantile(fit.df - 1, 1.0 - SUSPECT / fit.n)
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(np.abs(fit.studentized) > limit)
+
+
 # --- answers ---
 
 
@@ -196,15 +250,21 @@ def crossover(fit: ModelFit, code: int, a: int, b: int, largest: float = LARGEST
 
 def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P) -> float:
     """p at which the time of a cell is least; `largest` if it falls all the way."""
+
+    def time(p: Array) -> Array:
+        # t' without work and peak is the time times p, but for a factor of the cell.
+        value = fit.seconds(code, system, p)
+        return value / p if fit.data.transformed else value
+
     grid = np.geomspace(1.0, largest, 2001)
-    low = int(np.nanargmin(fit.seconds(code, system, grid)))
+    low = int(np.nanargmin(time(grid)))
     if low in (0, grid.size - 1):
         return float(grid[low])
     a, b = float(np.log(grid[low - 1])), float(np.log(grid[low + 1]))
     golden = (np.sqrt(5.0) - 1.0) / 2.0
     for _ in range(80):
         left, right = b - golden * (b - a), a + golden * (b - a)
-        times = fit.seconds(code, system, np.exp(np.array([left, right])))
+        times = time(np.exp(np.array([left, right])))
         if times[0] <= times[1]:
             b = right
         else:

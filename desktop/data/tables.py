@@ -110,6 +110,75 @@ class Table:
         )
         return replace(self, rows=rows, similar=_similar(rows))
 
+    def with_rows(self, rows: Sequence[Row]) -> Table:
+        """More measurements below those that are there; they are counted on."""
+        last = max((row.line for row in self.rows), default=0)
+        more = tuple(replace(row, line=last + k) for k, row in enumerate(rows, 1))
+        every = self.rows + more
+        return replace(self, rows=every, similar=_similar(every))
+
+
+#: As much of a file as is looked at to see what it is.
+_HEAD = 1 << 16
+
+
+def headings(source: Path | str) -> tuple[str, ...]:
+    """What the first line of a table calls its columns; () where there is none (a listing, no text).
+
+    Raises
+    ------
+    TableError : a spreadsheet that cannot be read.
+    OSError : the file cannot be read.
+    """
+    if isinstance(source, str):
+        text = source[:_HEAD]
+    elif source.is_dir():
+        return ()
+    else:
+        with source.open("rb") as file:
+            data = file.read(_HEAD)
+        if data.startswith(b"PK\x03\x04"):
+            return _sheet_headings(source)
+        try:
+            text = _decoded(data.rpartition(b"\n")[0] or data, source)
+        except TableError:
+            return ()
+        if _LISTING.search(text):
+            return ()
+    try:
+        numbered = _split(text)
+    except TableError:
+        return ()
+    return tuple(numbered[0][1]) if numbered else ()
+
+
+def _sheet_headings(path: Path) -> tuple[str, ...]:
+    """Of a workbook; an archive of anything else has none."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if "xl/workbook.xml" not in archive.namelist():
+                return ()
+    except zipfile.BadZipFile:
+        return ()
+    rows = _sheet(path.read_bytes(), path) if path.stat().st_size <= _LARGEST else []
+    return tuple(rows[0][1]) if rows else ()
+
+
+def missing_roles(header: Sequence[str]) -> tuple[str, ...]:
+    """What a table of measurements needs and no heading says: of code, system, p and time (or t')."""
+    found = recognise(header)
+    wanted = ("code", "system", "p", "t_prime" if "t_prime" in found else "time")
+    return tuple(role for role in wanted if role not in found)
+
+
+def holds_measurements(path: Path) -> bool:
+    """Is this a table of measurements, to judge by its headings?"""
+    try:
+        header = headings(path)
+    except (OSError, TableError):
+        return False
+    return bool(header) and not missing_roles(header)
+
 
 def read_table(
     source: Path | str,
@@ -166,6 +235,11 @@ def _decoded(data: bytes, path: Path) -> str:
 
 
 def _from_text(text: str, source: str, columns: Mapping[str, str], units: Mapping[str, str]) -> Table:
+    return _tabulate(_split(text, source), source, columns, units)
+
+
+def _split(text: str, source: str = "") -> list[tuple[int, list[str]]]:
+    """Rows of cells with their lines."""
     lines = [line for line in text.splitlines()[: _ROWS + 1] if line.strip() and not line.startswith("#")]
     counts = {sign: lines[0].count(sign) if lines else 0 for sign in (",", ";", "\t")}
     sign = max(counts, key=lambda known: counts[known]) if any(counts.values()) else ""
@@ -189,7 +263,7 @@ def _from_text(text: str, source: str, columns: Mapping[str, str], units: Mappin
         numbered = [
             (number, [_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells]) for number, cells in numbered
         ]
-    return _tabulate(numbered, source, columns, units)
+    return numbered
 
 
 _DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
