@@ -10,7 +10,10 @@ solution if and only if its graph has no negative cycle, and shortest paths give
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -33,6 +36,7 @@ NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
 DENSE = 1024  # up to so many processes the bounds are a matrix
 ROWS = 1 << 22  # rows that are matched at a time
 INFINITE = 1 << 62
+_STEP = 256  # locations between two steps of progress
 
 Ints = NDArray[np.int64]
 
@@ -122,13 +126,13 @@ def check_clocks(
 
     def count(shift: Ints, bounds: _Bounds | None) -> tuple[int, int, int, int]:
         instances = wrong = messages = late = 0
-        for c in match_collectives(source):
+        for c in match_collectives(source, progress=progress):
             progress.step(0, 0, "comparing clocks")
             instances += c.start.size - 1
             wrong += late_begins(c.start, c.begin + shift[c.location], c.end + shift[c.location])
             if bounds is not None:
                 bounds.add_collectives(c.start, process[c.location], c.begin, c.end)
-        for m in match_messages(source):
+        for m in match_messages(source, progress=progress):
             progress.step(0, 0, "comparing clocks")
             messages += m.sent.size
             late += int((m.received + shift[m.receiver] < m.sent + shift[m.sender]).sum())
@@ -182,26 +186,61 @@ def process_of(source: EventSource) -> Ints:
 # ------------------------------------------------------------------ matching
 
 
-def match_messages(source: EventSource, rows: int = ROWS) -> Iterator[Matches]:
+def _in_shares(
+    source: EventSource,
+    table: str,
+    rows: int,
+    take: Callable[[int], tuple[Ints, Ints]],
+    progress: Progress | None,
+) -> Iterator[Ints]:
+    """What `take` finds in the rows of each location, in shares of about `rows`.
+
+    `take` gives columns (k, n), and (n,) keys; equal keys come in one share, in the order of locations. Every
+    location is read once: what does not fit into one share waits in a temporary file.
+    """
+    places = [i for i in range(len(source.locations)) if source.rows(table, i)]
+    shares = -(-sum(source.rows(table, i) for i in places) // rows)
+    whole: list[Ints] = []
+    spill = None
+    with ExitStack() as stack:
+        for number, i in enumerate(places):
+            if progress is not None and number % _STEP == 0:
+                progress.step(0, 0, "comparing clocks")
+            columns, key = take(i)
+            if shares == 1:
+                whole.append(columns)
+                continue
+            if spill is None:
+                dtype = np.dtype([("columns", "i8", (len(columns),))])
+                spill = stack.enter_context(closing(Spill(Path(gettempdir()), dtype)))
+            found = np.ascontiguousarray(columns.T)
+            spill.add(found.view(spill.dtype)[:, 0], key % shares, shares)
+        if whole:
+            yield np.concatenate(whole, axis=1)
+        if spill is not None:
+            for share in range(shares):
+                yield np.ascontiguousarray(spill.read(share)["columns"].T)
+
+
+def match_messages(
+    source: EventSource, rows: int = ROWS, progress: Progress | None = None
+) -> Iterator[Matches]:
     """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
     Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Ends without
     a partner are left out. What is matched at a time are about `rows` rows; a channel is never divided.
     """
-    total = sum(source.rows("messages", i) for i in range(len(source.locations)))
-    parts = max(1, -(-total // rows))
-    for part in range(parts):
-        sends: list[Ints] = []
-        receives: list[Ints] = []
-        for i in range(len(source.locations)):
-            if source.rows("messages", i):
-                sent, received = _ends(source, i)
-                for ends, found in ((sends, sent), (receives, received)):
-                    sender, receiver, comm, tag = found[:4]
-                    channel = ((sender * 31 + receiver) * 31 + comm) * 31 + tag
-                    ends.append(found[:, channel % parts == part])
-        if sends:
-            yield _match(*(np.concatenate(ends, axis=1) for ends in (sends, receives)))
+
+    def take(here: int) -> tuple[Ints, Ints]:
+        ends = _ends(source, here)
+        found = np.concatenate(ends, axis=1)
+        outward = np.repeat([1, 0], [part.shape[1] for part in ends])
+        sender, receiver, comm, tag = found[:4]
+        return np.vstack([found, outward]), ((sender * 31 + receiver) * 31 + comm) * 31 + tag
+
+    for found in _in_shares(source, "messages", rows, take, progress):
+        outward = found[-1] == 1
+        yield _match(found[:-1, outward], found[:-1, ~outward])
 
 
 def _ends(source: EventSource, here: int) -> tuple[Ints, Ints]:
@@ -282,32 +321,28 @@ class Instances(NamedTuple):
 
 
 def match_collectives(
-    source: EventSource, operations: Collection[str] = SYNCHRONISING, rows: int = ROWS
+    source: EventSource,
+    operations: Collection[str] = SYNCHRONISING,
+    rows: int = ROWS,
+    progress: Progress | None = None,
 ) -> Iterator[Instances]:
     """Operations of the given names: the k-th of them on a communicator, wherever all members name the
     same one. What is matched at a time are about `rows` rows."""
     wanted = np.array([text in operations for text in source.texts], bool)
-    total = sum(source.rows("collectives", i) for i in range(len(source.locations)))
-    parts = max(1, -(-total // rows))
-    for part in range(parts):
-        found = []
-        for i in range(len(source.locations)):
-            if not source.rows("collectives", i):
-                continue
-            blocks = source.blocks("collectives", i, "begin", "end", "operation", "communicator", "root")
-            begin, end, operation, comm, root = (
-                np.concatenate(columns).astype(np.int64) for columns in zip(*blocks, strict=True)
-            )
-            which = np.flatnonzero(wanted[operation] & (comm != NO_COMMUNICATOR))
-            which = which[np.argsort(comm[which], kind="stable")]
-            begin, end, operation, comm, root = (c[which] for c in (begin, end, operation, comm, root))
-            k = np.arange(which.size) - np.searchsorted(comm, comm)
-            mine = (comm + k) % parts == part
-            here = np.full(which.size, i)
-            found.append(np.stack([comm, k, operation, here, begin, end, root])[:, mine])
-        if not found:
-            return
-        comm, k, operation, here, begin, end, root = np.concatenate(found, axis=1)
+
+    def take(here: int) -> tuple[Ints, Ints]:
+        blocks = source.blocks("collectives", here, "begin", "end", "operation", "communicator", "root")
+        begin, end, operation, comm, root = (
+            np.concatenate(columns).astype(np.int64) for columns in zip(*blocks, strict=True)
+        )
+        which = np.flatnonzero(wanted[operation] & (comm != NO_COMMUNICATOR))
+        which = which[np.argsort(comm[which], kind="stable")]
+        begin, end, operation, comm, root = (c[which] for c in (begin, end, operation, comm, root))
+        k = np.arange(which.size) - np.searchsorted(comm, comm)
+        return np.stack([comm, k, operation, np.full(which.size, here), begin, end, root]), comm + k
+
+    for found in _in_shares(source, "collectives", rows, take, progress):
+        comm, k, operation, here, begin, end, root = found
         order = np.lexsort((k, comm))
         comm, k, operation = comm[order], k[order], operation[order]
         new = (
@@ -394,7 +429,9 @@ class _Bounds:
                 return nearest(np.ascontiguousarray(closed.T) if reverse else closed, labels)
 
         else:
-            r, s, weight = (np.ascontiguousarray(column) for column in np.concatenate(self.edges, axis=1))
+            edges = np.concatenate(self.edges, axis=1)
+            edges = edges[:, np.lexsort((edges[0], edges[1]))]
+            r, s, weight = (np.ascontiguousarray(column) for column in edges)
 
             def relax(labels: Ints, reverse: bool) -> Ints | None:
                 found = labels.copy()
@@ -471,11 +508,16 @@ def nearest(closed: Ints, labels: Ints) -> Ints:
 
 @kernel
 def bellman_ford(r: Ints, s: Ints, weight: Ints, labels: Ints) -> bool:
-    """Lower labels[r] to labels[s] + weight until nothing changes; False on a negative cycle."""
+    """Lower labels[r] to labels[s] + weight until nothing changes; False on a negative cycle.
+
+    Every second pass goes backwards (Yen 1970), so that chains of neighbours need few passes and not one for
+    each process.
+    """
     first = labels[0]
-    for _ in range(labels.size):
+    for turn in range(labels.size):
         changed = False
-        for e in range(r.size):
+        for i in range(r.size):
+            e = i if turn % 2 == 0 else r.size - 1 - i
             if labels[s[e]] < INFINITE and labels[s[e]] + weight[e] < labels[r[e]]:
                 labels[r[e]] = labels[s[e]] + weight[e]
                 changed = True

@@ -6,6 +6,8 @@ import math
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from desktop.data.classify import mpi_call
 from desktop.data.events import Activity
 from desktop.data.store import TraceStore
@@ -22,8 +24,7 @@ def info(store: TraceStore) -> dict[str, Any]:
     """
     use = build(store)
     curve = use.curve()
-    calls = [_calls(store, index) for index in range(len(store.locations))]
-    mpi: Counter[str] = sum((_mpi(found) for found in calls), Counter())
+    mpi, mpi_of_each = _mpi_calls(store)
     tallies = store.tallies
     clock = store.clock
     return _plain(
@@ -57,7 +58,7 @@ def info(store: TraceStore) -> dict[str, Any]:
                     "events": location.records,
                     "enter": tally.enter,
                     "leave": tally.leave,
-                    "mpi_calls": _mpi(found).total(),
+                    "mpi_calls": mpi_calls,
                     "computing_s": seconds[Activity.COMPUTING],
                     "overhead_s": seconds[Activity.OVERHEAD],
                     "idle_s": seconds[Activity.IDLE],
@@ -67,8 +68,8 @@ def info(store: TraceStore) -> dict[str, Any]:
                     "last_s": _seconds(location.last, location.shift, store, use.start),
                     "damage": location.damage or None,
                 }
-                for location, tally, found, seconds in zip(
-                    store.locations, tallies, calls, use.seconds.tolist(), strict=True
+                for location, tally, mpi_calls, seconds in zip(
+                    store.locations, tallies, mpi_of_each, use.seconds.tolist(), strict=True
                 )
             ],
             "utilization": {
@@ -99,17 +100,22 @@ def info(store: TraceStore) -> dict[str, Any]:
     )
 
 
-def _calls(store: TraceStore, location: int) -> Counter[str]:
-    """How often a location entered each region, by name."""
-    found: Counter[str] = Counter()
-    for regions, counts in store.blocks("calls", location, "region", "count"):
-        for region, count in zip(regions.tolist(), counts.tolist(), strict=True):
-            found[store.regions[region].name] += count
-    return found
-
-
-def _mpi(calls: Counter[str]) -> Counter[str]:
-    return Counter({name: count for name, count in calls.items() if mpi_call(name)})
+def _mpi_calls(store: TraceStore) -> tuple[Counter[str], list[int]]:
+    """How often MPI functions were called: each of them, and all of them by each location."""
+    is_mpi = np.array([mpi_call(region.name) for region in store.regions], bool)
+    total = np.zeros(len(store.regions), np.int64)
+    of_each = []
+    for location in range(len(store.locations)):
+        here = 0
+        for regions, counts in store.blocks("calls", location, "region", "count"):
+            mpi = is_mpi[regions]
+            total[regions[mpi]] += counts[mpi]
+            here += int(counts[mpi].sum())
+        of_each.append(here)
+    by_name: Counter[str] = Counter()
+    for index in np.flatnonzero(total).tolist():
+        by_name[store.regions[index].name] += int(total[index])
+    return by_name, of_each
 
 
 def _seconds(tick: int | None, shift: int, store: TraceStore, start: int) -> float | None:

@@ -194,9 +194,14 @@ class _Source:
         """Where and how its files are now."""
         try:
             stamp = []
+            folders: dict[Path, Path] = {}  # resolved once each: a trace may have 10^5 files in one
             for file in self._importer.files(self.path) if self._importer else [self.path]:
                 found = file.stat()
-                stamp.append((str(file.resolve()), found.st_size, found.st_mtime_ns))
+                folder = file.parent
+                if folder not in folders:
+                    folders[folder] = folder.resolve()
+                place = file.resolve() if file.is_symlink() else folders[folder] / file.name
+                stamp.append((str(place), found.st_size, found.st_mtime_ns))
             return stamp
         except OSError as error:
             raise TraceFormatError(

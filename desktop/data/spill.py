@@ -105,6 +105,7 @@ class Spill:
         self._rows = 0
         self._groups = 0
         self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
+        self._waiting_rows = 0
         self._lock = RLock()
         self._sorted: NDArray[np.int64] | None = None
         self._bounds: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -113,14 +114,15 @@ class Spill:
         """Rows of the groups 0 .. count - 1. They are kept for a while: do not change them afterwards."""
         if len(rows):
             self._waiting.append((np.ascontiguousarray(rows), groups))
+            self._waiting_rows += len(rows)
             self._groups = max(self._groups, count)
             # Many groups need longer batches, or the index of the pieces would outgrow the rows.
-            if sum(len(rows) for rows, _ in self._waiting) >= max(BATCH, 8 * self._groups):
+            if self._waiting_rows >= max(BATCH, 8 * self._groups):
                 self._write()
 
     def _write(self) -> None:
         """Write what waits, group by group."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         sizes = np.zeros(self._groups, np.int64)
         for _, groups in waiting:
             sizes += np.bincount(groups, minlength=len(sizes))

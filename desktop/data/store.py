@@ -21,6 +21,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -289,6 +290,7 @@ class StoreWriter(_Described):
         self._texts: dict[str, int] = {}
         self._tables: dict[str, _TableWriter] = {}
         self._enters = np.zeros(0, np.int64)  # per region, of the location whose events are being appended
+        self._recorded = np.zeros(0, bool)  # per region: not made up by the importer
         self._span: list[tuple[int, int] | None] = []
 
     def __enter__(self) -> Self:
@@ -442,9 +444,10 @@ class StoreWriter(_Described):
                 np.bincount(block["region"][k], minlength=len(self.regions)) for k in (entered, ~entered)
             ]
             self._enters = np.pad(self._enters, (0, len(self.regions) - self._enters.size)) + counts[0]
-            made_up = [i for i, region in enumerate(self.regions) if region.synthetic]
-            tally.enter += int(counts[0].sum() - counts[0][made_up].sum())
-            tally.leave += int(counts[1].sum() - counts[1][made_up].sum())
+            if self._recorded.size < len(self.regions):
+                self._recorded = np.array([not region.synthetic for region in self.regions], bool)
+            tally.enter += int(counts[0][self._recorded].sum())
+            tally.leave += int(counts[1][self._recorded].sum())
         elif table == "messages":
             kinds = np.bincount(block["kind"], minlength=len(MessageKind))
             tally.sent += int(kinds[MessageKind.SEND] + kinds[MessageKind.ISEND])
@@ -540,6 +543,7 @@ class _TableWriter:
         self._key = _KEYS.get(table, "time")
         self._last: Any = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
+        self._latest: dict[str, tuple[int, NDArray[Any]]] = {}  # number and content of the last chunk read
         self.datasets = {
             name: group.create_dataset(
                 name,
@@ -619,6 +623,12 @@ class _TableWriter:
 
     def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
         """Rows of a column, from the file or, where they are not there yet, from the buffer."""
+        number = start // CHUNK
+        if start < stop <= min((number + 1) * CHUNK, self.flushed):
+            # Of many locations with few rows, the next to be read are mostly in the same chunk.
+            if name not in self._latest or self._latest[name][0] != number:
+                self._latest[name] = number, self.datasets[name][number * CHUNK : (number + 1) * CHUNK]
+            return self._latest[name][1][start - number * CHUNK : stop - number * CHUNK].copy()
         stored = self.datasets[name][start : min(stop, self.flushed)] if start < self.flushed else None
         waiting = self.buffers[name][max(start - self.flushed, 0) : max(stop - self.flushed, 0)]
         if stored is None:
@@ -744,11 +754,21 @@ class TraceStore(_Described):
 
     def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
         datasets = self._tables[table]
-        with self._lock:
-            try:
-                block = {name: datasets[name][a:b] for name in names}
-            except (OSError, RuntimeError, ValueError) as error:
-                raise self._damaged(f"rows {a} to {b} of {table} cannot be read") from error
+        if all(a // size == (b - 1) // size for size in (datasets[name].chunks[0] for name in names)):
+            # Of many locations with few rows, the next to be read are mostly in the same chunk.
+            start = {name: a // datasets[name].chunks[0] * datasets[name].chunks[0] for name in names}
+            block = {
+                name: self._chunk(table, name, start[name] // datasets[name].chunks[0])[
+                    a - start[name] : b - start[name]
+                ].copy()
+                for name in names
+            }
+        else:
+            with self._lock:
+                try:
+                    block = {name: datasets[name][a:b] for name in names}
+                except (OSError, RuntimeError, ValueError) as error:
+                    raise self._damaged(f"rows {a} to {b} of {table} cannot be read") from error
         _check_values(table, block, self._bound, self._damaged)
         return tuple(block[name] for name in names)
 
@@ -1040,11 +1060,21 @@ def _unshuffle(planes, out):
 
 
 def _encode(description: Description) -> bytes:
-    plain = asdict(description)
-    plain["report"] = [asdict(finding) for finding in description.report]
-    for location in plain["locations"]:
-        if not math.isfinite(location["half_width"]):
-            location["half_width"] = None  # JSON has no infinity
+    d = description
+    # Not `asdict` as a whole: of many locations that takes longer than all else.
+    plain = vars(d) | {
+        "source": asdict(d.source),
+        "importer": asdict(d.importer),
+        "clock": asdict(d.clock),
+        # JSON has no infinity
+        "locations": [
+            vars(at) if math.isfinite(at.half_width) else vars(at) | {"half_width": None}
+            for at in d.locations
+        ],
+        "tallies": [vars(tally) for tally in d.tallies],
+        "regions": [vars(region) for region in d.regions],
+        "report": [vars(finding) for finding in d.report],
+    }
     return json.dumps(plain, separators=(",", ":"), allow_nan=False).encode("utf-8", "surrogateescape")
 
 
@@ -1098,6 +1128,13 @@ def _decode(text: bytes) -> Description:
     )
 
 
+@cache
+def _fields(kind: type[Any]) -> tuple[frozenset[str], list[tuple[str, str, type | tuple[type, ...]]]]:
+    """The names of a dataclass, and those of simple types with what they must be."""
+    types = {f.name: str(f.type) for f in fields(kind)}
+    return frozenset(types), [(name, of, _PLAIN[of]) for name, of in types.items() if of in _PLAIN]
+
+
 _Record = TypeVar("_Record")
 _PLAIN: dict[str, type | tuple[type, ...]] = {
     "int": int,
@@ -1109,12 +1146,11 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 
 def _record(kind: type[_Record], plain: dict[str, Any]) -> _Record:
     """A dataclass from its plain form, all fields present and those of simple types of that type."""
-    known = {f.name: f.type for f in fields(kind)}  # type: ignore[arg-type]  # always a dataclass here
-    if plain.keys() != known.keys():
-        raise ValueError(f"{kind.__name__} has not the fields {', '.join(known)}")
-    for name, annotation in known.items():
-        wanted = _PLAIN.get(str(annotation))
-        if wanted is not None and not isinstance(plain[name], wanted):
+    names, checks = _fields(kind)  # type: ignore[arg-type]  # a class is hashable
+    if plain.keys() != names:
+        raise ValueError(f"{kind.__name__} has not the fields {', '.join(sorted(names))}")
+    for name, annotation, wanted in checks:
+        if not isinstance(plain[name], wanted):
             raise ValueError(f"{kind.__name__}.{name} is {plain[name]!r}, not of type {annotation}")
     return kind(**plain)
 

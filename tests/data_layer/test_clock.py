@@ -149,7 +149,7 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
     for limit in (1 << 20, 5):
         with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             path = Path(folder) / "made.h5"
-            patch.setattr(match_messages, "__defaults__", (limit,))
+            patch.setattr(match_messages, "__defaults__", (limit, None))
             with StoreWriter(path, Source("made", "made"), MADE) as writer, Links(writer) as links:
                 writer.describe(ticks_per_second=1e9)
                 for rank in range(3):
