@@ -166,7 +166,7 @@ class Chart(QWidget):
             widest = max(metrics.horizontalAdvance(name) for name in content.y.categories)
             left += min(widest, self.width() // 3)
         else:
-            ticks = self._ticks(content.y, (low, high), 100)
+            ticks = self._ticks(content.y, (low, high), max(self.height() - 4.0 * em, 2.0 * em))
             left += max((metrics.horizontalAdvance(label) for label in ticks.labels), default=0)
         top = em * (1.9 if any(s.label for s in content.series) else 0.6)
         bottom = em * 2 + 12
@@ -448,7 +448,7 @@ class Chart(QWidget):
         for line, name in lines:
             painter.drawLine(line)
             if line.x1() == line.x2():
-                painter.drawText(QPointF(line.x1() + 4, r.bottom() - 4), name)
+                painter.drawText(QPointF(line.x1() + 4, r.top() + metrics.ascent()), name)
             else:
                 width = metrics.horizontalAdvance(name)
                 painter.drawText(QPointF(r.right() - width - 4, line.y1() - 3), name)
