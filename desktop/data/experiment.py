@@ -17,7 +17,8 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -132,14 +133,7 @@ class Experiment:
 
     def design(self) -> Design:
         """Raises ValueError where the plan fits no design."""
-        plan = self.plan
-        if plan.kind == "plackett-burman":
-            made = plackett_burman(self.names, plan.runs)
-        elif plan.kind == "orthogonal-array":
-            made = orthogonal_array(plan.array, self.names)
-        else:
-            made = regular(self.names, plan.runs, plan.generators or None)
-        return made if plan.fold is None else foldover(made, plan.fold or None)
+        return _designed(self.names, replace(self.plan, replicates=1, seed=1))
 
     def sheet(self) -> RunSheet:
         return run_sheet(self.design(), self.plan.replicates, self.plan.seed)
@@ -204,6 +198,18 @@ class Experiment:
             "design": plan,
             "sources": self.source_hashes(),
         }
+
+
+@lru_cache(maxsize=64)
+def _designed(names: tuple[str, ...], plan: Plan) -> Design:
+    """Made once: every trial asks for its levels."""
+    if plan.kind == "plackett-burman":
+        made = plackett_burman(names, plan.runs)
+    elif plan.kind == "orthogonal-array":
+        made = orthogonal_array(plan.array, names)
+    else:
+        made = regular(names, plan.runs, plan.generators or None)
+    return made if plan.fold is None else foldover(made, plan.fold or None)
 
 
 def _filled(words: Sequence[str], flags: Sequence[str], args: Sequence[str], out: str) -> tuple[str, ...]:
@@ -419,6 +425,16 @@ def _response(table: Any, number: int) -> Response:
         raise ExperimentError("pattern needs one group, such as 'time = ([0-9.]+)'", where=where)
     name, unit = _text(table, "name", where, kind), _text(table, "unit", where, UNITS[kind])
     return Response(name, cast(ResponseKind, kind), pattern, unit)
+
+
+def checked(experiment: Experiment) -> Experiment:
+    """The experiment as it would be read back from what is written.
+
+    Raises
+    ------
+    ExperimentError, ValueError : it says something that cannot be; names the key.
+    """
+    return _understood(tomllib.loads(described(experiment)), experiment.folder)
 
 
 def write_experiment(experiment: Experiment) -> Path:

@@ -38,12 +38,14 @@ _LEVELS = (("-", "+"), ("-1", "1"), ("-1", "+1"), ("0", "1"), ("1", "2"))
 
 @dataclass(frozen=True, eq=False)
 class RunTable:
-    """What was read. `response`: its name; `others`: columns that could be the response as well."""
+    """What was read. `response`: its name; `others`: columns that could be the response as well.
+    `choices`: columns by whose values rows could be chosen (`where`), with these values."""
 
     data: Trials
     response: str
     others: tuple[str, ...]
     replicates: int
+    choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def read_runs(
@@ -66,6 +68,7 @@ def read_runs(
     TableError : it cannot be read, a level or response is none, or the response is not clear.
     """
     header, rows = _rows(Path(path))
+    choices = _choices(header, [row for _, row in rows])
     for name, value in (where or {}).items():
         at = _column(header, name, path)
         rows = [(line, cells) for line, cells in rows if cells[at] == value]
@@ -106,7 +109,7 @@ def read_runs(
         np.tile(np.arange(count), len(rows)) if count > 1 else block,
         [label if count == 1 else f"{label}, {name}" for label in labels for name in columns],
     )
-    return RunTable(data, " ".join(columns), tuple(others), int(np.unique(data.block).size))
+    return RunTable(data, " ".join(columns), tuple(others), int(np.unique(data.block).size), choices)
 
 
 def read_effects(path: Path) -> dict[str, tuple[float, float]]:
@@ -138,6 +141,25 @@ def read_effects(path: Path) -> dict[str, tuple[float, float]]:
                 where=f"line {line}",
             ) from None
     return found
+
+
+def is_runs(path: Path) -> bool:
+    """Whether a file begins like a table of runs: a heading, a column of - and + (or -1 and 1), a number."""
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(1 << 16).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return False
+    lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")][:400]
+    if len(lines) < 3:
+        return False
+    sign = max((",", ";", "\t"), key=lines[0].count)
+    # The last line may have been cut.
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines[:-1], delimiter=sign)]
+    columns = [[row[k] for row in rows[1:] if k < len(row)] for k in range(len(rows[0]))]
+    return any(set(c) in ({"-", "+"}, {"-1", "1"}, {"-1", "+1"}) for c in columns) and any(
+        _is_number(c) for c in columns
+    )
 
 
 def is_effects(path: Path) -> bool:
@@ -261,6 +283,17 @@ def _responses(
         file=path,
         hint="say which one",
     )
+
+
+def _choices(header: list[str], rows: list[list[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Columns of a few different words or sizes."""
+    found = []
+    for k, name in enumerate(header):
+        values = sorted({row[k] for row in rows if row[k]})
+        plain = name.casefold() in _KEPT - {"delay", "status", "note"}
+        if 2 <= len(values) <= 12 and not plain and 4 * len(values) <= len(rows):
+            found.append((name, tuple(values)))
+    return tuple(found)
 
 
 def _label(header: list[str], row: list[str]) -> str:

@@ -7,8 +7,8 @@ window. Nothing is run before `consent` was called for exactly these commands si
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,17 +17,27 @@ from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 
 if TYPE_CHECKING:
-    from desktop.core.design import Offer
+    from desktop.core.array_search import ArraySearch
+    from desktop.core.design import Design, Offer
     from desktop.core.effects import Effects, Error, Members, Threshold, Trials
     from desktop.data.experiment import Experiment, State, Trial
+    from desktop.data.places import Place
     from desktop.data.runner import Estimate, Runner
+    from desktop.data.runs import RunTable
+    from desktop.workbench.comparing import Compared
+    from desktop.workbench.pinning import Pinned
 
 RUN_STATES = ("idle", "running", "paused", "stopping")
+#: Up to so many factors the designs that fit are listed; more take too long to search.
+LISTED = 32
+
+#: Commands that the user has seen and agreed to since the program was started, with the folder they run in.
+_agreed: set[tuple[str, tuple[str, ...]]] = set()
 
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """How the trials are read. `terms`: None for all that can be told apart. `half`: half effects are shown."""
+    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects."""
 
     response: str | None = None
     error: Error | None = None
@@ -37,60 +47,95 @@ class AnalysisSettings:
     terms: tuple[Members, ...] | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Imported:
+    """Trials that were run elsewhere. `where`: only rows with these values. `left_out`: labels of trials
+    that do not count, with the reason."""
+
+    path: Path
+    table: RunTable
+    where: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    def trials(self) -> Trials:
+        """Those that count."""
+        import numpy as np
+
+        from desktop.core.effects import Trials
+
+        data = self.table.data
+        out = {label for label, _ in self.left_out}
+        keep = np.array([label not in out for label in data.label], bool)
+        labels = tuple(label for label in data.label if label not in out)
+        return Trials(data.factors, data.x[keep], data.y[keep], data.block[keep], labels)
+
+
 @dataclass(frozen=True)
 class ExperimentProject:
-    """What can be undone. `imported`: trials read from a table instead of an experiment that is run here."""
+    """What can be undone. `imported`: trials read from a table instead of an experiment that is run here.
+    `tables`: others to compare with."""
 
     experiment: Experiment | None = None
-    imported: Trials | None = None
+    imported: Imported | None = None
     analysis: AnalysisSettings = AnalysisSettings()
+    tables: tuple[Compared, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class ExperimentSnapshot:
-    """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term."""
+    """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
+    `effects`: of the chosen terms; `every`: of all that can be told apart. `hierarchy`: what a model of
+    chosen terms lacks."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
     saved: bool = True
+    design: Design | None = None
     offers: tuple[Offer, ...] = ()
     trials: tuple[Trial, ...] = ()
     state: State | None = None
     effects: Effects | None = None
+    every: Effects | None = None
+    search: ArraySearch | None = None
+    hierarchy: str = ""
     estimate: Estimate | None = None
     running: str = "idle"
     consented: bool = False
     commands: tuple[str, ...] = ()
     selected: str = ""
+    pinned: Pinned | None = None
     undo: str | None = None
     redo: str | None = None
     task: Task | None = None
     problem: str = ""
     note: str = ""
 
+    @property
+    def run_s(self) -> float:
+        """Seconds of one run: as estimated, else the mean of the trials so far; NaN if nothing ran."""
+        if self.estimate is not None:
+            return self.estimate.run_s
+        took = [t.duration_s for t in self.trials if t.duration_s > 0]
+        return sum(took) / len(took) if took else float("nan")
+
 
 Listener = Callable[[ExperimentSnapshot, ExperimentSnapshot], None]
 
 
-@dataclass
-class _Consent:
-    """Commands that the user has seen and agreed to, since the program was started."""
-
-    agreed: set[tuple[str, tuple[str, ...]]] = field(default_factory=set)
-
-
 class ExperimentBench:
-    """One experiment. `deliver` and `executors` ("files", "run", "analyse") as in `Workbench`."""
+    """One experiment. `deliver` and `executors` ("files", "plan", "run", "analyse", "trace") as in
+    `Workbench`."""
 
     def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
         given = executors or {}
         self._deliver = deliver
         self._files = Lane("experiment", latest=True, deliver=deliver, executor=given.get("files"))
+        self._planning = Lane("designs", latest=True, deliver=deliver, executor=given.get("plan"))
         self._running = Lane("trials", latest=False, deliver=deliver, executor=given.get("run"))
         self._analysing = Lane("effects", latest=True, deliver=deliver, executor=given.get("analyse"))
+        self._tracing = Lane("pin", latest=True, deliver=deliver, executor=given.get("trace"))
         self._listeners: list[Listener] = []
         self._history: History[ExperimentProject] = History(ExperimentProject())
-        self._consent = _Consent()
         self._runner: Runner | None = None
         self.snapshot = ExperimentSnapshot()
 
@@ -99,18 +144,29 @@ class ExperimentBench:
         self._listeners.append(listener)
 
     @property
+    def _lanes(self) -> tuple[Lane, ...]:
+        return self._files, self._planning, self._running, self._analysing, self._tracing
+
+    @property
     def busy(self) -> bool:
-        return self._files.busy or self._running.busy or self._analysing.busy
+        return any(lane.busy for lane in self._lanes)
 
     def close(self) -> None:
         """Stop at once; the journal has every trial that was finished."""
         self._listeners.clear()
         if self._runner is not None:
             self._runner.stop(at_once=True)
-        for lane in (self._files, self._running, self._analysing):
+        for lane in self._lanes:
             lane.close()
 
     # ---- opening
+
+    def open_path(self, path: Path) -> None:
+        """An experiment (its folder or description), or a table of runs."""
+        if path.is_dir() or path.suffix == ".toml":
+            self.open(path)
+        else:
+            self.open_runs(path)
 
     def open(self, path: Path) -> None:
         """An experiment's folder or description. Reading it runs nothing."""
@@ -129,14 +185,42 @@ class ExperimentBench:
     def open_runs(self, path: Path, response: str | None = None) -> None:
         """A table of trials that were run elsewhere."""
 
-        def work(job: Job) -> Any:
+        def done(table: RunTable) -> None:
+            analysis = AnalysisSettings(response=table.response)
+            project = ExperimentProject(None, Imported(path, table), analysis)
+            self._begin(project, path.name, saved=True)
+
+        self._read_runs(path, response, (), done)
+
+    def choose_rows(self, response: str | None = None, where: tuple[tuple[str, str], ...] = ()) -> None:
+        """Another response or other rows of the table that is open."""
+        imported = self._history.project.imported
+        if imported is None:
+            if response is not None:
+                self.set_analysis(f"read {response}", response=response, terms=None)
+            return
+
+        def done(table: RunTable) -> None:
+            project = self._history.project
+            chosen = replace(imported, table=table, where=where, left_out=())
+            analysis = replace(project.analysis, response=table.response, terms=None)
+            self._show(task=None)
+            self._change("choose rows", replace(project, imported=chosen, analysis=analysis))
+
+        wanted = response or self._history.project.analysis.response
+        self._read_runs(imported.path, wanted, where, done)
+
+    def _read_runs(
+        self,
+        path: Path,
+        response: str | None,
+        where: tuple[tuple[str, str], ...],
+        done: Callable[[RunTable], None],
+    ) -> None:
+        def work(job: Job) -> RunTable:
             from desktop.data.runs import read_runs
 
-            return read_runs(path, response=response)
-
-        def done(table: Any) -> None:
-            analysis = AnalysisSettings(response=table.response)
-            self._begin(ExperimentProject(None, table.data, analysis), path.name, saved=True)
+            return read_runs(path, response=response, where=dict(where))
 
         self._show(task=Task(f"Opening {path.name}"), problem="")
         self._files.submit(f"Opening {path.name}", work, done, self._failed)
@@ -145,60 +229,125 @@ class ExperimentBench:
         """A new experiment; not written before `save`."""
         self._begin(ExperimentProject(experiment), experiment.title or experiment.folder.name, saved=False)
 
+    def create_in(self, folder: Path) -> None:
+        """A new experiment of the sources in a folder; their prepared places become its factors."""
+
+        def work(job: Job) -> Experiment:
+            return _new_experiment(folder)
+
+        self._show(task=Task(f"Reading the sources in {folder.name}"), problem="")
+        self._files.submit("Reading sources", work, self.create, self._failed)
+
+    def open_example(self, folder: Path) -> None:
+        """Copy the bundled quicksort into a folder of the user's and open it there."""
+
+        def copy() -> None:
+            import shutil
+
+            from desktop import resources
+            from desktop.data.experiment import DESCRIPTION
+            from desktop.errors import ExperimentError
+
+            if (folder / DESCRIPTION).exists():
+                raise ExperimentError(
+                    "holds an experiment already", file=folder, hint="choose another folder"
+                )
+            folder.mkdir(parents=True, exist_ok=True)
+            for file in sorted((resources.folder() / "examples" / "quicksort").iterdir()):
+                shutil.copyfile(file, folder / file.name)
+
+        if self.attempt(copy):
+            self.open(folder)
+
     def _begin(self, project: ExperimentProject, name: str, *, saved: bool) -> None:
         self._history = History(project)
         self._show(
-            project=project, name=name, saved=saved, trials=(), state=None, effects=None, estimate=None,
-            running="idle", consented=False, commands=(), selected="", task=None, problem="", note="",
+            project=project, name=name, saved=saved, design=None, offers=(), trials=(), state=None,
+            effects=None, every=None, search=None, hierarchy="", estimate=None, running="idle",
+            consented=False, commands=(), selected="", task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
 
     # ---- the description
 
-    def edit(self, label: str, experiment: Experiment, key: str | None = None) -> None:
+    def edit(self, label: str, experiment: Experiment, key: str | None = None) -> bool:
         """Another description; refused with a sentence if it cannot be."""
-        try:
-            experiment.design()
-        except ValueError as error:
-            self._show(problem=str(error))
-            return
+        from desktop.data.experiment import checked
+
+        if experiment == self._experiment:
+            return True
+        if not self.attempt(lambda: checked(experiment)):
+            return False
         self._history.edit(label, replace(self._history.project, experiment=experiment), key)
         self._go(self._history.project)
+        return True
 
     def set_analysis(self, label: str, **changes: Any) -> None:
         """Change how the trials are read."""
         analysis = replace(self._history.project.analysis, **changes)
         if analysis != self._history.project.analysis:
-            self._history.edit(label, replace(self._history.project, analysis=analysis))
-            self._go(self._history.project)
+            self._change(label, replace(self._history.project, analysis=analysis))
 
     def toggle_term(self, members: Members) -> None:
         """Take a term out of the model, or put it back."""
-        found = self.snapshot.effects
+        found = self.snapshot.every
         if found is None:
             return
+        every = [e.members for e in found.effects]
         terms = self._history.project.analysis.terms
-        now = tuple(e.members for e in found.effects) if terms is None else terms
-        changed = tuple(m for m in now if m != members) if members in now else (*now, members)
-        if changed:
-            self.set_analysis("drop a term" if members in now else "put a term back", terms=changed)
+        now = set(every if terms is None else terms)
+        changed = tuple(m for m in every if (m in now) != (m == members))
+        if not changed:
+            self._show(problem="a model needs one term at least")
+            return
+        label = "drop a term" if members in now else "put a term back"
+        self.set_analysis(label, terms=None if len(changed) == len(every) else changed)
+
+    def find_places(self, sources: Sequence[str]) -> tuple[Place, ...]:
+        """Prepared places in the sources; none, with a problem, if they cannot be read."""
+        from desktop.data.places import find_places
+
+        experiment = self._experiment
+        found: list[Place] = []
+        if experiment is not None:
+            self.attempt(lambda: found.extend(find_places(experiment.folder, sources)))
+        return tuple(found)
+
+    def add_headers(self) -> tuple[str, ...]:
+        """Copy the delay for C, C++, Fortran and Python beside the sources; what is there already stays."""
+        import shutil
+
+        from desktop import resources
+
+        experiment = self._experiment
+        if experiment is None:
+            return ()
+        added: list[str] = []
+
+        def copy() -> None:
+            for file in sorted((resources.folder() / "spt").iterdir()):
+                if not (experiment.folder / file.name).exists():
+                    shutil.copyfile(file, experiment.folder / file.name)
+                    added.append(file.name)
+
+        self.attempt(copy)
+        return tuple(added)
 
     def save(self) -> bool:
         """Write ``experiment.toml``; False with a problem if it cannot be."""
         from desktop.data.experiment import write_experiment
-        from desktop.errors import DesktopError
 
         experiment = self._experiment
         if experiment is None:
             return False
-        try:
+
+        def write() -> None:
             experiment.folder.mkdir(parents=True, exist_ok=True)
             write_experiment(experiment)
-        except (DesktopError, OSError) as error:
-            self._show(problem=str(error))
-            return False
-        self._show(saved=True, problem="")
-        return True
+
+        if self.attempt(write):
+            self._show(saved=True)
+        return self.snapshot.saved
 
     def undo(self) -> None:
         self._go(self._history.undo())
@@ -213,14 +362,30 @@ class ExperimentBench:
             plan = replace(experiment.plan, seed=secrets.randbelow(1 << 31))
             self.edit("draw another order", replace(experiment, plan=plan))
 
+    def export_sheet(self, path: Path) -> bool:
+        """Write the run sheet as CSV."""
+        from desktop.data.runs import write_sheet
+
+        experiment = self._experiment
+        return experiment is not None and self.attempt(
+            lambda: write_sheet(path, experiment.design(), experiment.sheet())
+        )
+
+    def write_job_script(self, path: Path) -> bool:
+        """Write a job array; nothing is submitted."""
+        from desktop.data.jobs import write_script
+
+        experiment = self._experiment
+        return experiment is not None and self.attempt(lambda: write_script(experiment, path))
+
     # ---- running
 
     def consent(self) -> None:
         """The user has seen `snapshot.commands` and agrees to run them."""
         experiment = self._experiment
         if experiment is not None and self.snapshot.commands:
-            self._consent.agreed.add((str(experiment.folder), self.snapshot.commands))
-            self._show(consented=True)
+            _agreed.add((str(experiment.folder), self.snapshot.commands))
+            self._show(consented=True, problem="")
 
     def check(self) -> None:
         """Build and run the unperturbed and the fully perturbed program, and estimate the time."""
@@ -251,26 +416,91 @@ class ExperimentBench:
             self._runner.stop(at_once=at_once)
             self._show(running="stopping")
 
-    def exclude(self, order: int, reason: str) -> None:
+    def exclude(self, order: int, reason: str) -> bool:
         """Mark a trial as an outlier, with a reason; it is run again."""
         from desktop.data.experiment import exclude
-        from desktop.errors import DesktopError
 
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
-            return
-        try:
-            exclude(experiment, order, reason)
-        except DesktopError as error:
-            self._show(problem=str(error))
+            return False
+        done = self.attempt(lambda: exclude(experiment, order, reason))
+        if done:
+            self._read_journal()
+        return done
+
+    def leave_out(self, label: str, reason: str) -> bool:
+        """Leave a trial of an opened table out of the analysis, with a reason; the table stays as it is."""
+        project = self._history.project
+        if project.imported is None:
+            return False
+        if not reason.strip():
+            self._show(problem="a trial is left out for a reason only, give one")
+            return False
+        rest = tuple(one for one in project.imported.left_out if one[0] != label)
+        imported = replace(project.imported, left_out=(*rest, (label, reason.strip())))
+        self._change(f"leave trial {label} out", replace(project, imported=imported))
+        return True
+
+    def enter(self, values: Mapping[int, tuple[float, ...]]) -> bool:
+        """Responses measured elsewhere, by order: they go to the journal as trials run here do. A trial that
+        counts already is excluded first, with that reason; both stay in the journal."""
+        from desktop.data.experiment import Journal, Trial, state_of
+        from desktop.data.jobs import planned
+
+        experiment = self._experiment
+        if experiment is None or self.snapshot.running != "idle":
+            return False
+        if not self.snapshot.saved and not self.save():
+            return False
+
+        def write() -> None:
+            keys = planned(experiment)
+            with Journal(experiment) as journal:
+                for order, responses in values.items():
+                    replicate, treatment = keys[order]
+                    state = state_of(experiment, journal.trials)
+                    old = state.good.get((replicate, treatment))
+                    if old is not None:
+                        reason = "replaced by another value"
+                        journal.add(Trial(order, replicate, treatment, old.attempt, "excluded", note=reason))
+                    attempt = state.attempts.get((replicate, treatment), 0) + 1
+                    journal.add(
+                        Trial(
+                            order, replicate, treatment, attempt, "ok", responses, note="measured elsewhere"
+                        )
+                    )
+
+        done = self.attempt(write)
         self._read_journal()
+        return done
+
+    def paste(self, text: str, first: int = 1) -> int:
+        """Enter pasted responses, from trial `first` on or as their heading says; how many."""
+        from desktop.workbench.entering import entered
+
+        experiment = self._experiment
+        values: dict[int, tuple[float, ...]] = {}
+        if experiment is None or not self.attempt(lambda: values.update(entered(text, experiment, first))):
+            return 0
+        return len(values) if self.enter(values) else 0
+
+    def collect(self) -> None:
+        """Add results of a job array to the journal."""
+        from desktop.data.jobs import collect
+
+        experiment = self._experiment
+        if experiment is not None and self.snapshot.running == "idle":
+            self.attempt(lambda: self._show(note=f"{collect(experiment)} results were added"))
+            self._read_journal()
 
     def _run(self, title: str, work: Callable[[Runner, Progress], Any], done: Callable[[Any], None]) -> None:
         experiment = self._experiment
         if experiment is None or self.snapshot.running != "idle":
             return
+        self._ask(experiment)  # sources may have changed since the commands were shown
         if not self.snapshot.consented:
-            self._show(problem="nothing is run before you have read the commands and agreed to them")
+            problem = "nothing is run before you have read the commands and agreed to them"
+            self._show(problem=self.snapshot.problem or problem)
             return
         if not self.snapshot.saved and not self.save():
             return
@@ -305,6 +535,53 @@ class ExperimentBench:
             self._show(trials=trials, state=state_of(self._experiment, trials))
             self._analyse()
 
+    # ---- comparing
+
+    def add_table(self, path: Path) -> None:
+        """Another table of runs or effects, or another experiment, to compare with."""
+
+        def work(job: Job) -> Compared:
+            from desktop.workbench.comparing import read_compared
+
+            return read_compared(path)
+
+        def done(table: Compared) -> None:
+            project = self._history.project
+            self._show(task=None)
+            self._change(f"add {table.name}", replace(project, tables=(*project.tables, table)))
+
+        self._show(task=Task(f"Opening {path.name}"), problem="")
+        self._files.submit(f"Opening {path.name}", work, done, self._failed)
+
+    def set_table(self, index: int, **changes: Any) -> None:
+        """Say with how many processors, or which delay, a table was measured."""
+        project = self._history.project
+        tables = list(project.tables)
+        tables[index] = replace(tables[index], **changes)
+        self._change(f"change {tables[index].name}", replace(project, tables=tuple(tables)))
+
+    def remove_table(self, index: int) -> None:
+        project = self._history.project
+        tables = tuple(t for k, t in enumerate(project.tables) if k != index)
+        self._change(f"remove {project.tables[index].name}", replace(project, tables=tables))
+
+    def pin(self, path: Path) -> None:
+        """Open a trace to see where regions run."""
+
+        def work(job: Job) -> Pinned:
+            from desktop.workbench.pinning import pin
+
+            return pin(path, job)
+
+        self._show(task=Task(f"Opening {path.name}"), problem="")
+        self._tracing.submit(
+            f"Opening {path.name}",
+            work,
+            lambda pinned: self._show(pinned=pinned, task=None),
+            self._failed,
+            lambda task: self._show(task=task),
+        )
+
     # ---- looking
 
     def select(self, term: str) -> None:
@@ -315,36 +592,70 @@ class ExperimentBench:
     def dismiss_problem(self) -> None:
         self._show(problem="")
 
+    def attempt(self, call: Callable[[], Any]) -> bool:
+        """Do something at once; False with a problem if it cannot be done."""
+        from desktop.errors import DesktopError
+
+        try:
+            call()
+        except (DesktopError, ValueError) as error:
+            self._show(problem=str(error))
+            return False
+        except OSError as error:
+            self._show(problem=f"{error.filename or 'the file'}: {(error.strerror or str(error)).lower()}")
+            return False
+        if self.snapshot.problem:
+            self._show(problem="")
+        return True
+
     # ---- inside
 
     @property
     def _experiment(self) -> Experiment | None:
         return self._history.project.experiment
 
+    def _change(self, label: str, project: ExperimentProject) -> None:
+        self._history.edit(label, project)
+        self._go(project)
+
     def _go(self, project: ExperimentProject) -> None:
         before = self.snapshot.project
         saved = self.snapshot.saved and project.experiment is before.experiment
         self._show(project=project, saved=saved, problem="", note="")
-        self._refresh()
+        if project.experiment is not before.experiment:
+            self._refresh()
+        elif project.analysis is not before.analysis or project.imported is not before.imported:
+            self._analyse()
 
     def _refresh(self) -> None:
-        """What follows from the description: offers, commands, consent, the journal."""
-        from desktop.core.design import offers
-        from desktop.data.runner import shown_commands
-
+        """What follows from the description: design, offers, commands, consent, the journal."""
         experiment = self._experiment
         if experiment is None:
             self._analyse()
             return
+        self._show(design=experiment.design())
+        self._ask(experiment)
+        names = experiment.names
+
+        def offered(job: Job) -> tuple[Offer, ...]:
+            from desktop.core.design import offers
+
+            return offers(names) if len(names) <= LISTED else ()
+
+        self._planning.submit("Designs", offered, lambda found: self._show(offers=found), self._failed)
+        self._read_journal()
+
+    def _ask(self, experiment: Experiment) -> None:
+        """The commands as they are now, and whether these were agreed to."""
+        from desktop.data.runner import shown_commands
+        from desktop.errors import DesktopError
+
         try:
             commands = shown_commands(experiment)
-        except Exception as error:  # a source that cannot be read is told, and nothing can be run
+        except (DesktopError, OSError, ValueError) as error:  # nothing can be run then
             self._show(problem=str(error), commands=(), consented=False)
-            commands = ()
-        found = offers(experiment.names) if len(experiment.names) <= 24 else ()
-        agreed = (str(experiment.folder), commands) in self._consent.agreed
-        self._show(offers=found, commands=commands, consented=agreed)
-        self._read_journal()
+            return
+        self._show(commands=commands, consented=(str(experiment.folder), commands) in _agreed)
 
     def _read_journal(self) -> None:
         from desktop.data.experiment import read_journal, state_of
@@ -363,12 +674,15 @@ class ExperimentBench:
     def _analyse(self) -> None:
         project = self._history.project
 
-        def done(effects: Effects | None) -> None:
-            self._show(effects=effects)
+        def done(found: _Read) -> None:
+            self._show(
+                every=found.every, effects=found.effects, search=found.search, hierarchy=found.hierarchy
+            )
 
         def failed(error: BaseException) -> None:
             # Too few trials yet is no problem to be told of.
-            self._show(effects=None, note=str(error) if isinstance(error, ValueError) else self.snapshot.note)
+            note = str(error) if isinstance(error, ValueError) else self.snapshot.note
+            self._show(effects=None, every=None, search=None, hierarchy="", note=note)
 
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
 
@@ -386,24 +700,113 @@ class ExperimentBench:
             listener(old, self.snapshot)
 
 
-def _analysed(project: ExperimentProject) -> Effects | None:
-    """Effects as the settings say; None without trials."""
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """What the trials say."""
+
+    effects: Effects | None = None
+    every: Effects | None = None
+    search: ArraySearch | None = None
+    hierarchy: str = ""
+
+
+def _analysed(project: ExperimentProject) -> _Read:
+    """Effects as the settings say (of an array: its ranking); nothing without trials."""
     from desktop.core.effects import analyse
     from desktop.data.experiment import to_trials
 
     settings = project.analysis
     if project.imported is not None:
-        trials = project.imported
-    elif project.experiment is not None and project.experiment.plan.kind != "orthogonal-array":
-        trials = to_trials(project.experiment, settings.response)
+        trials = project.imported.trials()
+    elif project.experiment is None:
+        return _Read()
+    elif project.experiment.plan.kind == "orthogonal-array":
+        return _searched(project.experiment, settings.response)
     else:
-        return None
+        trials = to_trials(project.experiment, settings.response)
     if not len(trials.y):
-        return None
-    terms: Sequence[Members] | None = settings.terms
-    return analyse(
-        trials, error=settings.error, terms=terms, threshold=settings.threshold, blocks=settings.blocks
+        return _Read()
+
+    def read(terms: Sequence[Members] | None) -> Effects:
+        return analyse(
+            trials, error=settings.error, terms=terms, threshold=settings.threshold, blocks=settings.blocks
+        )
+
+    if settings.terms is None:
+        every = read(None)
+        return _Read(every, every)
+    found = read(settings.terms)
+    try:
+        every = read(None)
+    except ValueError:  # the chosen error needs terms to be left out
+        every = analyse(trials, threshold=settings.threshold, blocks=settings.blocks)
+    return _Read(found, every, hierarchy=_hierarchy(found))
+
+
+def _hierarchy(found: Effects) -> str:
+    """Interactions that stand without one of their main effects."""
+    names = found.trials.factors
+    kept = {members for e in found.effects for members in [e.members]}
+    told = {name for e in found.effects for name in (e.term, *e.aliases)}
+    for e in found.effects:
+        for j in e.members:
+            if len(e.members) > 1 and (j,) not in kept and names[j] not in told:
+                return f"the model keeps {e.term} without {names[j]}, so it depends on how levels are coded"
+    return ""
+
+
+def _searched(experiment: Experiment, response: str | None) -> _Read:
+    import numpy as np
+
+    from desktop.core.array_search import array_search
+    from desktop.data.experiment import read_journal, state_of
+
+    names = [r.name for r in experiment.responses]
+    good = state_of(experiment, read_journal(experiment)).good
+    if not good:
+        return _Read()
+    at = names.index(response) if response in names else 0
+    treatment = np.array([t for _, t in good], np.int64)
+    y = np.array([trial.responses[at] for trial in good.values()], np.float64)
+    return _Read(search=array_search(experiment.names, experiment.design().levels, treatment, y))
+
+
+#: Suffix -> words of a build command.
+_COMPILERS = {
+    ".c": ("cc", "-O2"), ".cc": ("c++", "-O2"), ".cpp": ("c++", "-O2"), ".cxx": ("c++", "-O2"),
+    ".F90": ("gfortran", "-O2"), ".f90": ("gfortran", "-O2", "-cpp"), ".F": ("gfortran", "-O2"),
+    ".f": ("gfortran", "-O2", "-cpp"),
+}  # fmt: skip
+
+
+def _new_experiment(folder: Path) -> Experiment:
+    """Sources of one language in the folder, their prepared places, and the usual words to build and run."""
+    from desktop.data.experiment import DESCRIPTION, Experiment, Factor, Plan, Program, Response, Switch
+    from desktop.data.places import find_places
+    from desktop.errors import ExperimentError
+
+    if (folder / DESCRIPTION).exists():
+        raise ExperimentError("holds an experiment already", file=folder, hint="open it instead")
+    ours = {"spt_delay_c.c", "spt_delay.f90", "spt_delay.py"}
+    files = sorted(p.name for p in folder.iterdir() if p.suffix in _COMPILERS and p.name not in ours)
+    kinds = [Path(name).suffix for name in files]
+    kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
+    sources = tuple(name for name in files if Path(name).suffix == kind)
+    factors = tuple(place.factor() for place in find_places(folder, sources))
+    build = (*_COMPILERS[kind], "{flags}", "-o", "{out}", *sources) if kind else ()
+    return Experiment(
+        folder,
+        folder.name,
+        Program(
+            run=("{out}",) if kind else ("./program", "{args}"),
+            build=build,
+            sources=sources,
+            flags=("-DSPT_DELAY=100",) if kind else (),
+        ),
+        factors or (Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",))),),
+        (Response("wall"), Response("cpu", "cpu")),
+        Plan(replicates=2, seed=secrets.randbelow(1 << 31)),
     )
 
 
-__all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot"]
+__all__ = ["AnalysisSettings", "ExperimentBench", "ExperimentProject", "ExperimentSnapshot", "Imported"]

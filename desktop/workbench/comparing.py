@@ -1,0 +1,235 @@
+"""Several tables of effects beside each other: barriers, program versions, processors, sizes of delay."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from desktop.core.effects import Barrier, Dose, Effects, OverProcessors, ScaleTest, Scaling
+
+#: Effect and standard error by name.
+EffectTable = Mapping[str, tuple[float, float]]
+_PAIR = re.compile(r"(?P<stem>.*?)1(?P<rest>(?:[_.-].*)?)")
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """A table to compare with. `processors` and `delay`: what it was measured with, 0 if not said.
+    `unperturbed`: NaN where the table holds effects alone."""
+
+    name: str
+    path: Path
+    effects: EffectTable
+    unperturbed: float = math.nan
+    processors: float = 0.0
+    delay: float = 0.0
+
+
+def table_of(found: Effects) -> dict[str, tuple[float, float]]:
+    """Main effects and interactions with their standard errors."""
+    return {e.term: (e.value, e.se) for e in found.effects if e.estimable}
+
+
+def read_compared(path: Path, response: str | None = None) -> Compared:
+    """A table of effects, of runs, or the trials of an experiment.
+
+    Raises
+    ------
+    TableError, ExperimentError, ValueError : it is none of these.
+    """
+    from desktop.core.effects import analyse
+    from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
+    from desktop.data.runs import is_effects, read_effects, read_runs
+
+    path = Path(path)
+    if path.is_dir() or path.name == DESCRIPTION:
+        experiment = read_experiment(path)
+        found = analyse(to_trials(experiment))
+        name = experiment.title or experiment.folder.name
+        return Compared(name, path, table_of(found), found.unperturbed)
+    if is_effects(path):
+        return Compared(path.stem, path, read_effects(path))
+    found = analyse(read_runs(path, response=response).data)
+    return Compared(path.stem, path, table_of(found), found.unperturbed)
+
+
+# --- barriers ---
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Factors before and after a barrier, and what is waited there."""
+
+    before: str
+    after: str
+    barrier: Barrier
+
+
+def pairs_in(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Pairs such as FB1_x and FB2_x: alike but for a 1 and a 2 that ends a part of the name."""
+    known = list(names)
+    found = []
+    for name in known:
+        match = _PAIR.fullmatch(name)
+        if match and match["stem"] and f"{match['stem']}2{match['rest']}" in known:
+            found.append((name, f"{match['stem']}2{match['rest']}"))
+    named = [pair for pair in found if pair[0].casefold().startswith("fb")]
+    return tuple(named)
+
+
+def barriers(table: EffectTable, cost: float = 0.0) -> tuple[Pair, ...]:
+    """What is waited at every barrier (NISTIR 5139, table 11). `cost`: of the artificial barrier itself."""
+    from desktop.core.effects import barrier
+
+    found = []
+    for before, after in pairs_in(table):
+        (a, se_a), (b, se_b) = table[before], table[after]
+        found.append(Pair(before, after, barrier(a, b, math.hypot(se_a, se_b), cost)))
+    return tuple(found)
+
+
+# --- versions, processors, delays ---
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """An effect in two versions of a program, as percent of each one's unperturbed run (5131, table 2-C)."""
+
+    term: str
+    first: float
+    second: float
+
+    @property
+    def change(self) -> float:
+        return self.second - self.first
+
+
+def normalised(
+    first: EffectTable, first_base: float, second: EffectTable, second_base: float
+) -> tuple[Normalised, ...]:
+    """Main effects of either table, NaN where one has none.
+
+    Raises
+    ------
+    ValueError : an unperturbed run is not known.
+    """
+    for base in (first_base, second_base):
+        if not base > 0:
+            raise ValueError("the time of the unperturbed run is not known; choose a table of runs")
+    names = [name for name in dict.fromkeys([*first, *second]) if ":" not in name and "*" not in name]
+    nan = (math.nan, math.nan)
+    return tuple(
+        Normalised(
+            name,
+            100 * first.get(name, nan)[0] / first_base,
+            100 * second.get(name, nan)[0] / second_base,
+        )
+        for name in names
+    )
+
+
+def two_scales(tables: Sequence[Compared]) -> tuple[Scaling, ...]:
+    """The tables at the smallest and the largest number of processors combined (5417, table 3).
+
+    Raises
+    ------
+    ValueError : fewer than two different numbers are said, or the tables share no effect.
+    """
+    from desktop.core.effects import scaling
+
+    said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
+    if len(said) < 2 or said[0].processors == said[-1].processors:
+        raise ValueError(f"two tables with different numbers of processors are needed, {len(said)} say one")
+    small, large = said[0], said[-1]
+    return scaling(dict(small.effects), small.processors, dict(large.effects), large.processors)
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """An effect at several numbers of processors, and what fits them."""
+
+    term: str
+    p: tuple[float, ...]
+    effect: tuple[float, ...]
+    se: tuple[float, ...]
+    fit: OverProcessors
+
+
+def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
+    """a/p + b for every effect that stands in all tables (5139, tables 5 to 8).
+
+    Raises
+    ------
+    ValueError : fewer than three different numbers of processors.
+    """
+    from desktop.core.effects import over_processors as fitted
+
+    said = sorted((t for t in tables if t.processors > 0), key=lambda t: t.processors)
+    p = np.array([t.processors for t in said])
+    if np.unique(p).size < 3:
+        raise ValueError(f"needs 3 or more numbers of processors, has {np.unique(p).size}")
+    found = []
+    for name in _common(said):
+        effect = np.array([t.effects[name][0] for t in said])
+        se = np.array([t.effects[name][1] for t in said])
+        known = bool(np.isfinite(se).all() and (se > 0).all())
+        fit = fitted(p, effect, se if known else None)
+        found.append(Scaled(name, tuple(p), tuple(effect), tuple(se), fit))
+    return tuple(found)
+
+
+def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
+    """Effects over the size of the delay (5131, figure 3), for main effects that stand in all tables.
+
+    Raises
+    ------
+    ValueError : fewer than two different sizes.
+    """
+    from desktop.core.effects import dose
+
+    said = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
+    if len({t.delay for t in said}) < 2:
+        raise ValueError(f"needs 2 or more sizes of the delay, has {len({t.delay for t in said})}")
+    delay = np.array([t.delay for t in said])
+    found = []
+    for name in _common(said):
+        effect = np.array([t.effects[name][0] for t in said])
+        se = np.array([t.effects[name][1] for t in said])
+        found.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0))))
+    return tuple(found)
+
+
+def _common(tables: Sequence[Compared]) -> list[str]:
+    return [n for n in tables[0].effects if ":" not in n and all(n in t.effects for t in tables)]
+
+
+def scale_test_of(found: Effects, factor: str, scale: str) -> ScaleTest:
+    """One factor and the scale (5417, table 4), from the effects of both and of their interaction.
+
+    Raises
+    ------
+    ValueError : one of the three effects cannot be told from these trials.
+    """
+    from desktop.core.effects import scale_test
+
+    names = found.trials.factors
+    for name in (factor, scale):
+        if name not in names:
+            raise ValueError(f"there is no factor {name!r}")
+    if factor == scale:
+        raise ValueError("the factor and the scale have to be two different columns")
+    try:
+        f, s = found.effect(factor), found.effect(scale)
+        both = found.effect(":".join(n for n in names if n in (factor, scale)))
+    except KeyError as error:
+        raise ValueError(f"the trials do not tell {error.args[0]!r}") from None
+    if len({id(e) for e in (f, s, both)}) < 3:
+        raise ValueError("the factor, the scale and their interaction cannot be told apart by these trials")
+    return scale_test(found.mean, f.half, s.half, both.half, f.se / 2)
