@@ -113,7 +113,9 @@ class Table:
     def with_rows(self, rows: Sequence[Row]) -> Table:
         """More measurements below those that are there; they are counted on."""
         last = max((row.line for row in self.rows), default=0)
-        more = tuple(replace(row, line=last + k) for k, row in enumerate(rows, 1))
+        more = tuple(
+            replace(row, line=last + k, reason=row.reason or _fault(row)) for k, row in enumerate(rows, 1)
+        )
         every = self.rows + more
         return replace(self, rows=every, similar=_similar(every))
 

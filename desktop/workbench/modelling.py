@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.errors import DesktopError
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from desktop.core.factor_answers import CellCheck, FTest, Ranking
     from desktop.core.factor_model import ModelFit
     from desktop.data.tables import Repeats, Selection, Table
+    from desktop.data.trace_rows import Quantity
+    from desktop.workbench.model_results import Sheet
 
 DEFAULT_FUNCTIONS = ("1/p", "1/sqrt(p)")
 
@@ -45,18 +48,30 @@ class ModelProject:
 
 @dataclass(frozen=True)
 class ModelView:
-    """What is looked at, no step of undo: a cell (indices of code and system), p, selected table lines."""
+    """What is looked at, no step of undo: a cell (names of code and system), p, selected table lines."""
 
-    code: int = 0
-    system: int = 0
+    code: str = ""
+    system: str = ""
     p: float = 64.0
     lines: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Unassigned:
+    """A table whose headings do not say what its columns mean. `found`: role -> heading as far as they do;
+    `missing`: roles that are still to be named."""
+
+    source: Path | str
+    headings: tuple[str, ...]
+    found: dict[str, str]
+    missing: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
     """What is to be shown. `fit`: as the settings say; `individual`: of the same functions, where it exists.
-    `previous`: the fit before the last exclusion, so that both stay visible. `problem`: one sentence."""
+    `previous`: the fit before the last exclusion, so that both stay visible. `sheet`: the table beside the
+    fit. `unassigned`: what was opened last needs columns to be named. `problem`: one sentence."""
 
     project: ModelProject = ModelProject()
     view: ModelView = ModelView()
@@ -67,10 +82,24 @@ class ModelSnapshot:
     test: FTest | None = None
     ranking: Ranking | None = None
     checks: tuple[CellCheck, ...] = ()
+    sheet: Sheet | None = None
+    source: Path | str | None = None
+    unassigned: Unassigned | None = None
     undo: str | None = None
     redo: str | None = None
     task: Task | None = None
     problem: str = ""
+
+    @property
+    def cell(self) -> tuple[int, int] | None:
+        """Places of the chosen code and system in the fit's data, the first where they are not in it."""
+        if self.fit is None:
+            return None
+        codes, systems = self.fit.data.codes, self.fit.data.systems
+        return (
+            codes.index(self.view.code) if self.view.code in codes else 0,
+            systems.index(self.view.system) if self.view.system in systems else 0,
+        )
 
 
 Listener = Callable[[ModelSnapshot, ModelSnapshot], None]
@@ -105,26 +134,77 @@ class ModelBench:
     def open(
         self, source: Path | str, columns: dict[str, str] | None = None, units: dict[str, str] | None = None
     ) -> None:
-        """A file, a folder of listings, or pasted text; what was open stays if it cannot be read."""
+        """A file, a folder of listings, or pasted text; what was open stays if it cannot be read.
+
+        Headings that do not say enough end in `ModelSnapshot.unassigned`, to be answered by opening again
+        with `columns`, or by `dismiss_columns`.
+        """
         from desktop.data.tables import read_table
 
         name = source.name if isinstance(source, Path) else "pasted text"
 
-        def done(table: Table) -> None:
-            self._history = History(ModelProject(table, self._settings_for(table)))
-            self._show(
-                project=self._history.project, view=ModelView(), problem="", task=None, previous=None,
-                ranking=None, checks=(), fit=None, individual=None, selection=None, test=None,
-            )  # fmt: skip
-            self._fit()
+        def work(_: Job) -> Table | Unassigned:
+            if columns is None:
+                unassigned = _unassigned(source)
+                if unassigned is not None and unassigned.missing:
+                    return unassigned
+            return read_table(source, columns=columns, units=units)
 
-        self._show(task=Task(f"Opening {name}"), problem="")
-        self._fitting.submit(
-            f"Opening {name}",
-            lambda job: read_table(source, columns=columns, units=units),
-            done,
-            self._failed,
-        )
+        def done(found: Table | Unassigned) -> None:
+            if isinstance(found, Unassigned):
+                self._show(unassigned=found, task=None)
+            else:
+                self._begin(found, source)
+
+        self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
+        self._fitting.submit(f"Opening {name}", work, done, self._failed)
+
+    def _begin(self, table: Table, source: Path | str | None) -> None:
+        """Another table: nothing of the old one stays."""
+        largest = max(row.p for row in table.rows if not row.reason)
+        self._history = History(ModelProject(table, self._settings_for(table)))
+        self._show(
+            project=self._history.project, view=ModelView(p=largest), source=source, unassigned=None,
+            problem="", task=None, previous=None, ranking=None, checks=(), fit=None, individual=None,
+            selection=None, test=None, sheet=None,
+        )  # fmt: skip
+        self._fit()
+
+    def assign(self) -> None:
+        """Say anew what the columns of the open table mean."""
+        source = self.snapshot.source
+        unassigned = None if source is None else _unassigned(source)
+        if unassigned is None:
+            self._show(problem="this table has no headings that could be assigned")
+        else:
+            self._show(unassigned=unassigned)
+
+    def dismiss_columns(self) -> None:
+        self._show(unassigned=None)
+
+    def add_runs(self, paths: Sequence[Path], code: str, system: str, quantity: Quantity) -> None:
+        """Measurements from traces, below those of the table that is open or as a table of their own."""
+        table = self._history.project.table
+        if table is not None and table.transformed:
+            self._show(problem="the table holds t' and traces give times: open a table of times for them")
+            return
+
+        def work(job: Job) -> tuple[Any, ...]:
+            from desktop.data.trace_rows import trace_rows
+
+            return trace_rows(paths, code, system, quantity, job)
+
+        def done(rows: tuple[Any, ...]) -> None:
+            from desktop.data.tables import Table
+
+            self._show(task=None)
+            if self._history.project.table is None:
+                empty = Table("imported traces", (), {}, {"time": "s"})
+                self._begin(empty.with_rows(rows), None)
+            else:
+                self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
+
+        self._beside("Reading traces", work, done)
 
     def _settings_for(self, table: Table) -> ModelSettings:
         """Joint where there are two or more codes and systems."""
@@ -148,7 +228,6 @@ class ModelBench:
     def add_values(self, source: Path, role: str) -> None:
         """Work of codes, or peak of systems, from a table of its own."""
         from desktop.data.tables import with_values
-        from desktop.errors import DesktopError
 
         try:
             self._edit_table(f"add {role}", lambda table: with_values(table, source, role))  # type: ignore[arg-type]  # callers pass "work" or "peak"
@@ -193,10 +272,17 @@ class ModelBench:
     # ---- looking
 
     def look(self, **changes: Any) -> None:
-        """Change the view: code, system, p, lines."""
+        """Change the view: code, system (names), p, lines."""
         view = replace(self.snapshot.view, **changes)
         if view != self.snapshot.view:
             self._show(view=view)
+
+    def pick(self, lines: Sequence[int]) -> None:
+        """Select rows; the cell of a single one is looked at."""
+        table = self._history.project.table
+        row = next((r for r in table.rows if r.line == lines[0]), None) if table and len(lines) == 1 else None
+        where = {} if row is None else {"code": row.code, "system": row.system}
+        self.look(lines=frozenset(lines), **where)
 
     # ---- more work
 
@@ -280,15 +366,17 @@ class ModelBench:
         def done(found: dict[str, Any]) -> None:
             self._show(**found, task=None)
 
-        self._fitting.submit("Fitting", lambda job: _fitted(project), done, self._failed)
+        def failed(error: BaseException) -> None:
+            self._show(**_NOTHING)
+            self._failed(error)
+
+        self._fitting.submit("Fitting", lambda job: _fitted(project), done, failed)
 
     def _beside(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
         self._show(task=Task(title), problem="")
         self._more.submit(title, work, done, self._failed, lambda task: self._show(task=task))
 
     def _failed(self, error: BaseException) -> None:
-        from desktop.errors import DesktopError
-
         known = isinstance(error, DesktopError | ValueError)
         text = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
         self._show(problem=text, task=None)
@@ -300,23 +388,50 @@ class ModelBench:
             listener(old, self.snapshot)
 
 
+#: Nothing was fitted, so nothing of an earlier fit may be shown.
+_NOTHING: dict[str, Any] = {
+    "selection": None, "fit": None, "individual": None, "test": None, "sheet": None,
+}  # fmt: skip
+
+
+def _unassigned(source: Path | str) -> Unassigned | None:
+    """What the headings say and what they do not; None where there are none."""
+    from desktop.data.tables import headings, missing_roles, recognise
+
+    header = headings(source)
+    if not header:
+        return None
+    found = {role: header[at] for role, at in recognise(header).items()}
+    return Unassigned(source, header, found, missing_roles(header))
+
+
 def _fitted(project: ModelProject) -> dict[str, Any]:
-    """Selection and fits of a project; the individual fit is made beside a joint one, to test it."""
-    from desktop.core.factor_answers import f_test
-    from desktop.core.factor_model import fit_individual, fit_joint
+    """All that a project leads to."""
     from desktop.data.tables import measurements
+    from desktop.workbench.model_results import measured_sheet
 
     assert project.table is not None
-    settings = project.settings
-    selection = measurements(project.table, settings.repeats)
+    try:
+        selection = measurements(project.table, project.settings.repeats)
+    except DesktopError as error:
+        # The rows stay in sight, to be mended there.
+        return _NOTHING | {"sheet": measured_sheet(project.table, None, None), "problem": str(error)}
+    found = _fits(selection, project.settings)
+    return found | {"selection": selection, "sheet": measured_sheet(project.table, selection, found["fit"])}
+
+
+def _fits(selection: Selection, settings: ModelSettings) -> dict[str, Any]:
+    """The fit as asked for; the individual one is made beside a joint one, to test it."""
+    from desktop.core.factor_answers import f_test
+    from desktop.core.factor_model import fit_individual, fit_joint
+
     individual, problem = None, ""
     try:
         individual = fit_individual(selection.data, settings.functions, settings.response)
     except ValueError as error:
         problem = str(error)
     if not settings.joint:
-        return {"selection": selection, "fit": individual, "individual": individual, "test": None,
-                "problem": problem}  # fmt: skip
+        return {"fit": individual, "individual": individual, "test": None, "problem": problem}
     try:
         joint = fit_joint(
             selection.data,
@@ -326,11 +441,13 @@ def _fitted(project: ModelProject) -> dict[str, Any]:
             positive=settings.positive,
         )
     except ValueError as error:
-        return {"selection": selection, "fit": None, "individual": individual, "test": None,
-                "problem": str(error)}  # fmt: skip
+        return {"fit": None, "individual": individual, "test": None, "problem": str(error)}
     test = f_test(joint, individual) if individual is not None else None
-    return {"selection": selection, "fit": joint, "individual": individual, "test": test, "problem": ""}
+    return {"fit": joint, "individual": individual, "test": test, "problem": ""}
 
 
-def _rows(lines: Sequence[int]) -> str:
-    return f"row {lines[0]}" if len(lines) == 1 else f"{len(lines)} rows"
+def _rows(rows: Sequence[Any]) -> str:
+    """Named in the history: one by its line, several by their number."""
+    if len(rows) == 1:
+        return f"row {rows[0]}" if isinstance(rows[0], int) else "1 row"
+    return f"{len(rows)} rows"

@@ -1,20 +1,20 @@
 """A small chart: points, lines, bands and bars on two axes, with names on hover and a click that selects.
 
-For results of some thousand marks at most (effects, residuals, run times); the utilization curve has a
+For results (effects, residuals, run times), up to some hundred thousand points; the utilization curve has a
 plot of its own.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QToolTip, QWidget
 
 from desktop.ui.plots import scales
@@ -41,12 +41,13 @@ SERIES_COLOURS = (
 class Series:
     """What is drawn as one.
 
-    x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, or base of bars (`low`).
-    `names` (K,): told on hover; `keys` (K,): emitted on a click; `labels`: which marks bear their name.
-    `colour`: index into `SERIES_COLOURS`, or the name of a theme token. `faint`: left out or out of focus.
+    x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, ends of whiskers, or base of bars
+    (`low`). `names` (K,): told on hover, or what makes the name of a place; `keys` (K,): emitted on a click;
+    `labels`: which marks bear their name. `colour`: index into `SERIES_COLOURS`, or the name of a theme
+    token. `faint`: left out or out of focus. `thickness`: of bars, in categories.
     """
 
-    kind: Literal["points", "line", "band", "bars"]
+    kind: Literal["points", "line", "band", "bars", "whiskers"]
     x: Floats
     y: Floats
     label: str = ""
@@ -55,16 +56,23 @@ class Series:
     dashed: bool = False
     low: Floats | None = None
     high: Floats | None = None
-    names: tuple[str, ...] = ()
-    keys: tuple[int, ...] = ()
+    names: Sequence[str] | Callable[[int], str] = ()
+    keys: Sequence[int] | NDArray[np.int64] = ()
     labels: frozenset[int] = frozenset()
     faint: frozenset[int] = frozenset()
     width: float = 1.6
+    thickness: float = 0.72
+
+    def name(self, k: int) -> str:
+        if callable(self.names):
+            return self.names(k)
+        return self.names[k] if self.names else ""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """`title` with its unit. `categories`: names at 0, 1, 2, ... instead of numbers."""
+    """`title` with its unit. `categories`: names at 0, 1, 2, ... instead of numbers. `doubling`: ticks of a
+    logarithmic axis at powers of two (processors)."""
 
     title: str
     log: bool = False
@@ -73,6 +81,7 @@ class Axis:
     low: float | None = None
     high: float | None = None
     whole: bool = False
+    doubling: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +162,11 @@ class Chart(QWidget):
     def _layout(self) -> None:
         content, metrics = self._content, self.fontMetrics()
         em = metrics.height()
-        xs = [s.x for s in content.series] + [np.array([v for v, _ in content.verticals])]
+        # A band may reach out of the picture: what it belongs to decides the range.
+        firm = [s for s in content.series if s.kind != "band"] or content.series
+        xs = [s.x for s in firm] + [np.array([v for v, _ in content.verticals])]
         ys: list[Floats] = [np.array([v for v, _ in content.levels])]
-        for series in content.series:
+        for series in firm:
             ys += [v for v in (series.y, series.low, series.high) if v is not None]
         if content.horizontal_bars:
             xs, ys = ys, xs
@@ -168,7 +179,8 @@ class Chart(QWidget):
         else:
             ticks = self._ticks(content.y, (low, high), max(self.height() - 4.0 * em, 2.0 * em))
             left += max((metrics.horizontalAdvance(label) for label in ticks.labels), default=0)
-        top = em * (1.9 if any(s.label for s in content.series) else 0.6)
+        rows = self._legend_rows()
+        top = em * (0.6 + 1.3 * len(rows))
         bottom = em * 2 + 12
         self._lane = Lane(
             QRectF(left + 0.5, top + 0.5, self.width() - left - em, self.height() - top - bottom), low, high
@@ -183,6 +195,11 @@ class Chart(QWidget):
         value = np.log10(np.maximum(value, 1e-300)) if self._content.y.log else np.asarray(value, float)
         return self._lane.y(value)
 
+    def _places(self, series: Series) -> tuple[Floats, Floats]:
+        """Logical pixels (K,) of all marks."""
+        x, y = (series.y, series.x) if self._content.horizontal_bars else (series.x, series.y)
+        return self._px(x), self._py(y)
+
     def _point(self, series: Series, k: int) -> QPointF:
         x, y = series.x[k], series.y[k]
         if self._content.horizontal_bars:
@@ -194,7 +211,7 @@ class Chart(QWidget):
         if axis.categories:
             return Ticks([float(k) for k in range(len(axis.categories))], list(axis.categories))
         if axis.log:
-            return _log_ticks(*span, count)
+            return _doubling_ticks(*span, count) if axis.doubling else _log_ticks(*span, count)
         return scales.level_ticks(*span, count, whole=axis.whole)
 
     # ---- mouse and keys
@@ -207,13 +224,15 @@ class Chart(QWidget):
                 k = self._bar_at(series, place)
                 if k is not None:
                     return i, k
-            if series.kind != "points":
+            if series.kind != "points" or not series.x.size:
                 continue
-            for k in range(series.x.size):
-                p = self._point(series, k)
-                distance = math.hypot(p.x() - place.x(), p.y() - place.y())
-                if distance < best:
-                    best, found = distance, (i, k)
+            x, y = self._places(series)
+            with np.errstate(invalid="ignore"):
+                distance = np.hypot(x - place.x(), y - place.y())
+            distance = np.where(np.isfinite(distance), distance, np.inf)
+            k = int(np.argmin(distance))
+            if distance[k] < best:
+                best, found = float(distance[k]), (i, k)
         return found
 
     def _bar_at(self, series: Series, place: QPointF) -> int | None:
@@ -223,10 +242,10 @@ class Chart(QWidget):
         p = self._point(series, k)
         base = 0.0 if series.low is None else float(series.low[k])
         if self._content.horizontal_bars:
-            half = abs(float(self._py(0.0) - self._py(1.0))) * 0.36
+            half = abs(float(self._py(0.0) - self._py(1.0))) * series.thickness / 2
             x0 = float(self._px(base))
             return QRectF(min(x0, p.x()), p.y() - half, abs(p.x() - x0), 2 * half)
-        half = abs(float(self._px(1.0) - self._px(0.0))) * 0.36
+        half = abs(float(self._px(1.0) - self._px(0.0))) * series.thickness / 2
         y0 = float(self._py(base))
         return QRectF(p.x() - half, min(y0, p.y()), 2 * half, abs(p.y() - y0))
 
@@ -239,7 +258,7 @@ class Chart(QWidget):
                 QToolTip.showText(event.globalPosition().toPoint(), name, self)
             else:
                 QToolTip.hideText()
-            pointing = found is not None and bool(self._content.series[found[0]].keys)
+            pointing = found is not None and len(self._content.series[found[0]].keys) > 0
             self.setCursor(Qt.CursorShape.PointingHandCursor if pointing else Qt.CursorShape.ArrowCursor)
             self.update()
 
@@ -256,15 +275,13 @@ class Chart(QWidget):
     def keyPressEvent(self, event) -> None:
         """Left and right step through the marks, Return chooses one."""
         marks = [
-            (i, k)
+            (i, series.x.size)
             for i, series in enumerate(self._content.series)
-            if series.kind in ("points", "bars") and series.keys
-            for k in range(series.x.size)
+            if series.kind in ("points", "bars") and len(series.keys)
         ]
         step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(event.key())
         if marks and step is not None:
-            at = marks.index(self._hover) + step if self._hover in marks else (0 if step > 0 else -1)
-            self._hover = marks[at % len(marks)]
+            self._hover = _neighbour(marks, self._hover, step)
             place = self._point(self._content.series[self._hover[0]], self._hover[1]).toPoint()
             QToolTip.showText(self.mapToGlobal(place), self._name(self._hover), self)
             self.update()
@@ -275,14 +292,11 @@ class Chart(QWidget):
 
     def _choose(self, found: tuple[int, int], more: bool) -> None:
         keys = self._content.series[found[0]].keys
-        if keys:
-            self.clicked.emit(keys[found[1]], more)
+        if len(keys):
+            self.clicked.emit(int(keys[found[1]]), more)
 
     def _name(self, found: tuple[int, int] | None) -> str:
-        if found is None:
-            return ""
-        names = self._content.series[found[0]].names
-        return names[found[1]] if names else ""
+        return "" if found is None else self._content.series[found[0]].name(found[1])
 
     def focusInEvent(self, event) -> None:
         super().focusInEvent(event)
@@ -308,7 +322,7 @@ class Chart(QWidget):
                 self._paint_axes(painter)
                 painter.save()
                 painter.setClipRect(self._lane.rect.adjusted(-6, -6, 6, 6))
-                for kind in ("band", "bars", "line", "points"):
+                for kind in ("band", "bars", "line", "whiskers", "points"):
                     for i, series in enumerate(self._content.series):
                         if series.kind == kind:
                             getattr(self, f"_paint_{kind}")(painter, i, series)
@@ -395,7 +409,7 @@ class Chart(QWidget):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
         for k in range(series.x.size):
             colour = self._colour(series)
-            chosen = bool(series.keys) and series.keys[k] in self._content.selected
+            chosen = len(series.keys) > 0 and int(series.keys[k]) in self._content.selected
             if k in series.faint:
                 colour.setAlpha(80)
             painter.setBrush(colour)
@@ -403,15 +417,36 @@ class Chart(QWidget):
             painter.setPen(QPen(QColor(edge), 2 if chosen else 0))
             painter.drawRect(self._bar(series, k))
 
+    def _paint_whiskers(self, painter: QPainter, _i: int, series: Series) -> None:
+        if series.low is None or series.high is None:
+            return
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(QPen(self._colour(series), 1.4))
+        cap = max(3.0, self.fontMetrics().height() * 0.22)
+        across = self._content.horizontal_bars
+        at = self._py(series.x) if across else self._px(series.x)
+        ends = [(self._px if across else self._py)(v) for v in (series.low, series.high)]
+        for c, a, b in zip(at.tolist(), ends[0].tolist(), ends[1].tolist(), strict=True):
+            if not (math.isfinite(a) and math.isfinite(b)):
+                continue
+            lines = [(c, a, c, b), (c - cap, a, c + cap, a), (c - cap, b, c + cap, b)]
+            if across:
+                lines = [(y0, x0, y1, x1) for x0, y0, x1, y1 in lines]
+            painter.drawLines([QLineF(*line) for line in lines])
+
     def _paint_points(self, painter: QPainter, i: int, series: Series) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colour = self._colour(series)
         em = self.fontMetrics().height()
         size = max(3.2, em * 0.24)
-        for k in range(series.x.size):
-            if not (np.isfinite(series.x[k]) and np.isfinite(series.y[k])):
-                continue
-            place = self._point(series, k)
+        xs, ys = self._places(series)
+        seen = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+        picked = self._picked(series)
+        if seen.size > _MANY:
+            self._paint_cloud(painter, colour, xs[seen], ys[seen])
+            seen = np.array(sorted(picked & set(seen.tolist())), np.int64)
+        for k in seen.tolist():
+            place = QPointF(float(xs[k]), float(ys[k]))
             tint = QColor(colour)
             if k in series.faint:
                 tint.setAlpha(70)
@@ -419,14 +454,29 @@ class Chart(QWidget):
                 painter.setPen(QPen(tint, 1))
                 y0, y1 = float(self._py(series.low[k])), float(self._py(series.high[k]))
                 painter.drawLine(QLineF(place.x(), y0, place.x(), y1))
-            chosen = bool(series.keys) and series.keys[k] in self._content.selected
-            if chosen or (i, k) == self._hover:
+            if k in picked or (i, k) == self._hover:
                 painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(self._theme.text), 2 if chosen else 1))
+                painter.setPen(QPen(QColor(self._theme.text), 2 if k in picked else 1))
                 painter.drawEllipse(place, size + 4, size + 4)
             painter.setPen(QPen(tint, 1.4))
             painter.setBrush(tint if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
             _mark(painter, series.mark, place, size)
+
+    def _picked(self, series: Series) -> set[int]:
+        """Places whose keys are selected."""
+        selected = self._content.selected
+        if not selected or not len(series.keys):
+            return set()
+        keys = np.asarray(series.keys)
+        return set(np.flatnonzero(np.isin(keys, np.fromiter(selected, np.int64, len(selected)))).tolist())
+
+    def _paint_cloud(self, painter: QPainter, colour: QColor, xs: Floats, ys: Floats) -> None:
+        """So many points that marks would cover each other: one dot for each pixel that has any."""
+        ratio = self.devicePixelRatioF()
+        pixels = np.unique(np.stack([np.floor(xs * ratio), np.floor(ys * ratio)], axis=1), axis=0) / ratio
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setPen(QPen(colour, 2))
+        painter.drawPoints([QPointF(x, y) for x, y in pixels.tolist()])
 
     def _paint_levels(self, painter: QPainter) -> None:
         r, metrics = self._lane.rect, self.fontMetrics()
@@ -461,7 +511,7 @@ class Chart(QWidget):
         for series in self._content.series:
             for k in sorted(series.labels):
                 place = self._point(series, k)
-                text = series.names[k].split("\n")[0]
+                text = series.name(k).split("\n")[0]
                 w, h = metrics.horizontalAdvance(text), metrics.height()
                 across, up = QPointF(w / 2 + 9, 0), QPointF(0, h / 2 + 7)
                 centres = (place + across, place - across, place - up, place + up)
@@ -471,33 +521,82 @@ class Chart(QWidget):
                 taken.append(box)
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
+    def _legend_rows(self) -> list[list[tuple[int, str, float]]]:
+        """Rows of (series, text, width); where there are too many names the last says so."""
+        metrics, em = self.fontMetrics(), self.fontMetrics().height()
+        room = self.width() - 2.5 * em
+        named = [(i, s.label) for i, s in enumerate(self._content.series) if s.label]
+        rows: list[list[tuple[int, str, float]]] = []
+        x = math.inf
+        for i, label in named:
+            text = metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, int(room - 2 * em))
+            width = metrics.horizontalAdvance(text) + 2.8 * em
+            if x + width - em > room:
+                if len(rows) == _LEGEND_ROWS:
+                    rows[-1][-1] = (rows[-1][-1][0], "and more", rows[-1][-1][2])
+                    break
+                rows.append([])
+                x = 0.0
+            rows[-1].append((i, text, width))
+            x += width
+        return rows
+
     def _paint_legend(self, painter: QPainter) -> None:
-        metrics, r = self.fontMetrics(), self._lane.rect
+        metrics = self.fontMetrics()
         em = metrics.height()
-        x, y = r.left(), em * 0.9
-        for series in self._content.series:
-            if not series.label:
-                continue
-            width = metrics.horizontalAdvance(series.label)
-            if x + width + 2 * em > self.width():
-                break
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            colour = self._colour(series)
-            style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
-            painter.setPen(QPen(colour, 1.8, style))
-            if series.kind == "line":
-                painter.drawLine(QLineF(x, y, x + 1.3 * em, y))
-            else:
-                painter.setBrush(colour if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
-                _mark(
-                    painter,
-                    "square" if series.kind in ("bars", "band") else series.mark,
-                    QPointF(x + em * 0.65, y),
-                    em * 0.28,
-                )
-            painter.setPen(QColor(self._theme.text))
-            painter.drawText(QPointF(x + 1.6 * em, y + metrics.ascent() / 2 - 1), series.label)
-            x += width + 2.8 * em
+        for number, row in enumerate(self._legend_rows()):
+            x, y = em * 1.2, em * (0.9 + 1.3 * number)
+            for i, text, width in row:
+                self._paint_legend_entry(painter, self._content.series[i], x, y)
+                painter.setPen(QColor(self._theme.text))
+                painter.drawText(QPointF(x + 1.6 * em, y + metrics.ascent() / 2 - 1), text)
+                x += width
+
+    def _paint_legend_entry(self, painter: QPainter, series: Series, x: float, y: float) -> None:
+        em = self.fontMetrics().height()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        colour = self._colour(series)
+        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+        painter.setPen(QPen(colour, 1.8, style))
+        if series.kind == "line":
+            painter.drawLine(QLineF(x, y, x + 1.3 * em, y))
+            return
+        if series.kind == "band":
+            colour.setAlpha(70)
+            painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(colour if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
+        mark = "square" if series.kind in ("bars", "band") else series.mark
+        _mark(painter, mark, QPointF(x + em * 0.65, y), em * 0.28)
+
+    # ---- showing to others
+
+    def picture(self, scale: float = 2.0) -> QImage:
+        """The chart at `scale` times its size, on white whatever the theme."""
+        theme, hover = self._theme, self._hover
+        self._theme, self._hover = LIGHT, None
+        image = QImage(self.size() * scale, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(scale)
+        try:
+            self.render(image)
+        finally:
+            self._theme, self._hover = theme, hover
+        return image
+
+
+#: Points of a series beyond which they are drawn as a cloud; rows of a legend.
+_MANY, _LEGEND_ROWS = 3000, 4
+
+
+def _neighbour(marks: list[tuple[int, int]], hover: tuple[int, int] | None, step: int) -> tuple[int, int]:
+    """The next or last mark among series and their sizes, from one end to the other."""
+    starts = np.cumsum([0, *(size for _, size in marks)])
+    order = [i for i, _ in marks]
+    at = -1 if step > 0 else 0
+    if hover is not None and hover[0] in order:
+        at = int(starts[order.index(hover[0])]) + hover[1]
+    at = (at + step) % int(starts[-1])
+    which = int(np.searchsorted(starts, at, side="right")) - 1
+    return order[which], at - int(starts[which])
 
 
 def _mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
@@ -529,6 +628,16 @@ def _mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
         painter.drawLines(
             [QLineF(p.x() - s, p.y(), p.x() + s, p.y()), QLineF(p.x(), p.y() - s, p.x(), p.y() + s)]
         )
+
+
+def _doubling_ticks(low: float, high: float, count: float) -> Ticks:
+    """Powers of two between two powers of ten, as many as there is room for."""
+    first, last = math.ceil(low / math.log10(2) - 1e-9), math.floor(high / math.log10(2) + 1e-9)
+    if last - first < 1:
+        return _log_ticks(low, high, count)
+    step = max(1, math.ceil((last - first + 1) / max(count, 1.0)))
+    powers = range(first, last + 1, step)
+    return Ticks([k * math.log10(2) for k in powers], [scales.format_number(2.0**k) for k in powers])
 
 
 def _log_ticks(low: float, high: float, count: float) -> Ticks:

@@ -1,0 +1,642 @@
+"""What a fitted factor model has to show, as numbers and sentences: sheets, plots' data, answers in words.
+
+No window is needed for any of it. Sources of the terms: Strohmaier, UTK-CS-97-354, sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from desktop.core.factor_answers import CellCheck, FTest, Ranking
+    from desktop.core.factor_model import ModelFit
+    from desktop.data.tables import Selection, Table
+
+Array = NDArray[np.float64]
+Quantity = Literal["time", "t'", "efficiency", "speed-up"]
+QUANTITIES: tuple[Quantity, ...] = ("time", "t'", "efficiency", "speed-up")
+CONFIDENCE = 0.95
+#: Points of a drawn curve; parameters of which all correlations are listed.
+_DRAWN, _CORRELATED = 161, 60
+
+
+# --- sheets ---
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """`values` (K,): floats (NaN: nothing to show) or texts. `whole`: shown without decimals."""
+
+    title: str
+    values: Array | Sequence[str]
+    tip: str = ""
+    significant: int = 4
+    whole: bool = False
+
+    @property
+    def numeric(self) -> bool:
+        return isinstance(self.values, np.ndarray)
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table to be shown. `keys` (K,): what a row stands for (a line, a position); `alarming`, `muted`: rows
+    to be marked as odd, or as taking no part."""
+
+    columns: tuple[Column, ...]
+    keys: NDArray[np.int64]
+    alarming: frozenset[int] = frozenset()
+    muted: frozenset[int] = frozenset()
+
+    def __len__(self) -> int:
+        return int(self.keys.size)
+
+
+EMPTY = Sheet((), np.empty(0, np.int64))
+
+
+def _sheet(columns: Sequence[Column], alarming: Sequence[int] = ()) -> Sheet:
+    size = len(columns[0].values) if columns else 0
+    return Sheet(tuple(columns), np.arange(size), frozenset(alarming))
+
+
+def unit_of(fit: ModelFit) -> str:
+    """What the response is counted in: ``s``, ``t'`` or, for its logarithm, ``ln``."""
+    return {"t": "s", "log": "ln"}.get(fit.response.kind, "t'")
+
+
+def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | None) -> Sheet:
+    """Every row of the table, with what the fit makes of it. Keys are lines."""
+    rows = table.rows
+    lines = np.array([row.line for row in rows], np.int64)
+    time = np.array([row.time for row in rows])
+    fitted, response, residual, relative, student = (np.full(len(rows), np.nan) for _ in range(5))
+    if selection is not None and fit is not None:
+        place = np.full(int(lines.max()) + 1, -1)
+        place[lines] = np.arange(len(rows))
+        at = place[np.array(selection.lines, np.int64)]
+        response[at], fitted[at], residual[at] = fit.response.y, fit.fitted, fit.residual
+        with np.errstate(invalid="ignore", divide="ignore"):
+            relative[at] = 100.0 * (fit.response.y - fit.fitted) / fit.response.y
+        student[at] = fit.studentized
+    unit = "t'" if fit is None or fit.response.kind != "t" else "s"
+    columns = [
+        Column("Line", lines.astype(float), "Line of the source", whole=True),
+        Column("Code", [row.code for row in rows]),
+        Column("System", [row.system for row in rows]),
+        Column("p", np.array([row.p for row in rows]), "Active processors", whole=True),
+        Column("t'" if table.transformed else "Time (s)", time, "As measured"),
+    ]
+    if unit == "t'" and not table.transformed:
+        columns.append(Column("t'", response, "Time × p × peak rate / operations: an inverse efficiency"))
+    columns += [
+        Column(f"Fitted ({unit})", fitted),
+        Column(
+            f"Residual ({unit_of(fit) if fit else unit})",
+            residual,
+            "Measured less fitted; the logarithm of measured over fitted where logarithms are fitted",
+            3,
+        ),
+        Column("Error (%)", relative, "(measured − fitted) / measured", 3),
+        Column(
+            "Studentized",
+            student,
+            "Residual over the spread that the other points have; beyond ±3 is rare",
+            3,
+        ),
+        Column("Left out because", [row.reason for row in rows]),
+        Column("Note", [row.note for row in rows]),
+    ]
+    suspect: frozenset[int] = frozenset()
+    if selection is not None and fit is not None:
+        from desktop.core.factor_answers import suspects
+
+        suspect = frozenset(at[suspects(fit)].tolist())
+    out = frozenset(k for k, row in enumerate(rows) if row.reason)
+    return Sheet(tuple(columns), lines, suspect, out)
+
+
+def parameter_sheet(fit: ModelFit) -> Sheet:
+    """Work and speed, or delta, with standard errors; negative ones are alarming."""
+    from desktop.core.factor_answers import parameters, quantile
+
+    found = parameters(fit)
+    value = np.array([p.value for p in found])
+    se = np.array([p.se for p in found])
+    df = np.full(len(found), float(fit.df))
+    if fit.kind == "individual":
+        at = (
+            {name: k for k, name in enumerate(fit.data.codes)},
+            {name: k for k, name in enumerate(fit.data.systems)},
+        )
+        df = np.array(
+            [fit.points[at[0][str(p.code)], at[1][str(p.system)]] - len(fit.functions) for p in found], float
+        )
+    widths = {int(d): quantile(int(d), CONFIDENCE) for d in np.unique(df)}
+    half = se * np.array([widths[int(d)] for d in df])
+
+    def verdict(k: int) -> str:
+        if not np.isfinite(se[k]):
+            if not np.isfinite(value[k]):
+                return "not measured"
+            return "fixed" if fit.kind == "joint" and fit.status == "converged" else "no standard error"
+        words = ["below zero"] if value[k] < 0 else []
+        words.append("not different from zero" if found[k].undetermined else "different from zero")
+        return ", ".join(words)
+
+    return _sheet(
+        [
+            Column("Kind", [p.kind for p in found], "speed of a system, work of a code, or delta of a cell"),
+            Column("Of", [" on ".join(name for name in (p.code, p.system) if name) for p in found]),
+            Column("Function", [p.function for p in found]),
+            Column("Value", value),
+            Column("Std. error", se, "Asymptotic: s² (J'J)⁻¹", 3),
+            Column("95 % from", value - half),
+            Column("to", value + half),
+            Column("Different from zero?", [verdict(k) for k in range(len(found))]),
+        ],
+        [k for k in range(len(found)) if value[k] < 0],
+    )
+
+
+def ranking_sheet(ranking: Ranking) -> Sheet:
+    """All pairs and singles as in tables 2 to 4; keys are positions in ``ranking.fits``, -1 where there is
+    no fit to take."""
+    from desktop.core.factor_answers import parameters
+
+    fits = ranking.fits
+    listed = [parameters(fit) for fit in fits]
+    nothing = np.nan
+    best = not np.isnan(ranking.best_sse)
+    names = [" + ".join(fit.functions) for fit in fits] + ["best pair of every cell"] * best
+
+    def numbers(values: Sequence[float], of_best: float = nothing) -> Array:
+        return np.array([*values, *([of_best] if best else [])], float)
+
+    columns = (
+        Column("Functions", names),
+        Column("SSE", numbers([f.sse for f in fits], ranking.best_sse), "Sum of squared residuals", 6),
+        Column("R²", numbers([f.r2 for f in fits]), "Against zero (uncentred), as the paper has it", 5),
+        Column("R² centred", numbers([f.r2_centred for f in fits]), "Against the mean", 5),
+        Column("s", numbers([f.s for f in fits]), "Residual standard deviation"),
+        Column("Parameters", numbers([f.npar for f in fits], ranking.best_npar), whole=True),
+        Column("AICc", numbers([f.aicc for f in fits]), "Smaller is better; parameters cost", 5),
+        Column("Mean error (%)", numbers([100 * f.mean_relative_error for f in fits]), "", 3),
+        Column("Largest error (%)", numbers([100 * f.max_relative_error for f in fits]), "", 3),
+        Column(
+            "Undetermined", numbers([sum(p.undetermined for p in own) for own in listed]),
+            "Parameters not different from zero", whole=True,
+        ),
+        Column("Negative", numbers([sum(p.value < 0 for p in own) for own in listed]), whole=True),
+        Column("Points", numbers([f.n for f in fits]), whole=True),
+        Column("Status", [f.status for f in fits] + [""] * best),
+    )  # fmt: skip
+    keys = np.array([*range(len(fits)), *([-1] if best else [])], np.int64)
+    alarming = [k for k, own in enumerate(listed) if any(p.value < 0 for p in own)]
+    return Sheet(columns, keys, frozenset(alarming))
+
+
+def dropped_pairs(ranking: Ranking) -> str:
+    """Which pairs are not listed, and why."""
+    return "; ".join(f"{' + '.join(functions)}: {reason}" for functions, reason in ranking.dropped)
+
+
+def correlation_sheet(fit: ModelFit, code: int, system: int) -> Sheet:
+    """Of the free parameters; of those of one cell where there are too many to be read. Beyond ±0.95 they
+    are alarming: what one gains the other loses."""
+    size = len(fit.data.systems)
+
+    def mine(kind: str, at: int) -> bool:
+        return at == {"work": code, "speed": system, "delta": code * size + system}[kind]
+
+    chosen = list(range(len(fit.parameters)))
+    if len(chosen) > _CORRELATED:
+        chosen = [k for k in chosen if mine(fit.parameters[k][0], fit.parameters[k][2])]
+    names = [_parameter_name(fit, k) for k in chosen]
+    sub = fit.covariance[np.ix_(chosen, chosen)]
+    sd = np.sqrt(np.diag(sub))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        matrix = sub / np.outer(sd, sd)
+    strong = np.abs(matrix - np.eye(len(chosen))) > 0.95
+    return _sheet(
+        [Column("Parameter", names), *(Column(n, matrix[:, k], "", 3) for k, n in enumerate(names))],
+        np.flatnonzero(strong.any(1)).tolist(),
+    )
+
+
+def _parameter_name(fit: ModelFit, k: int) -> str:
+    kind, i, at = fit.parameters[k]
+    data = fit.data
+    if kind == "delta":
+        c, s = divmod(at, len(data.systems))
+        name = f"{data.codes[c]} on {data.systems[s]}"
+    else:
+        name = (data.systems if kind == "speed" else data.codes)[at]
+    return f"{kind} {name}, {fit.functions[i]}"
+
+
+def prediction_sheet(fit: ModelFit, p: float) -> Sheet:
+    """Every cell at p, measured or not. Keys are code * systems + system."""
+    data = fit.data
+    shape = len(data.codes), len(data.systems)
+    value, low, high, seen = (np.full(shape, np.nan) for _ in range(4))
+    notes = []
+    for c in range(shape[0]):
+        for s in range(shape[1]):
+            here = interval(fit, c, s, np.array([p]))
+            value[c, s], low[c, s], high[c, s] = (
+                float(_shown(fit, c, s, np.array([p]), part, "time")[0]) for part in here
+            )
+            mine = (data.code == c) & (data.system == s)
+            own = mine & (data.p == p)
+            if own.any():
+                seen[c, s] = np.median(_shown(fit, c, s, data.p[own], fit.response.y[own], "time"))
+            notes.append(_range_note(fit, c, s, p))
+    pairs = [(c, s) for c in range(shape[0]) for s in range(shape[1])]
+    unit = time_unit(fit)
+    return _sheet(
+        [
+            Column("Code", [data.codes[c] for c, _ in pairs]),
+            Column("System", [data.systems[s] for _, s in pairs]),
+            Column("p", np.full(len(pairs), float(p)), whole=True),
+            Column(f"Predicted ({unit})", value.ravel()),
+            Column("95 % from", low.ravel(), "Of one new measurement"),
+            Column("to", high.ravel(), "Of one new measurement"),
+            Column(f"Measured ({unit})", seen.ravel(), "Median of the measurements at this p"),
+            Column("Note", notes),
+        ],
+        np.flatnonzero(value.ravel() < 0).tolist(),
+    )
+
+
+def time_unit(fit: ModelFit) -> str:
+    """Of times: seconds, or W / r_peak where the table holds t' only."""
+    return "W/r_peak" if fit.data.transformed else "s"
+
+
+def _range_note(fit: ModelFit, c: int, s: int, p: float) -> str:
+    if not np.isfinite(fit.delta[:, c, s]).all():
+        return "the model says nothing of this cell"
+    mine = fit.used & (fit.data.code == c) & (fit.data.system == s)
+    if not mine.any():
+        a, b = fit.data.p.min(), fit.data.p.max()
+        outside = "" if a <= p <= b else f", and p is outside {a:.0f} to {b:.0f}, where anything was"
+        return f"never measured{outside}"
+    a, b = fit.data.p[mine].min(), fit.data.p[mine].max()
+    return "" if a <= p <= b else f"outside the measured p, {a:.0f} to {b:.0f}"
+
+
+# --- plots' data ---
+
+
+def interval(fit: ModelFit, code: int, system: int, p: Array) -> tuple[Array, Array, Array]:
+    """Response (K,) of a cell at p, and between which values one new measurement lies with 95 %."""
+    from desktop.core.factor_answers import quantile
+
+    value, _, se = fit.predict(code, system, p)
+    df = fit.df if fit.kind == "joint" else int(fit.points[code, system]) - len(fit.functions)
+    half = quantile(df, CONFIDENCE) * se
+    if fit.response.kind == "log":
+        return value, value * np.exp(-half), value * np.exp(half)
+    return value, value - half, value + half
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """A cell over p. p, value (K,): its measurements, `index` (K,) their places in the fit's data. grid,
+    fitted, low, high (L,): the curve with its 95 % band; measured: p from .. to, or None."""
+
+    p: Array
+    value: Array
+    index: NDArray[np.int64]
+    grid: Array
+    fitted: Array
+    low: Array
+    high: Array
+    measured: tuple[float, float] | None
+
+
+def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: float) -> Scaling:
+    """Measurements and fitted curve of a cell from the table's least p to `largest`."""
+    data = fit.data
+    index = np.flatnonzero((data.code == code) & (data.system == system))
+    p = data.p[index]
+    least, most = float(data.p.min()), max(float(data.p.max()), largest)
+    grid = np.unique(np.concatenate([np.geomspace(least, max(most, least + 1), _DRAWN), p]))
+    base = _base(fit, code, system)
+    value, low, high = (
+        _shown(fit, code, system, grid, part, quantity, base) for part in interval(fit, code, system, grid)
+    )
+    return Scaling(
+        p,
+        _shown(fit, code, system, p, fit.response.y[index], quantity, base),
+        index,
+        grid,
+        value,
+        np.fmin(low, high),
+        np.fmax(low, high),
+        (float(p.min()), float(p.max())) if p.size else None,
+    )
+
+
+def _base(fit: ModelFit, code: int, system: int) -> tuple[float, float]:
+    """The least p and the time there, to which speed-up and efficiency refer."""
+    data = fit.data
+    mine = np.flatnonzero((data.code == code) & (data.system == system))
+    if mine.size:
+        least = float(data.p[mine].min())
+        at = mine[data.p[mine] == least]
+        return least, float(np.median(_shown(fit, code, system, data.p[at], fit.response.y[at], "time")))
+    first = np.array([data.p.min()])
+    value = fit.predict(code, system, first)[0]
+    return float(first[0]), float(_shown(fit, code, system, first, value, "time")[0])
+
+
+def _shown(
+    fit: ModelFit,
+    code: int,
+    system: int,
+    p: Array,
+    y: Array,
+    quantity: Quantity,
+    base: tuple[float, float] = (1.0, 1.0),
+) -> Array:
+    """Responses as another quantity; time in seconds, or in W / r_peak of a table that holds t'."""
+    from desktop.core.factor_model import respond
+
+    seconds = fit.response.kind == "t"
+    time = y if seconds else y / (p * fit.response.factor[code, system])
+    if quantity == "time":
+        return time
+    if quantity == "t'":
+        return y * p * respond(fit.data, "t'").factor[code, system] if seconds else y
+    with np.errstate(divide="ignore"):
+        speed_up = np.where(time > 0, base[0] * base[1] / time, np.nan)
+    return speed_up if quantity == "speed-up" else speed_up / p
+
+
+def quantity_title(fit: ModelFit, quantity: Quantity) -> str:
+    """The axis' title with its unit."""
+    if quantity == "time":
+        return f"Time ({time_unit(fit)})"
+    if quantity == "t'":
+        known = fit.data.transformed or fit.data.work is not None
+        return "t' = t p r_peak / W" if known else "t' (median of each code is 1)"
+    if quantity == "speed-up":
+        return "Speed-up (p at the least measured p)"
+    return "Efficiency (1 at the least measured p)"
+
+
+def normal_scores(fit: ModelFit) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Quantiles of the normal distribution at (i - 3/8) / (N + 1/4), the sorted studentized residuals, and
+    their places in the data; (K,) each."""
+    from scipy.special import ndtri
+
+    index = np.flatnonzero(np.isfinite(fit.studentized))
+    index = index[np.argsort(fit.studentized[index], kind="stable")]
+    rank = np.arange(1, index.size + 1)
+    return ndtri((rank - 0.375) / (index.size + 0.25)), fit.studentized[index], index
+
+
+#: What the map of cells can show.
+CELL_MEASURES = {
+    "points": "Measurements",
+    "share": "Share of the squared error (%)",
+    "error": "Mean relative error (%)",
+    "left out": "Error when predicted from the other cells (%)",
+}
+
+
+def cell_values(fit: ModelFit, checks: Sequence[CellCheck], measure: str) -> Array:
+    """(codes, systems) of one of `CELL_MEASURES`; NaN where there is nothing."""
+    data = fit.data
+    shape = len(data.codes), len(data.systems)
+    found = np.full(shape, np.nan)
+    if measure == "left out":
+        for check in checks:
+            found[check.code, check.system] = 100.0 * check.error
+        return found
+    cell = (data.code * shape[1] + data.system)[fit.used]
+    size = shape[0] * shape[1]
+    count = np.bincount(cell, minlength=size).reshape(shape)
+    if measure == "points":
+        return np.where(count > 0, count, np.nan)
+    e, y, fitted = fit.residual[fit.used], fit.response.y[fit.used], fit.fitted[fit.used]
+    what = e * e / fit.sse if measure == "share" else np.abs(fitted - y) / y
+    total = np.bincount(cell, 100.0 * what, size).reshape(shape)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(count > 0, total / (1 if measure == "share" else count), np.nan)
+
+
+def relative_values(fit: ModelFit, kind: Literal["speed", "work"]) -> tuple[Array, Array]:
+    """(functions, names): values of a joint fit, and half of their 95 % intervals (NaN where fixed)."""
+    from desktop.core.factor_answers import quantile
+
+    values, se = (fit.speed, fit.speed_se) if kind == "speed" else (fit.work, fit.work_se)
+    return values, quantile(fit.df, CONFIDENCE) * se
+
+
+def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array, Array, Array]:
+    """p (L,), percent of the time (functions, L) over it, and at the chosen p (functions,)."""
+    from desktop.core.factor_answers import shares
+
+    low, high = min(float(fit.data.p.min()), p), max(float(fit.data.p.max()), p)
+    grid = np.geomspace(low, max(high, low + 1), _DRAWN)
+    return grid, 100 * shares(fit, code, system, grid), 100 * shares(fit, code, system, np.array([p]))[:, 0]
+
+
+# --- words ---
+
+
+def summary(fit: ModelFit, test: FTest | None, left_out: int) -> tuple[str, ...]:
+    """What has to be known of a fit, in a few lines."""
+    how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
+    out = f", {left_out} left out" if left_out else ""
+    log = fit.response.kind == "log"
+    lines = [
+        f"{' + '.join(fit.functions)}, {how}: N = {fit.n}{out}, {fit.npar} parameters, {fit.status}"
+        + (
+            f", {fit.starts_agreeing} of {fit.starts} starts agree, condition {_number(fit.condition)}"
+            if fit.kind == "joint"
+            else ""
+        ),
+        f"SSE {_number(fit.sse, 6)} of SST {_number(fit.sst, 6)}; R² {fit.r2:.5f} "
+        f"{'of the logarithms' if log else 'against zero (uncentred)'}, {fit.r2_centred:.5f} against the "
+        f"mean; s {_number(fit.s)}; AICc {_number(fit.aicc, 5)}; relative error mean "
+        f"{100 * fit.mean_relative_error:.1f} %, largest {100 * fit.max_relative_error:.1f} %",
+    ]
+    if test is not None:
+        lines.append(f_test_words(test))
+    return tuple(lines)
+
+
+def f_test_words(test: FTest) -> str:
+    """Does the product form hold?"""
+    chance = "< 0.0001" if test.p < 1e-4 else f"= {test.p:.2g}"
+    verdict = (
+        "the product form does not hold in the strict sense"
+        if test.p < 0.05
+        else "nothing speaks against the product form"
+    )
+    return (
+        f"Against fits of every cell: F({test.df1}, {test.df2}) = {_number(test.f, 3)}, P {chance}: {verdict}"
+    )
+
+
+def warnings(fit: ModelFit | None, selection: Selection | None) -> tuple[str, ...]:
+    """Of the fit and of columns that were not used."""
+    found = [] if fit is None else [*fit.warnings]
+    if fit is not None and fit.response.note:
+        found.append(fit.response.note)
+    return (*found, *(selection.dropped if selection is not None else ()))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A question and what the model says."""
+
+    question: str
+    text: str
+
+
+def answers(fit: ModelFit, code: int, system: int, p: float) -> tuple[Answer, ...]:
+    """What is asked of a cell at p: its time, where others overtake, where it stops scaling."""
+    data = fit.data
+    name = f"{data.codes[code]} on {data.systems[system]}"
+    if not np.isfinite(fit.delta[:, code, system]).all():
+        return (Answer(f"How long does {name} take?", "The model says nothing of this cell."),)
+    return (
+        Answer(f"How long does {name} take on {p:.0f} processors?", _time_answer(fit, code, system, p)),
+        Answer(f"Which system overtakes {data.systems[system]} for {data.codes[code]}, and where?",
+               _overtaking_answer(fit, code, system)),
+        Answer(f"Up to which p does the time of {name} fall?", _falling_answer(fit, code, system)),
+        Answer(f"What makes the codes stop scaling on {data.systems[system]}?",
+               _stopping_answer(fit, system)),
+    )  # fmt: skip
+
+
+def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
+    at = np.array([float(p)])
+    value, low, high = (float(_shown(fit, c, s, at, part, "time")[0]) for part in interval(fit, c, s, at))
+    unit = time_unit(fit)
+    if value <= 0:
+        said = f"The model gives {_number(value)} {unit}, which is no time: its functions do not fit here."
+    elif np.isfinite(low):
+        said = (
+            f"{_number(value)} {unit}; one new measurement lies between {_number(max(low, 0.0))} and "
+            f"{_number(high)} {unit} with 95 % probability, if the model holds."
+        )
+    else:
+        said = f"{_number(value)} {unit}, without an interval: the cell has no points to spare."
+    note = _range_note(fit, c, s, p)
+    return f"{said} {note[:1].upper()}{note[1:]}." if note else said
+
+
+def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
+    from desktop.core.factor_answers import LARGEST_P, crossover
+
+    data, said, never = fit.data, [], []
+    what = "as efficient as" if data.transformed else "as fast as"
+    for other in range(len(data.systems)):
+        if other == s or not np.isfinite(fit.delta[:, c, other]).all():
+            continue
+        # Below zero there is no time to be compared.
+        crossings = [x for x in crossover(fit, c, s, other) if fit.seconds(c, s, np.array([x]))[0] > 0]
+        here, there = (fit.seconds(c, which, np.array([1.0]))[0] for which in (s, other))
+        ahead, behind = (other, s) if there < here else (s, other)
+        if crossings:
+            places = " and ".join(f"p = {_whole(x)}" for x in crossings[:3])
+            marks = [f"{data.systems[ahead]} is ahead before"]
+            if not data.p.min() <= crossings[0] <= data.p.max():
+                marks.append("outside all measured p")
+            if _shaky(fit, c, s) or _shaky(fit, c, other):
+                marks.append("uncertain: a part of it is not different from zero")
+            said.append(f"{data.systems[other]} is {what} {data.systems[s]} at {places} ({'; '.join(marks)})")
+        else:
+            never.append(f"{data.systems[ahead]} stays ahead of {data.systems[behind]}")
+    parts = [*said, *never]
+    if not parts:
+        return "There is no other system that the model can compare."
+    tail = " t' is compared, not time: the table holds no times." if data.transformed else ""
+    return "; ".join(parts) + f" (p up to {LARGEST_P:.0e}).".replace("1e+07", "10⁷") + tail
+
+
+def _shaky(fit: ModelFit, c: int, s: int) -> bool:
+    """Some function of the cell is not different from zero."""
+    return bool((np.abs(fit.delta[:, c, s]) < 2 * fit.delta_se[:, c, s]).any())
+
+
+def _falling_answer(fit: ModelFit, c: int, s: int) -> str:
+    from desktop.core.factor_answers import LARGEST_P, fastest_p
+
+    best = fastest_p(fit, c, s)
+    mine = fit.used & (fit.data.code == c) & (fit.data.system == s)
+    beyond = mine.any() and best > fit.data.p[mine].max()
+    if best >= LARGEST_P * 0.999:
+        return "It falls as far as the model goes (p up to 10⁷); no function that rises has a part in it."
+    if best <= 1.0:
+        return "It never falls: one processor is fastest."
+    value = float(_shown(fit, c, s, np.array([best]), fit.predict(c, s, np.array([best]))[0], "time")[0])
+    tail = " That is beyond what was measured." if beyond else ""
+    if value <= 0:
+        return (
+            f"Nothing useful can be said: the fitted time falls below zero before p = {_whole(best)}, so "
+            "these functions do not describe the cell there."
+        )
+    return (
+        f"Up to p = {_whole(best)}, where it is {_number(value)} {time_unit(fit)}; beyond, more processors "
+        f"cost time.{tail}"
+    )
+
+
+def _stopping_answer(fit: ModelFit, s: int) -> str:
+    from desktop.core.factor_answers import half_share_p
+
+    data = fit.data
+    if len(fit.functions) < 2:
+        return "The model has one function only; choose two to see which takes over."
+    grows = np.array([_at_large(text) for text in fit.functions])
+    slow = int(np.argmax(grows))
+    name = fit.functions[slow]
+    found = []
+    for c, code in enumerate(data.codes):
+        if np.isfinite(fit.delta[:, c, s]).all():
+            found.append((half_share_p(fit, c, s, slow), code))
+    stopping = sorted((p, code) for p, code in found if np.isfinite(p))
+    never = [code for p, code in found if not np.isfinite(p)]
+    if not stopping:
+        return f"{name} never takes more than half of the time of any code up to p = 10⁷."
+    parts = [
+        f"{code} from p = {_whole(p)}" + (" (uncertain)" if _shaky(fit, data.codes.index(code), s) else "")
+        for p, code in stopping
+    ]
+    said = f"{name} takes more than half of the time: {', '.join(parts)}."
+    said += f" {stopping[0][1]} stops first."
+    return said + (f" Never up to p = 10⁷: {', '.join(never)}." if never else "")
+
+
+def _at_large(text: str) -> float:
+    """How a function has grown from p = 1000 to 10^6."""
+    from desktop.core.characteristic import characteristic
+
+    a, b = characteristic(text).u(np.array([1e3, 1e6]))
+    return float(b / a) if a else np.inf
+
+
+def _whole(p: float) -> str:
+    return f"{p:,.0f}".replace(",", " ") if p >= 10 else f"{p:.1f}"
+
+
+def _number(value: Any, significant: int = 4) -> str:
+    """Digits as they are worth; the minus sign as people write it."""
+    if not np.isfinite(value):
+        return "–"
+    if value and not 1e-4 <= abs(value) < 1e7:
+        return f"{value:.{significant - 1}e}".replace("-", "−")
+    places = max(0, significant - 1 - (int(np.floor(np.log10(abs(value)))) if value else 0))
+    return f"{value:.{places}f}".replace("-", "−")
