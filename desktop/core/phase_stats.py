@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,7 @@ from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit
 
 
-@dataclass(frozen=True)
-class PhaseRow:
+class PhaseRow(NamedTuple):
     """One phase: times in seconds, heights in processors.
 
     ``coefficients`` are ascending powers of (t - start_s), degree + 1 of them; ``error`` is the local L2
@@ -49,10 +48,6 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     rms = fit.error / np.sqrt(fit.duration)
     work = mean * fit.duration
     breaks, degree = fit.breaks.tolist(), fit.degree.tolist()
-    columns_of_table = (fit.error, mean, low, high, efficiency, work, rms)
-    values = zip(*(column.tolist() for column in columns_of_table), strict=True)
-    powers = (tuple(p[: d + 1]) for p, d in zip(fit.powers.tolist(), degree, strict=True))
-    return [
-        PhaseRow(*row, *rest)
-        for *row, rest in zip(breaks[:-1], breaks[1:], degree, powers, values, strict=True)
-    ]
+    powers = [tuple(p[: d + 1]) for p, d in zip(fit.powers.tolist(), degree, strict=True)]
+    values = [column.tolist() for column in (fit.error, mean, low, high, efficiency, work, rms)]
+    return list(map(PhaseRow, breaks[:-1], breaks[1:], degree, powers, *values))

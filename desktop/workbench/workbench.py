@@ -488,14 +488,17 @@ class Workbench:
     def _request_fit(self, run: Run, phases: PhaseSettings) -> None:
         fits = self._fits
 
-        def done(fit: PhaseFit) -> None:
+        def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
+            fit = self._timed_fit(run, phases, fits)
+            return fit, _rows(run, fit)  # here, as the window has enough to do when the fit arrives
+
+        def done(found: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
+            fit, rows = found
             fits.single[phases] = fit
             if self.snapshot.run is run and self.snapshot.project.phases == phases:
-                self._show_fit(fit, refining=False)
+                self._show(fit=fit, rows=rows, refining=False)
 
-        self._fitting.submit(
-            "Fitting", lambda job: self._timed_fit(run, phases, fits), done, self._fit_failed
-        )
+        self._fitting.submit("Fitting", work, done, self._fit_failed)
 
     def _request_sweep(self, run: Run, phases: PhaseSettings) -> None:
         fits, key = self._fits, (phases.model, phases.locked)
@@ -526,11 +529,9 @@ class Workbench:
         return fit_breaks(self.snapshot.run.curve, breaks, self._phases.model)
 
     def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
-        from desktop.core.phase_stats import phase_table
-
         assert self.snapshot.run is not None
         if fit is not None and fit is not self.snapshot.fit:
-            changes.update(fit=fit, rows=tuple(phase_table(self.snapshot.run.curve, fit)))
+            changes.update(fit=fit, rows=_rows(self.snapshot.run, fit))
         self._show(**changes)
 
     def _settled_breaks(self) -> tuple[float, ...]:
@@ -623,6 +624,12 @@ def _sweep(
         fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
     job.step(0, 0)
     return found, suggest(found)
+
+
+def _rows(run: Run, fit: PhaseFit) -> tuple[PhaseRow, ...]:
+    from desktop.core.phase_stats import phase_table
+
+    return tuple(phase_table(run.curve, fit))
 
 
 def _least_n(model: str, locked: tuple[float, ...]) -> int:

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from desktop.core import phases
@@ -16,6 +16,7 @@ from desktop.core.envelope import envelope
 from desktop.ui import theme
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.raster import Tint
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 
 NONE, SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
@@ -154,6 +155,33 @@ def test_the_fit_is_drawn_at_its_values(view, curve, fit):
         x, y = round(x_of(view, t)), round(view._main.y(float(fit.value(t))))
         colours = [image.pixelColor(x, y + d) for d in (-1, 0, 1)]
         assert min(_distance(c, QColor(theme.LIGHT.fit)) for c in colours) < 60, i
+
+
+@pytest.mark.parametrize("dpr", [1.0, 1.5])
+def test_tinted_columns_are_what_a_painter_makes_of_them(dpr):
+    """Two colours over columns that reach beyond the image on both sides, against translucent rectangles."""
+    rng = np.random.default_rng(5)
+    image = QImage(60, 40, QImage.Format.Format_RGB32)
+    for x in range(60):
+        for y in range(40):
+            image.setPixel(x, y, QColor(*rng.integers(0, 256, 3).tolist()).rgb())
+    image.setDevicePixelRatio(dpr)
+    expected, tint, left = image.copy(), Tint(100), -20
+    lanes = [QRectF(0, 2 / dpr, 9, 10 / dpr), QRectF(0, 30 / dpr, 9, 100)]
+    with QPainter(expected) as painter:
+        painter.scale(1 / dpr, 1 / dpr)
+        for colour, opacity in ((QColor(191, 61, 0), rng.random(100)), (QColor(0, 0, 255), np.ones(100))):
+            opacity[rng.random(100) < 0.5] = 0
+            tint.lay(opacity, colour)
+            for k in range(100):
+                colour.setAlphaF(opacity[k])
+                for top, height in ((2, 10), (30, 10)):
+                    painter.fillRect(left + k, top, 1, height, colour)
+    tint.over(image, left, lanes)
+    for x in range(60):
+        for y in range(40):
+            assert _distance(image.pixelColor(x, y), expected.pixelColor(x, y)) <= 6, (x, y)
+            assert image.pixelColor(x, y).alpha() == 255
 
 
 def test_pictures_are_white_in_dark_too(view):
@@ -365,6 +393,40 @@ def test_a_click_on_the_error_curve_sets_n(qtbot):
     assert heights[0] == pytest.approx(heights[1]) and heights[0] > 0
     with qtbot.assertNotEmitted(p.nClicked):
         p.set_n(5)
+
+
+def test_an_n_that_was_not_swept_paints_nothing(qtbot, monkeypatch):
+    p = EpsilonPlot()
+    qtbot.addWidget(p)
+    p.resize(400, 260)
+    p.set_sweep(1 / np.arange(1, 21), 4, "mixed")
+    p.show()
+    qtbot.waitExposed(p)
+    paints: list[int] = []
+    monkeypatch.setattr(p, "_paint_above", lambda painter: paints.append(p._n))
+    for n in (19, 180, 181, 182, 3):
+        p.set_n(n)
+        QApplication.processEvents()
+    assert paints == [19, 180, 3], "the mark appears, goes, stays away, comes back"
+
+
+def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
+    p = EpsilonPlot()
+    qtbot.addWidget(p)
+    p.resize(400, 260)
+    p.set_sweep(10.0 ** -np.arange(8), 4, "mixed")
+    p.set_n(5)
+    p.grab()
+    mark, x = QColor(theme.LIGHT.fit), p._x(5)
+
+    def marked(epsilon: float) -> bool:
+        return _distance(p.grab().toImage().pixelColor(round(x) + 2, round(p._y(epsilon))), mark) < 30
+
+    assert marked(1e-4) and not marked(1e-2)
+    p.set_by_hand(1e-2)
+    assert marked(1e-2) and not marked(1e-4)
+    p.set_by_hand(None)
+    assert marked(1e-4)
 
 
 def test_a_click_on_the_break_picture_sets_n(qtbot, curve):

@@ -10,6 +10,7 @@ import math
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -207,12 +208,15 @@ def test_breaks_by_hand_move_lock_add_remove_and_undo(qtbot: QtBot, opened: Main
     assert held is not None and bench.snapshot.preview
     assert held.breaks[2] == pytest.approx(2.3)
     assert held.sse > free.sse, "the error follows the hand"
+    assert opened.panel("phases").epsilon_plot._by_hand == held.epsilon, "and so does its mark"
     assert not opened.actions_by_id["undo"].isEnabled(), "a drag is no edit before it is dropped"
     opened.curve_view.breakDropped.emit(2, 2.3)
     assert opened.actions_by_id["undo"].text() == "Undo move break 2"
+    assert opened.panel("phases").epsilon_plot._by_hand == held.epsilon
     opened.curve_view.breakLockToggled.emit(2)
     trigger(opened, "refit")
     settle(qtbot, opened)
+    assert opened.panel("phases").epsilon_plot._by_hand is None
     fit = bench.snapshot.fit
     assert fit is not None and 2.3 in fit.breaks.round(9), "a locked break stays where it is"
     opened.curve_view.breakAddRequested.emit(0.5)
@@ -263,6 +267,30 @@ def test_table_plot_and_keys_select_each_other(qtbot: QtBot, opened: MainWindow)
     assert view.visible_range() == pytest.approx((1.0, 2.0), abs=0.05)
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert view._phase is None and not table.selectionModel().hasSelection()
+
+
+def test_the_table_stays_where_it_is_when_n_changes(qtbot: QtBot, opened: MainWindow) -> None:
+    table = opened.panel("table").view
+    for n in (60, 61, 59):
+        opened.workbench.set_n(n)
+        settle(qtbot, opened)
+        if n == 60:
+            table.scrollTo(table.model().index(30, 0), table.ScrollHint.PositionAtTop)
+        assert table.model().rowCount() == n == len(opened.workbench.snapshot.rows)
+        assert table.rowAt(2) == 30
+        shown, row = table.model().index(30, 1).data(), opened.workbench.snapshot.rows[30]
+        assert float(shown) == pytest.approx(row.start_s, rel=1e-4)
+
+
+def test_only_a_fit_that_takes_long_is_announced(qtbot: QtBot, opened: MainWindow) -> None:
+    panel, bench = opened.panel("phases"), opened.workbench
+    shown = panel._values["epsilon"]
+    quick = bench.snapshot
+    bench._tell(replace(quick, refining=True))
+    assert "refining" not in shown.text()
+    qtbot.waitUntil(lambda: "refining" in shown.text(), timeout=2000)
+    bench._tell(quick)
+    assert "refining" not in shown.text()
 
 
 def test_moving_in_time_by_keys(qtbot: QtBot, opened: MainWindow) -> None:

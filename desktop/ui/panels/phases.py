@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QComboBox,
+    QFrame,
     QGridLayout,
     QLabel,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSlider,
     QSpinBox,
@@ -31,6 +33,9 @@ _EDITING = {
     Qt.Key.Key_End, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter,
 }  # fmt: skip
 
+
+#: A fit that takes longer (ms) is announced; others would make the figures flicker.
+PATIENCE = 200
 
 _EPSILON = "Largest local error (L2 norm) of all phases; the fit makes it smallest"
 _WEIGHTED = (
@@ -71,12 +76,19 @@ class NumberBox(QSpinBox):
         return not (writes or copying)
 
 
-class PhasesPanel(QWidget):
-    """Model, n, the fit's errors and certificate, and the pictures that help to choose n."""
+class PhasesPanel(QScrollArea):
+    """Model, n, the fit's errors and certificate, and the pictures that help to choose n.
+
+    It scrolls, so that a figure that changes lays out this panel and not the whole window with it.
+    """
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
+        self._patience = QTimer(self)
+        self._patience.setSingleShot(True)
+        self._patience.setInterval(PATIENCE)
+        self._patience.timeout.connect(lambda: self._show_fit(workbench.snapshot))
         self._make_controls()
         self._make_facts()
         self.epsilon_plot = EpsilonPlot()
@@ -88,13 +100,23 @@ class PhasesPanel(QWidget):
         for plot in (self.epsilon_plot, self.break_picture):
             plot.setMinimumHeight(6 * self.fontMetrics().height())
             pictures.addWidget(plot)
-        layout = QVBoxLayout(self)
+        self._content = QWidget()
+        layout = QVBoxLayout(self._content)
         layout.setContentsMargins(10, 8, 10, 8)
         layout.setSpacing(8)
         layout.addLayout(self._controls)
         layout.addLayout(self._facts)
         layout.addWidget(pictures, 1)
+        self.setWidget(self._content)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
+
+    def minimumSizeHint(self) -> QSize:
+        """As wide as what it holds: it scrolls up and down only."""
+        bar = self.verticalScrollBar().sizeHint().width()
+        return QSize(self._content.minimumSizeHint().width() + bar, super().minimumSizeHint().height())
 
     # ---- building
 
@@ -190,13 +212,17 @@ class PhasesPanel(QWidget):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.project.phases != old.project.phases or new.fit is not old.fit:
             self._show_project(new)
-        if (new.fit, new.refining, new.preview) != (old.fit, old.refining, old.preview):
+        if new.fit is not old.fit or new.run is not old.run or (old.refining and not new.refining):
+            self._patience.stop()
             self._show_fit(new)
+        if new.refining and not self._patience.isActive():
+            self._patience.start()
         if new.sweep is not old.sweep or new.suggestion is not old.suggestion:
             self._show_sweep(new)
-        if new.project.phases != old.project.phases or new.sweep is not old.sweep:
-            self.epsilon_plot.set_n(new.project.phases.n)
-            self.break_picture.set_n(new.project.phases.n)
+        by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
+        self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
+        for plot in (self.epsilon_plot, self.break_picture):
+            plot.set_n(new.project.phases.n)
 
     def set_theme(self, theme: Any) -> None:
         self.epsilon_plot.set_theme(theme)

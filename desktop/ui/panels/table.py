@@ -104,10 +104,12 @@ class PhaseTable(QAbstractTableModel):
         self._units = _Units(time_scale(1), time_scale(1), time_scale(1))
 
     def show(self, rows: Sequence[Any], fit: Any) -> None:
-        """Take other rows; a table of the same length keeps its place and selection."""
-        same = len(rows) == len(self._rows)
-        if not same:
-            self.beginResetModel()
+        """Take other rows; rows come and go at the end, so that a table keeps its place."""
+        before, after = len(self._rows), len(rows)
+        if after > before:
+            self.beginInsertRows(QModelIndex(), before, after - 1)
+        elif after < before:
+            self.beginRemoveRows(QModelIndex(), after, before - 1)
         self._rows, self._fit = rows, fit
         units = self._units
         if rows:
@@ -117,11 +119,12 @@ class PhaseTable(QAbstractTableModel):
             self._units = _Units(
                 time_scale(max(abs(start), abs(end))), time_scale(longest), time_scale(work or 1.0)
             )
-        if not same:
-            self.endResetModel()
-            return
+        if after > before:
+            self.endInsertRows()
+        elif after < before:
+            self.endRemoveRows()
         if rows:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(COLUMNS) - 1))
+            self.dataChanged.emit(self.index(0, 0), self.index(after - 1, len(COLUMNS) - 1))
         if self._units != units:
             self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, len(COLUMNS) - 1)
 

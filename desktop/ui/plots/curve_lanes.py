@@ -104,21 +104,18 @@ def draw_residual(
         [mix(theme.residual, theme.background, 0.42)],
         QColor(theme.background),
     )
+    thickness = max(1, round(dpr))
     mean = raster.scale(r.mean, -top, top)
-    raster.line(mean, mean, max(1, round(dpr)), QColor(theme.residual))
+    raster.line(mean, mean, thickness, QColor(theme.residual))
+    phases = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
+    for level in (rms[phases], -rms[phases]):
+        raster.marks(raster.scale(level, -top, top), thickness, QColor(theme.fit))
     raster.draw(painter, lane.rect.left(), lane.rect.top())
     ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
     scales.level_axis(painter, lane, ticks, theme, tr("Residual (proc)"))
     scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
     painter.setPen(QPen(QColor(theme.break_line), 0))
     painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
-    x0 = np.maximum(m.x(fit.breaks[show]), m.left).tolist()
-    x1 = np.minimum(m.x(fit.breaks[show + 1]), m.left + m.width).tolist()
-    lines = []
-    for a, b, v in zip(x0, x1, rms[show].tolist(), strict=True):
-        lines += [QLineF(a, lane.y(v), b, lane.y(v)), QLineF(a, lane.y(-v), b, lane.y(-v))]
-    painter.setPen(QPen(QColor(theme.fit), 1))
-    painter.drawLines(lines)
     _heading(painter, lane, fit, rms, phase, theme)
 
 

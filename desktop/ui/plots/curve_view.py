@@ -73,6 +73,7 @@ class CurveView(TimePlot):
         self._hover: int | None = None
         self._base: QPixmap | None = None  # what depends on the visible range only
         self._scene: QImage | None = None  # that, with the fit
+        self._canvas = QImage()  # the pixels of every scene
         self._base_key: tuple[object, ...] = ()
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
@@ -113,9 +114,10 @@ class CurveView(TimePlot):
         self._redraw()
 
     def set_fit(self, fit: PhaseFit | None) -> None:
+        in_legend = (fit is None) != (self._fit is None)
         self._fit = fit
         self._describe()
-        self._redraw(base=False)
+        self._redraw(base=in_legend)
 
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
@@ -247,30 +249,32 @@ class CurveView(TimePlot):
                 self._paint_curve(painter, dpr)
                 self._paint_overview(painter, dpr)
                 self._paint_axes(painter)
+                self._paint_legend(painter)
         return pixmap
 
     def _make_scene(self, base: QPixmap) -> QImage:
-        image = QImage(base.size(), QImage.Format.Format_RGB32)
-        image.setDevicePixelRatio(base.devicePixelRatio())
+        image = self._canvas
+        if image.size() != base.size() or image.devicePixelRatio() != base.devicePixelRatio():
+            image = self._canvas = QImage(base.size(), QImage.Format.Format_RGB32)
+            image.setDevicePixelRatio(base.devicePixelRatio())
+        fit, m = self._fit, self._map()
         with QPainter(image) as painter:
             painter.setFont(self.font())
             painter.drawPixmap(0, 0, base)
             if self._curve is not None:
-                self._paint_legend(painter)
-                self._paint_residual(painter, self._map())
-        if self._curve is not None and self._fit is not None:
+                self._paint_residual(painter, m)
+                if fit is not None:
+                    self._paint_rail(painter, fit, m)
+        if self._curve is not None and fit is not None:
             # Between two painters, as it goes at the pixels themselves.
-            lanes, m, run = [self._main.rect, self._residual.rect], self._map(), self._run_map()
-            fit_overlay.draw_bands(image, self._fit, m, lanes, self._theme)
-            fit_overlay.draw_breaks(image, self._fit, m, lanes, self._theme)
-            fit_overlay.draw_breaks(image, self._fit, run, [self._run.rect], self._theme)
+            lanes = [self._main.rect, self._residual.rect]
+            fit_overlay.draw_breaks(image, fit, m, lanes, self._theme, ranges=True)
+            fit_overlay.draw_breaks(image, fit, m, [self._rail], self._theme)
+            fit_overlay.draw_breaks(image, fit, self._run_map(), [self._run.rect], self._theme)
             with QPainter(image) as painter:
                 painter.setFont(self.font())
-                self._paint_fit(painter, self._fit)
-                self._paint_rail(painter, self._fit, m)
-            fit_overlay.draw_breaks(image, self._fit, m, [self._rail], self._theme)
-            with QPainter(image) as painter:
-                self._paint_locks(painter, self._fit, m)
+                self._paint_fit(painter, fit)
+                self._paint_locks(painter, fit, m)
         return image
 
     def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
@@ -401,9 +405,11 @@ class CurveView(TimePlot):
         t, r, metrics = self._theme, self._rail, self.fontMetrics()
         painter.fillRect(r, QColor(t.surface))
         show = fit_overlay.visible(fit, m.a, m.b)
-        x0 = np.clip(m.x(fit.breaks[show]), r.left(), r.right()).tolist()
-        x1 = np.clip(m.x(fit.breaks[show + 1]), r.left(), r.right()).tolist()
-        for i, a, b in zip(show.tolist(), x0, x1, strict=True):
+        x0 = np.clip(m.x(fit.breaks[show]), r.left(), r.right())
+        x1 = np.clip(m.x(fit.breaks[show + 1]), r.left(), r.right())
+        # Hundreds have no room for a number; those need not be asked one by one.
+        wide = (x1 - x0 > metrics.horizontalAdvance("1") + 8) | (show == self._phase)
+        for i, a, b in zip(show[wide].tolist(), x0[wide].tolist(), x1[wide].tolist(), strict=True):
             chosen = i == self._phase
             if chosen:
                 painter.fillRect(QRectF(a, r.top(), b - a, r.height()), QColor(t.accent))

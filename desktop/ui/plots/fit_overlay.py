@@ -10,7 +10,8 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
 from desktop.core.envelope import Envelope
-from desktop.ui.plots.raster import tint_columns
+from desktop.core.jit import kernel
+from desktop.ui.plots.raster import Tint
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.theme import Theme
 
@@ -58,26 +59,43 @@ def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64]) -> Residual:
     x, column = np.unique(x, return_inverse=True)
     column = np.minimum(column[:-1], x.size - 2)
     cuts = np.union1d(x, inner[(inner > x[0]) & (inner < x[-1])])
-    left, right = cuts[:-1], cuts[1:]
     c = env.columns(cuts)
-    phase = np.clip(np.searchsorted(fit.breaks, left, side="right") - 1, 0, fit.breaks.size - 2)
-    p0, slope = polynomial(fit, phase, left)
-    p1, end = polynomial(fit, phase, right)
-    middle, _ = polynomial(fit, phase, left + (right - left) / 2)
-    low, high = np.minimum(p0, p1), np.maximum(p0, p1)
-    turn = slope * end < 0
-    if turn.any():
-        at = left[turn] + (right - left)[turn] * (slope / np.where(turn, slope - end, 1))[turn]
-        vertex, _ = polynomial(fit, phase[turn], at)
-        low[turn], high[turn] = np.minimum(low[turn], vertex), np.maximum(high[turn], vertex)
-    part = c.mean - (p0 + 4 * middle + p1) / 6  # Simpson's rule is exact for a parabola
-    start = np.searchsorted(cuts, x[:-1])
-    share = (right - left) / np.repeat(np.diff(x), np.diff(np.append(start, left.size)))
-    return Residual(
-        np.minimum.reduceat(c.minimum - high, start)[column],
-        np.maximum.reduceat(c.maximum - low, start)[column],
-        np.add.reduceat(part * share, start)[column],
-    )
+    out = np.empty((3, x.size - 1))
+    _residual(x, cuts, c.minimum, c.maximum, c.mean, fit.breaks, fit.duration, fit.coefficients, out)
+    return Residual(*out[:, column])
+
+
+@kernel
+def _residual(x, cuts, minimum, maximum, mean, breaks, duration, coefficients, out):
+    k = phase = 0
+    for i in range(cuts.size - 1):
+        left, right = cuts[i], cuts[i + 1]
+        begins = i == 0
+        while x[k + 1] <= left:
+            k += 1
+            begins = True
+        while phase + 2 < breaks.size and breaks[phase + 1] <= left:
+            phase += 1
+        a, b, width = breaks[phase], breaks[phase + 1], duration[phase]
+        c0, c1, c2 = coefficients[phase, 0], coefficients[phase, 1], coefficients[phase, 2]
+        s0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
+        s1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
+        s = (s0 + s1) / 2
+        p0 = c0 + s0 * c1 + (1.5 * s0 * s0 - 0.5) * c2
+        p1 = c0 + s1 * c1 + (1.5 * s1 * s1 - 0.5) * c2
+        middle = c0 + s * c1 + (1.5 * s * s - 0.5) * c2
+        low, high = min(p0, p1), max(p0, p1)
+        if (c1 + 3 * s0 * c2) * (c1 + 3 * s1 * c2) < 0:
+            vertex = c0 - c1 * c1 / (6 * c2) - 0.5 * c2
+            low, high = min(low, vertex), max(high, vertex)
+        # Simpson's rule is exact for a parabola.
+        share = (mean[i] - (p0 + 4 * middle + p1) / 6) * ((right - left) / (x[k + 1] - x[k]))
+        if begins:
+            out[0, k], out[1, k], out[2, k] = minimum[i] - high, maximum[i] - low, share
+        else:
+            out[0, k] = min(out[0, k], minimum[i] - high)
+            out[1, k] = max(out[1, k], maximum[i] - low)
+            out[2, k] += share
 
 
 def draw_pieces(
@@ -109,59 +127,47 @@ def draw_pieces(
     which = np.where(show == selected, 2, straight.astype(int)).tolist()
     painter.setPen(thin)
     painter.drawLines([line for line, kind in zip(lines, which, strict=True) if kind == 1])
-    for k in np.flatnonzero(~straight | (show == selected)).tolist():
-        painter.setPen(thick if which[k] == 2 else thin)
+    middles = ((x0 + x1) / 2).tolist()
+    bent = np.flatnonzero(~straight | (show == selected))
+    for k, bend_to in zip(bent.tolist(), yc[bent].tolist(), strict=True):
+        if which[k] == 2:
+            painter.setPen(thick)
         path = QPainterPath(lines[k].p1())
-        path.quadTo((x0[k] + x1[k]) / 2, yc[k], x1[k], y1[k])
+        path.quadTo(middles[k], bend_to, ends[2][k], ends[3][k])
         painter.drawPath(path)
+        if which[k] == 2:
+            painter.setPen(thin)
     painter.restore()
 
 
-def draw_bands(image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme) -> None:
-    """The ranges of interior breaks as tinted bands through `lanes`.
+def draw_breaks(
+    image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme, *, ranges: bool = False
+) -> None:
+    """Interior breaks as vertical lines through `lanes`, the fainter the closer they stand.
 
-    Whole pixel columns of `image`, each tinted once however many ranges meet there: hundreds of narrow
-    translucent rectangles take a painter fifty times as long.
+    With `ranges` they stand in the tinted bands in which each may lie. All of it is whole pixel columns of
+    `image`, each tinted once however many meet there: hundreds of narrow translucent rectangles take a
+    painter fifty times as long.
     """
-    inner, (left, width) = slice(1, -1), _columns(image, m)
-    x0, x1 = (
-        np.rint(np.clip((t[inner] - m.a) / (m.b - m.a) * width, 0, width)).astype(int)
-        for t in (fit.break_low, fit.break_high)
-    )
-    depth = np.zeros(width + 1, int)
-    np.add.at(depth, x0, 1)
-    np.add.at(depth, x1, -1)
-    tint = QColor(theme.band)
-    tint.setAlpha(46 if theme.dark else 38)
-    _tint(image, lanes, left + np.flatnonzero(np.cumsum(depth)[:-1] > 0), tint)
-
-
-def draw_breaks(image: QImage, fit: PhaseFit, m: TimeMap, lanes: list[QRectF], theme: Theme) -> None:
-    """Interior breaks as vertical lines through `lanes`, the fainter the closer they stand."""
-    left, width = _columns(image, m)
     dpr = image.devicePixelRatio()
-    at = np.floor((fit.breaks[1:-1] - m.a) / (m.b - m.a) * width)
-    at = at[(at >= 0) & (at < width)].astype(int)
-    if not at.size:
-        return
-    # Lines within 24 pixels: from three on they fade, so that hundreds leave the curve visible.
+    left, width = round(m.left * dpr), round(m.width * dpr)
+    inner, low, high = (
+        (t[1:-1] - m.a) / (m.b - m.a) * width for t in (fit.breaks, fit.break_low, fit.break_high)
+    )
+    tint = Tint(width)
+    if ranges:
+        depth = np.zeros(width + 1, int)
+        for ends, step in ((low, 1), (high, -1)):
+            np.add.at(depth, np.rint(np.clip(ends, 0, width)).astype(int), step)
+        opacity = (46 if theme.dark else 38) / 255
+        tint.lay(np.where(np.cumsum(depth)[:-1] > 0, opacity, 0), QColor(theme.band))
+    at = np.floor(inner[(inner >= 0) & (inner < width)]).astype(int)
+    # Lines in a neighbourhood of 24 pixels: from five on they fade, so that hundreds leave the curve visible.
     reach = round(12 * dpr)
     near = np.searchsorted(at, at + reach, "right") - np.searchsorted(at, at - reach, "left")
-    shade = np.clip(np.ceil(8 * 2 / near), 1, 8).astype(int)
-    for level in np.unique(shade).tolist():
-        lines = np.unique(np.concatenate([at[shade == level] + k for k in range(max(1, round(dpr)))]))
-        colour = QColor(theme.break_line)
-        colour.setAlpha(min(255, 32 * level))
-        _tint(image, lanes, left + lines[lines < width], colour)
-
-
-def _columns(image: QImage, m: TimeMap) -> tuple[int, int]:
-    """First pixel column and number of columns of a time axis."""
-    dpr = image.devicePixelRatio()
-    return round(m.left * dpr), round(m.width * dpr)
-
-
-def _tint(image: QImage, lanes: list[QRectF], columns: NDArray[np.int64], colour: QColor) -> None:
-    dpr = image.devicePixelRatio()
-    for r in lanes:
-        tint_columns(image, round(r.top() * dpr), round(r.bottom() * dpr), columns, colour)
+    thickness = max(1, round(dpr))
+    lines = np.zeros(width + thickness)
+    for k in range(thickness):
+        lines[at + k] = np.minimum(np.ceil(8 * 4 / near), 8) / 8
+    tint.lay(lines[:width], QColor(theme.break_line))
+    tint.over(image, left, lanes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter
 
 from desktop.core import gantt
@@ -63,6 +64,14 @@ class Raster:
 
         _line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
 
+    def marks(self, y: NDArray[np.float64], thickness: int, colour: QColor) -> None:
+        """A mark in every column at row ``y[k]``, not connected with its neighbours."""
+        height = self._pixels.shape[0]
+        top = np.floor(np.clip(y, -thickness, height + 1) - thickness / 2 + 0.5).astype(int)
+        for row in (top + k for k in range(thickness)):
+            seen = (row >= 0) & (row < height)
+            self._pixels[row[seen], np.flatnonzero(seen)] = colour.rgb()
+
     def tile(
         self,
         tile: Tile,
@@ -89,24 +98,44 @@ class Raster:
         painter.restore()
 
 
-def tint_columns(image: QImage, top: int, bottom: int, columns: NDArray[np.int64], colour: QColor) -> None:
-    """Lay `colour` with its opacity over the pixel columns of an RGB32 image, rows ``top .. bottom-1``."""
-    pixels = np.ndarray((image.height(), image.width()), np.uint32, image.bits())
-    _tint(pixels, max(top, 0), min(bottom, image.height()), columns.astype(np.int64), colour.rgba())
+class Tint:
+    """Translucent colours over pixel columns, one upon the other: all rows then need one pass.
+
+    A pixel becomes ``keep * pixel + add``, whatever number of colours lies over its column.
+    """
+
+    def __init__(self, columns: int) -> None:
+        self._keep = np.ones((columns, 1))
+        self._add = np.zeros((columns, 3))
+
+    def lay(self, opacity: NDArray[np.float64], colour: QColor) -> None:
+        """`colour` over the columns, `opacity` (W,) from 0 to 1."""
+        rest = 1 - opacity[:, None]
+        self._keep *= rest
+        self._add *= rest
+        self._add += opacity[:, None] * np.array([colour.red(), colour.green(), colour.blue()], float)
+
+    def over(self, image: QImage, left: int, lanes: list[QRectF]) -> None:
+        """Tint an RGB32 image from pixel column `left` on, in the rows of `lanes` (logical pixels)."""
+        pixels = np.ndarray((image.height(), 4 * image.width()), np.uint8, image.bits())
+        first, last = max(left, 0), max(min(left + len(self._keep), image.width()), left, 0)
+        show, opaque = slice(first - left, last - left), np.zeros((last - first, 1))
+        # Blue, green, red in memory, and a byte that stays; 256 keeps a byte as it is.
+        keep = np.hstack([np.rint(256 * self._keep[show]).repeat(3, axis=1), opaque + 256])
+        add = np.hstack([np.rint(self._add[show, ::-1]), opaque])
+        tables = (keep.ravel().astype(np.uint16), add.ravel().astype(np.uint8))
+        dpr = image.devicePixelRatio()
+        for r in lanes:
+            top, bottom = (min(max(round(v * dpr), 0), image.height()) for v in (r.top(), r.bottom()))
+            _tint(pixels, top, bottom, 4 * first, *tables)
 
 
 @kernel
-def _tint(pixels, top, bottom, columns, colour):
-    alpha = (colour >> 24) & 255
-    red, green, blue = (colour >> 16) & 255, (colour >> 8) & 255, colour & 255
+def _tint(pixels, top, bottom, begin, keep, add):
     for r in range(top, bottom):
-        for k in columns:
-            old = np.int64(pixels[r, k])
-            rest = 255 - alpha
-            mixed_red = (red * alpha + ((old >> 16) & 255) * rest + 127) // 255
-            mixed_green = (green * alpha + ((old >> 8) & 255) * rest + 127) // 255
-            mixed_blue = (blue * alpha + (old & 255) * rest + 127) // 255
-            pixels[r, k] = (255 << 24) | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
+        row = pixels[r, begin : begin + keep.size]  # plain indices from 0 become vector instructions
+        for k in range(keep.size):
+            row[k] = ((row[k] * keep[k]) >> 8) + add[k]
 
 
 @kernel

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +20,10 @@ Floats = NDArray[np.float64]
 
 
 class SweepPlot(QWidget):
-    """One mark or row per n of a sweep; a click or an arrow key asks for an n."""
+    """One mark or row per n of a sweep; a click or an arrow key asks for an n.
+
+    What is abstract here is so to the type checker: Qt's metaclass knows nothing of it.
+    """
 
     nClicked = Signal(int)
 
@@ -36,8 +40,14 @@ class SweepPlot(QWidget):
 
     def set_n(self, n: int) -> None:
         """Mark the chosen n."""
-        self._n = n
-        self.update()
+        seen = self._swept(n) or self._swept(self._n)
+        if n != self._n:
+            self._n = n
+            if seen:  # a picture of 20 has nothing to say of the 200th
+                self.update()
+
+    def _swept(self, n: int) -> bool:
+        return self._first <= n < self._first + self._count
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -60,12 +70,12 @@ class SweepPlot(QWidget):
         em = self.fontMetrics().height()
         return QSize(em * 12, em * 8)
 
+    @abstractmethod
     def _n_at(self, p: QPointF) -> int:
         """The n at a place, 0 if there is none."""
-        raise NotImplementedError
 
     def _ask(self, n: int) -> None:
-        if self._first <= n < self._first + self._count and n != self._n:
+        if self._swept(n) and n != self._n:
             self.nClicked.emit(n)
 
     def mousePressEvent(self, event) -> None:
@@ -135,9 +145,9 @@ class SweepPlot(QWidget):
     def _paint_below(self, painter: QPainter) -> None:
         """What follows n and the mouse and lies under the rest."""
 
+    @abstractmethod
     def _paint_static(self, painter: QPainter) -> None:
         """The sweep itself, kept until it or the size changes; it also sets the geometry."""
-        raise NotImplementedError
 
     def _paint_above(self, painter: QPainter) -> None:
         """What follows n and the mouse and lies over the rest."""
@@ -156,6 +166,7 @@ class EpsilonPlot(SweepPlot):
         self.setAccessibleName(self.tr("Error against the number of phases"))
         self._epsilon: Floats = np.empty(0)
         self._suggested = 0
+        self._by_hand: float | None = None
         self._model = ""
         self._lane = Lane(QRectF())
         self.setToolTip(self.tr("The least error that n phases can have. Click to choose n."))
@@ -177,6 +188,12 @@ class EpsilonPlot(SweepPlot):
             )
             self.setAccessibleDescription(text.format(*ends))
         self._redraw()
+
+    def set_by_hand(self, epsilon: float | None) -> None:
+        """The error with breaks set by hand, which is marked in place of the chosen n's least one."""
+        if epsilon != self._by_hand:
+            self._by_hand = epsilon
+            self.update()
 
     def _x(self, n):
         r = self._lane.rect
@@ -242,7 +259,7 @@ class EpsilonPlot(SweepPlot):
         size = 2.5 if r.width() / self._count > 8 else 1.5
         for p in points:
             painter.drawEllipse(p, size, size)
-        if self._first <= self._suggested < self._first + self._count:
+        if self._swept(self._suggested):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.residual), 2))
             painter.drawEllipse(points[self._suggested - self._first], 7, 7)
@@ -250,8 +267,10 @@ class EpsilonPlot(SweepPlot):
     def _paint_above(self, painter: QPainter) -> None:
         t, r = self._theme, self._lane.rect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if self._first <= self._n < self._first + self._count:
+        if self._swept(self._n):
             p = self._point(self._n)
+            if self._by_hand is not None:
+                p.setY(min(max(self._y(self._by_hand), r.top()), r.bottom()))
             painter.setPen(QPen(QColor(t.fit), 1))
             painter.drawLine(QLineF(p.x(), r.top(), p.x(), r.bottom()))
             painter.setBrush(QColor(t.fit))
@@ -265,7 +284,9 @@ class EpsilonPlot(SweepPlot):
         n = self._hover or self._n
         k = n - self._first
         text = ""
-        if 0 <= k < self._count:
+        if n == self._n and self._by_hand is not None:
+            text = self.tr("n = {0}, set by hand: ε = {1}").format(n, scales.format_number(self._by_hand))
+        elif self._swept(n):
             text = self.tr("n = {0}: ε = {1}").format(n, scales.format_number(float(self._epsilon[k])))
             if k + 1 < self._count and self._epsilon[k] > 0:
                 gain = 100 * (1 - self._epsilon[k + 1] / self._epsilon[k])
@@ -331,7 +352,7 @@ class BreakPicture(SweepPlot):
     def _paint_below(self, painter: QPainter) -> None:
         r, height = self._area, self._area.height() / self._count
         for n, strength in ((self._hover, 16), (self._n, 46)):
-            if self._first <= n < self._first + self._count:
+            if self._swept(n):
                 tint = QColor(self._theme.accent)
                 tint.setAlpha(strength)
                 painter.fillRect(
