@@ -53,7 +53,7 @@ from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar, column
-from desktop.ui.panels import panels
+from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.scales import format_number
@@ -189,9 +189,15 @@ class MainWindow(QMainWindow):
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
             self._docks[spec.id] = dock
-        self._docks["phases"].raise_()
+            if spec.parts:
+                # Not the panel's own showing: a dock behind another tab counts as shown.
+                dock.visibilityChanged.connect(partial(self._watch, spec))
+        self._raise_first()
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
+
+    def _watch(self, spec: PanelSpec, on_top: bool) -> None:
+        self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
@@ -356,6 +362,8 @@ class MainWindow(QMainWindow):
         if document is not None and not self._docks_sized:
             self._docks_sized = True
             self._size_docks()
+        if old.document is None:
+            self._raise_first()
         if document is None:
             self.setWindowTitle("Phasewright")
             self.setWindowFilePath("")
@@ -661,8 +669,13 @@ class MainWindow(QMainWindow):
         for dock in self._docks.values():
             dock.setFloating(False)
             dock.setVisible(self.workbench.snapshot.document is not None)
-        self._docks["phases"].raise_()
+        self._raise_first()
         self._size_docks()
+
+    def _raise_first(self) -> None:
+        """The tabs that are on top at first; of docks shown together Qt takes the last."""
+        for panel in ("phases", "table"):
+            self._docks[panel].raise_()
 
     def _hidden(self, dock: QDockWidget) -> bool:
         """The user has closed this panel."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.progress import Progress
+from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import CLASSES, DEFAULT_MODEL, PhaseSettings, Project, View
@@ -89,6 +90,7 @@ class Snapshot:
     redo: str | None = None
     opening: Task | None = None
     problem: Problem | None = None
+    explained: Explained = NOTHING
 
 
 Listener = Callable[[Snapshot, Snapshot], None]
@@ -110,7 +112,8 @@ class Workbench:
     Parameters
     ----------
     deliver : calls a function in the owner's thread.
-    executors : of the lanes "store" (files), "fit" and "sweep"; threads of their own if not given.
+    executors : of the lanes "store" (files), "fit", "sweep" and "statistics"; threads of their own if not
+        given.
     """
 
     def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
@@ -119,6 +122,10 @@ class Workbench:
         self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
         self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
         self._listeners: list[Listener] = []
+        #: what phases are made of, computed while a panel watches
+        self.explainer = Explainer(
+            lambda explained: self._show(explained=explained), deliver, given.get("statistics")
+        )
         self._history = History(Project())
         self._fits = _Fits()
         self._store: Any = None
@@ -133,12 +140,13 @@ class Workbench:
     @property
     def busy(self) -> bool:
         """Something asked for has not been answered yet."""
-        return any(lane.busy for lane in (self._files, self._fitting, self._sweeping))
+        lanes = (self._files, self._fitting, self._sweeping, self.explainer)
+        return any(lane.busy for lane in lanes)
 
     def close(self) -> None:
         """End all work and let go of the file; the workbench cannot be used after."""
         self._listeners.clear()
-        for lane in (self._fitting, self._sweeping):
+        for lane in (self._fitting, self._sweeping, self.explainer):
             lane.close()
         self._files.cancel()
         self._release()
@@ -376,6 +384,8 @@ class Workbench:
         old, self.snapshot = self.snapshot, snapshot
         for listener in tuple(self._listeners):
             listener(old, self.snapshot)
+        if not (snapshot.preview or snapshot.refining):
+            self.explainer.follow(self._store, snapshot.run, snapshot.fit, snapshot.project.view)
 
     def _look(self, **changes: Any) -> None:
         project = self.snapshot.project
@@ -559,6 +569,7 @@ class Workbench:
     def _release(self) -> None:
         """Close the store in the thread that reads it."""
         if self._store is not None:
+            self.explainer.forget()
             store, self._store = self._store, None
             store.close()
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, Protocol
 
+from desktop.workbench.explaining import Part
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
@@ -23,15 +24,17 @@ class Panel(Protocol):
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """`id` names the dock in saved layouts; `make(workbench)` builds the widget."""
+    """`id` names the dock in saved layouts; `make(workbench)` builds the widget. `parts`: which statistics
+    it shows, which are computed only while it is on top."""
 
     id: str
     title: str
     area: Literal["right", "bottom"]
     make: Callable[[Workbench], Any]
+    parts: frozenset[Part] = frozenset()
 
 
 def panels() -> tuple[PanelSpec, ...]:
     """All panels in the order of their tabs."""
-    names = ("phases", "trace", "classes", "table")
+    names = ("phases", "trace", "classes", "table", "statistics", "profile", "messages", "changes")
     return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)

@@ -1,0 +1,58 @@
+"""What changed at each break: regions, ranks and messages that differ most between neighbouring phases."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
+
+from desktop.ui.panels import PanelSpec
+from desktop.ui.units import quantity
+from desktop.workbench.workbench import Snapshot, Workbench
+
+
+class ChangesPanel(QWidget):
+    """Sentences, most different first; a click on a break selects the phase that ends there."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self.text = QTextBrowser()
+        self.text.setAccessibleName(self.tr("What changed at each break"))
+        self.text.setOpenLinks(False)
+        self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(self.text)
+
+    def set_theme(self, theme: Any) -> None:
+        """Text follows the palette."""
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        phase, before = new.project.view.phase, old.project.view.phase
+        if new.explained is old.explained and phase == before:
+            return
+        found = new.explained
+        if not found.changes:
+            several = len(new.rows) > 1
+            text = self.tr("Appears when a trace with events is open.")
+            if new.run is not None:
+                text = self.tr("Being computed.") if several else self.tr("One phase has no inner break.")
+            self.text.setHtml(f"<p>{(found.problem and escape(found.problem)) or text}</p>")
+            return
+        ends = {scope.phase: scope.end_s for scope in found.scopes if scope.phase >= 0}
+        # The break of the selected phase first.
+        order = sorted(found.changes, key=lambda k: (k != phase, k))
+        parts = []
+        for k in order:
+            head = self.tr("Break {0} at {1}, phase {2} to {3}").format(
+                k + 1, quantity(ends[k], "s", 6), k + 1, k + 2
+            )
+            items = "".join(f"<li>{escape(change.sentence)}</li>" for change in found.changes[k])
+            items = items or f"<li>{self.tr('Nothing differs by more than half a percent.')}</li>"
+            parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")
+        self.text.setHtml("".join(parts))
+
+
+PANEL = PanelSpec("changes", "What changed", "bottom", ChangesPanel, frozenset({"ranges"}))

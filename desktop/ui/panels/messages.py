@@ -1,0 +1,260 @@
+"""Who sends to whom: the matrix of messages of the run, the selection or a phase."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtWidgets import (
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QSplitter,
+    QTableView,
+    QToolTip,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui import tables
+from desktop.ui.panels import PanelSpec
+from desktop.ui.tables import Column, RowsModel
+from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.units import quantity
+from desktop.workbench.explaining import Explained
+from desktop.workbench.workbench import Snapshot, Workbench
+
+#: Cells a side at most; of more locations, neighbours share a cell.
+_CELLS = 512
+#: Viridis at five places, dark to bright; on a light ground it is read from bright to dark.
+_RAMP = np.array([(68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)], float)
+
+
+def _bytes(value: float) -> str:
+    return quantity(float(value), "B")
+
+
+class Matrix(QWidget):
+    """Senders from the top, receivers from the left, brighter is more (logarithmic)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._theme: Theme = LIGHT
+        self._grid = np.zeros((0, 0))
+        self._step = 1
+        self._names: tuple[str, ...] = ()
+        self._unit = "B"
+        self._image = QImage()
+        self._area = QRectF()
+        self.setAccessibleName(self.tr("Matrix of messages"))
+        self.setMouseTracking(True)
+
+    def show_pairs(self, sender: Any, receiver: Any, weight: Any, names: tuple[str, ...], unit: str) -> None:
+        """Sparse entries by location; receivers that are not known are left out."""
+        size = len(names)
+        self._step = max(1, math.ceil(size / _CELLS))
+        cells = max(1, math.ceil(size / self._step))
+        known = receiver >= 0
+        grid = np.zeros((cells, cells))
+        np.add.at(grid, (sender[known] // self._step, receiver[known] // self._step), weight[known])
+        self._grid, self._names, self._unit = grid, names, unit
+        self._paint_image()
+        busiest = np.unravel_index(int(np.argmax(grid)), grid.shape) if grid.any() else None
+        if busiest is not None:
+            self.setAccessibleDescription(self._told(int(busiest[0]), int(busiest[1])))
+        self.update()
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+        self._paint_image()
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(em * 18, em * 16)
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(em * 10, em * 9)
+
+    def _paint_image(self) -> None:
+        grid = self._grid
+        if not grid.size:
+            return
+        entries = grid[grid > 0]
+        low, high = (entries.min(), entries.max()) if entries.size else (1.0, 1.0)
+        span = math.log(high / low) if high > low else 0.0
+        # All alike are drawn as the most.
+        part = np.log(np.maximum(grid, low) / low) / span if span else np.ones_like(grid)
+        part = np.where(grid > 0, part, -1.0)
+        along = part if self._theme.dark else 1 - part
+        place = np.clip(along, 0, 1) * (len(_RAMP) - 1)
+        k = np.minimum(place.astype(int), len(_RAMP) - 2)
+        colour = _RAMP[k] + (place - k)[..., None] * (_RAMP[k + 1] - _RAMP[k])
+        ground = QColor(self._theme.background)
+        colour[part < 0] = (ground.red(), ground.green(), ground.blue())
+        rgb = np.ascontiguousarray(colour.astype(np.uint8))
+        image = QImage(rgb.data, grid.shape[1], grid.shape[0], 3 * grid.shape[1], QImage.Format.Format_RGB888)
+        self._image = image.copy()
+
+    def paintEvent(self, _event: Any) -> None:
+        t, em = self._theme, self.fontMetrics().height()
+        with QPainter(self) as painter:
+            painter.fillRect(self.rect(), QColor(t.background))
+            if not self._grid.any():
+                painter.setPen(QColor(t.muted))
+                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+                text = (
+                    self.tr("No messages in this range.")
+                    if self._names
+                    else self.tr("No messages are known.")
+                )
+                painter.drawText(QRectF(self.rect()), int(flags), text)
+                return
+            side = max(10.0, min(self.width() - 2.6 * em, self.height() - 2.6 * em))
+            self._area = QRectF(2.2 * em, 0.6 * em, side, side)
+            painter.drawImage(self._area, self._image)
+            painter.setPen(QPen(QColor(t.border), 0))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(self._area)
+            painter.setPen(QColor(t.text))
+            row = QRectF(self._area.left(), self._area.bottom() + 3, side, em * 1.4)
+            painter.drawText(row, Qt.AlignmentFlag.AlignCenter, self.tr("Receiver"))
+            ends = (self._names[0], self._names[-1])
+            painter.setPen(QColor(t.muted))
+            metrics = self.fontMetrics()
+            if metrics.horizontalAdvance(f"{ends[0]} {ends[1]} Receiver   ") < side:
+                painter.drawText(row, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, ends[0])
+                painter.drawText(row, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, ends[1])
+            painter.setPen(QColor(t.text))
+            painter.translate(1.1 * em, self._area.center().y())
+            painter.rotate(-90)
+            painter.drawText(
+                QRectF(-side / 2, -em * 0.8, side, em * 1.4), Qt.AlignmentFlag.AlignCenter, self.tr("Sender")
+            )
+
+    def mouseMoveEvent(self, event: Any) -> None:
+        cell = self._cell(event.position())
+        if cell is None:
+            QToolTip.hideText()
+        else:
+            QToolTip.showText(event.globalPosition().toPoint(), self._told(*cell), self)
+
+    def _cell(self, place: QPointF) -> tuple[int, int] | None:
+        if not self._grid.any() or not self._area.contains(place):
+            return None
+        size = self._grid.shape[0]
+        across = (place.x() - self._area.left()) / self._area.width() * size
+        down = (place.y() - self._area.top()) / self._area.width() * size
+        return min(int(down), size - 1), min(int(across), size - 1)
+
+    def _told(self, i: int, j: int) -> str:
+        value = self._grid[i, j]
+        text = _bytes(value) if self._unit == "B" else self.tr("{0} messages").format(f"{value:,.0f}")
+        return self.tr("{0} to {1}: {2}").format(self._span(i), self._span(j), text)
+
+    def _span(self, i: int) -> str:
+        first, last = i * self._step, min((i + 1) * self._step, len(self._names)) - 1
+        return self._names[first] if first == last else f"{self._names[first]} – {self._names[last]}"
+
+
+class MessagesPanel(QWidget):
+    """The matrix, and its pairs as a table."""
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._explained = Explained()
+        self.matrix = Matrix()
+        self.model = RowsModel(self._columns(()))
+        self._sorted = tables.sorted_by(self.model)
+        self.table = QTableView()
+        self.table.setModel(self._sorted)
+        self.table.setSortingEnabled(True)
+        self.table.verticalHeader().hide()
+        self.table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
+        tables.prepare(
+            self.table, self.tr("Pairs of sender and receiver"),
+            lambda: tables.as_text(self.model.columns, self.model.rows),
+        )  # fmt: skip
+        self.weight = QComboBox()
+        self.weight.setAccessibleName(self.tr("What is counted"))
+        self.weight.addItem(self.tr("Bytes"), "bytes")
+        self.weight.addItem(self.tr("Messages"), "count")
+        self.weight.activated.connect(lambda _: self._fill())
+        self.about = QLabel()
+        head = QHBoxLayout()
+        head.addWidget(self.weight)
+        head.addWidget(self.about, 1)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.addWidget(self.matrix)
+        split.addWidget(self.table)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addLayout(head)
+        layout.addWidget(split, 1)
+
+    def _columns(self, names: tuple[str, ...]) -> tuple[Column, ...]:
+        def name(i: int) -> str:
+            return names[i] if 0 <= i < len(names) else self.tr("not known")
+
+        return (
+            Column(self.tr("Sender"), lambda row: row[0], text=lambda row: name(row[0]), number=False),
+            Column(self.tr("Receiver"), lambda row: row[1], text=lambda row: name(row[1]), number=False),
+            Column(self.tr("Messages"), lambda row: row[2]),
+            Column(self.tr("Bytes"), lambda row: row[3], text=lambda row: _bytes(row[3])),
+            Column(
+                self.tr("Mean size"),
+                lambda row: row[3] / row[2] if row[2] else 0.0,
+                text=lambda row: _bytes(row[3] / row[2] if row[2] else 0.0),
+            ),
+        )
+
+    def set_theme(self, theme: Theme) -> None:
+        self.matrix.set_theme(theme)
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.explained is not old.explained:
+            self._explained = new.explained
+            self._fill()
+
+    def _fill(self) -> None:
+        found = self._explained
+        talk = found.stats[found.focus].messages if found.stats else None
+        none = np.zeros(0, np.int64)
+        if talk is None:
+            self.matrix.show_pairs(none, none, none, (), "B")
+            self.model.show((), self._columns(()))
+            self.about.setText(found.problem or self.tr("Appears when a trace with messages is open."))
+            return
+        by_bytes = self.weight.currentData() == "bytes"
+        self.matrix.show_pairs(
+            talk.sender,
+            talk.receiver,
+            talk.bytes if by_bytes else talk.count,
+            found.names,
+            "B" if by_bytes else "",
+        )
+        rows = list(
+            zip(
+                talk.sender.tolist(),
+                talk.receiver.tolist(),
+                talk.count.tolist(),
+                talk.bytes.tolist(),
+                strict=True,
+            )
+        )
+        self.model.show(rows, self._columns(found.names))
+        self.table.resizeColumnsToContents()
+        scope = found.scopes[found.focus]
+        self.about.setText(
+            self.tr("{0}: {1} messages, {2}").format(
+                scope.label, f"{int(talk.count.sum()):,}".replace(",", " "), _bytes(float(talk.bytes.sum()))
+            )
+        )
+
+
+PANEL = PanelSpec("messages", "Messages", "bottom", MessagesPanel, frozenset({"ranges"}))

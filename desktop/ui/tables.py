@@ -1,0 +1,134 @@
+"""Read-only tables that sort, select and copy: model/view, so that length costs nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt
+from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QAbstractItemView, QMenu, QTableView, QTreeView
+
+from desktop.ui.units import digits
+
+Index = QModelIndex | QPersistentModelIndex
+SORT = Qt.ItemDataRole.UserRole
+_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
+
+@dataclass(frozen=True)
+class Column:
+    """`value(row)` is sorted and copied in full; `text(row)` is shown (None: the value's digits)."""
+
+    title: str
+    value: Callable[[Any], Any]
+    tip: str = ""
+    text: Callable[[Any], str] | None = None
+    number: bool = True
+
+    def shown(self, row: Any) -> str:
+        if self.text is not None:
+            return self.text(row)
+        value = self.value(row)
+        if isinstance(value, float):
+            return digits(value)
+        return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+
+
+class RowsModel(QAbstractTableModel):
+    """Rows of anything under declared columns."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        super().__init__()
+        self.columns = tuple(columns)
+        self.rows: Sequence[Any] = ()
+
+    def show(self, rows: Sequence[Any], columns: Sequence[Column] | None = None) -> None:
+        """Take other rows; of the same number under the same columns they keep place and selection."""
+        same = columns is None and len(rows) == len(self.rows)
+        if not same:
+            self.beginResetModel()
+        self.rows = rows
+        if columns is not None:
+            self.columns = tuple(columns)
+        if not same:
+            self.endResetModel()
+        elif rows:
+            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(self.columns) - 1))
+
+    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
+        return 0 if parent.isValid() else len(self.columns)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        column, row = self.columns[index.column()], self.rows[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.shown(row)
+        if role == SORT:
+            value = column.value(row)
+            return -math.inf if isinstance(value, float) and math.isnan(value) else value
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return int(_RIGHT if column.number else _LEFT)
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return column.shown(row)
+        return None
+
+    def headerData(
+        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
+    ) -> Any:
+        if orientation == Qt.Orientation.Horizontal:
+            if role == Qt.ItemDataRole.DisplayRole:
+                return self.columns[section].title
+            if role == Qt.ItemDataRole.ToolTipRole:
+                return self.columns[section].tip
+        return None
+
+
+def sorted_by(model: Any) -> QSortFilterProxyModel:
+    """The model behind a click on its headers, numbers as numbers; filters keep the parents of what fits."""
+    proxy = QSortFilterProxyModel()
+    proxy.setSourceModel(model)
+    proxy.setSortRole(SORT)
+    proxy.setRecursiveFilteringEnabled(True)
+    proxy.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+    return proxy
+
+
+def prepare(view: QTableView | QTreeView, name: str, copy: Callable[[], str]) -> None:
+    """What all tables share: whole rows, no editing, Ctrl+C, a context menu, a name for screen readers."""
+    view.setAccessibleName(name)
+    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+    view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+    view.setAlternatingRowColors(True)
+    action = QAction(view.tr("Copy table"), view)
+    action.setShortcut(QKeySequence.StandardKey.Copy)
+    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+    action.triggered.connect(lambda: QGuiApplication.clipboard().setText(copy()))
+    view.addAction(action)
+    view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+
+    def menu(place: Any) -> None:
+        shown = QMenu(view)
+        shown.addAction(action)
+        shown.exec(view.viewport().mapToGlobal(place))
+
+    view.customContextMenuRequested.connect(menu)
+
+
+def as_text(columns: Sequence[Column], rows: Sequence[Any]) -> str:
+    """Tab-separated with headings, as a spreadsheet takes it; numbers in full."""
+    lines = ["\t".join(column.title for column in columns)]
+    for row in rows:
+        cells = []
+        for column in columns:
+            value = column.value(row)
+            text = repr(value) if isinstance(value, float) else str(value)
+            cells.append("" if text == "nan" else " ".join(text.split()))
+        lines.append("\t".join(cells))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,191 @@
+"""What phases are made of, in the real window: numbers, sentences, profile and matrix follow phase and n."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import threading
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QModelIndex, QPoint, QSettings, Qt, QUrl
+from PySide6.QtGui import QGuiApplication
+
+from desktop import resources
+from desktop.data.opening import open_trace
+from desktop.data.statistics import Statistics
+from desktop.ui.app import load_font
+from desktop.ui.panels.statistics import METRICS
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+
+TIMEOUT = 30_000
+
+
+@pytest.fixture(scope="module")
+def sample() -> Path:
+    """The bundled Cholesky trace."""
+    return next(s.path for s in resources.samples() if "cholesky" in str(s.path))
+
+
+@pytest.fixture
+def window(qtbot, qapp, tmp_path, sample):
+    """The sample open; neither cache nor settings of the user are touched, no thread is left behind."""
+    load_font(qapp)
+    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+    qtbot.addWidget(made)
+    made.resize(1500, 950)
+    made.show()
+    made.open_path(sample)
+    qtbot.waitUntil(
+        lambda: made.workbench.snapshot.fit is not None and not made.workbench.busy, timeout=TIMEOUT
+    )
+    yield made
+    made.close()
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory):
+    """One import for all tests here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def settled(qtbot, window: MainWindow, panel: str) -> None:
+    window.show_panel(panel)
+    qtbot.waitUntil(
+        lambda: (
+            bool(window.workbench.snapshot.explained.scopes)
+            and not window.workbench.snapshot.explained.outdated
+            and not window.workbench.busy
+        ),
+        timeout=TIMEOUT,
+    )
+
+
+def test_nothing_is_computed_while_nobody_looks(window):
+    assert window.workbench.snapshot.explained.scopes == ()
+
+
+def test_statistics_agree_with_the_store_and_follow_n(qtbot, window, sample):
+    settled(qtbot, window, "statistics")
+    panel = window.panel("statistics")
+    for n in (3, 5):
+        window.workbench.set_n(n)
+        settled(qtbot, window, "statistics")
+        found = window.workbench.snapshot.explained
+        assert [scope.label for scope in found.scopes] == ["Whole run", *(f"Phase {k + 1}" for k in range(n))]
+        assert panel.model.columnCount() == n + 2 and panel.model.rowCount() == len(METRICS)
+    with open_trace(sample) as store:
+        ranges = [(scope.start_s, scope.end_s) for scope in found.scopes]
+        for mine, theirs in zip(found.stats, Statistics(store).ranges(ranges), strict=True):
+            assert mine.parallel_efficiency == pytest.approx(theirs.parallel_efficiency)
+            assert mine.load_balance == pytest.approx(theirs.load_balance)
+    row = next(i for i, metric in enumerate(METRICS) if metric.title == "Parallel efficiency")
+    shown = panel.model.index(row, 1).data()
+    assert shown == f"{100 * found.stats[0].parallel_efficiency:.1f} %"
+
+
+def test_details_follow_phase_and_selection(qtbot, window):
+    settled(qtbot, window, "profile")
+    window.workbench.set_n(4)
+    window.workbench.select_phase(1)
+    settled(qtbot, window, "profile")
+    found = window.workbench.snapshot.explained
+    assert found.scopes[found.focus].key == "phase 1"
+    window.workbench.select((0.1, 0.3))
+    settled(qtbot, window, "profile")
+    found = window.workbench.snapshot.explained
+    assert found.scopes[found.focus].key == "selection"
+    assert "Selection" in window.panel("profile").about.text()
+
+
+def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window):
+    settled(qtbot, window, "profile")
+    panel = window.panel("profile")
+    calls = window.workbench.snapshot.explained.calls
+    model = panel.view.model()
+    assert sum(1 for row in calls if row.depth == 0) == model.rowCount()
+    name = next(row.name for row in calls if row.name.startswith("MPI_"))
+    panel.search.setText(name.lower())
+    shown = []
+
+    def walk(parent):
+        for row in range(model.rowCount(parent)):
+            index = model.index(row, 0, parent)
+            shown.append(index.data())
+            walk(index)
+
+    walk(QModelIndex())
+    assert name in shown and len(shown) < len(calls)
+    panel.search.clear()
+    panel.kind.setCurrentIndex(panel.kind.findData("flat"))
+    panel.kind.activated.emit(panel.kind.currentIndex())
+    shares = [panel.view.model().index(i, 1).data() for i in range(panel.view.model().rowCount())]
+    assert len(shares) == len(window.workbench.snapshot.explained.flat)
+    panel.view.setFocus()
+    qtbot.keyClick(panel.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    copied = QGuiApplication.clipboard().text().splitlines()
+    assert copied[0].split("\t")[:2] == ["Region", "Share"] and len(copied) == len(shares) + 1
+
+
+def test_messages_show_who_sends_to_whom(qtbot, window):
+    settled(qtbot, window, "messages")
+    panel = window.panel("messages")
+    talk = window.workbench.snapshot.explained.stats[0].messages
+    assert panel.model.rowCount() == talk.sender.size
+    assert f"{int(talk.count.sum()):,}".replace(",", " ") in panel.about.text()
+    matrix = panel.matrix
+    matrix.grab()
+    size = len(window.workbench.snapshot.explained.names)
+    k = int(talk.bytes.argmax())
+    area, cell = matrix._area, matrix._area.width() / size
+    place = QPoint(
+        int(area.left() + (talk.receiver[k] + 0.5) * cell), int(area.top() + (talk.sender[k] + 0.5) * cell)
+    )
+    assert matrix._cell(place.toPointF()) == (talk.sender[k], talk.receiver[k])
+    names = window.workbench.snapshot.explained.names
+    assert matrix._told(talk.sender[k], talk.receiver[k]).startswith(
+        f"{names[talk.sender[k]]} to {names[talk.receiver[k]]}: "
+    )
+
+
+def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window):
+    window.workbench.set_n(4)
+    settled(qtbot, window, "changes")
+    panel = window.panel("changes")
+    text = panel.text.toPlainText()
+    assert text.count("Break ") >= 3 and "Break 1 at" in text
+    changes = window.workbench.snapshot.explained.changes
+    assert set(changes) == {0, 1, 2} and any(changes.values())
+    assert next(c for c in changes.values() if c)[0].sentence in text.replace("\n", " ")
+    panel.text.anchorClicked.emit(QUrl("2"))
+    assert window.workbench.snapshot.project.view.phase == 2
+    assert panel.text.toPlainText().startswith("Break 3 at")
+
+
+def test_what_takes_a_pass_is_computed_when_asked_for(qtbot, window):
+    settled(qtbot, window, "statistics")
+    panel = window.panel("statistics")
+    assert window.workbench.snapshot.explained.stats[0].replayed is None
+    qtbot.mouseClick(panel.replay, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: window.workbench.snapshot.explained.replayed, timeout=TIMEOUT)
+    stats = window.workbench.snapshot.explained.stats[0]
+    assert stats.replayed is not None and not panel.replay.isEnabled()
+    # Serialisation times transfer is communication efficiency (POP).
+    if stats.transfer_efficiency is not None:
+        product = stats.serialisation_efficiency * stats.transfer_efficiency
+        assert product == pytest.approx(stats.communication_efficiency)
+
+
+def test_closing_while_statistics_are_computed_is_quiet(qtbot, window):
+    window.show_panel("profile")
+    window.workbench.set_n(6)
+    window.workbench.close_document()
+    qtbot.waitUntil(lambda: not window.workbench.busy, timeout=TIMEOUT)
+    assert window.workbench.snapshot.explained.scopes == ()
+    assert window.panel("statistics").model.rowCount() == 0
