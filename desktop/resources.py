@@ -28,3 +28,8 @@ def samples() -> tuple[Sample, ...]:
     home = folder() / "samples"
     entries = json.loads((home / "samples.json").read_text(encoding="utf-8"))
     return tuple(Sample(entry["title"], entry["text"], home / entry["path"]) for entry in entries)
+
+
+def example_table() -> Path:
+    """Run times of four codes on four systems, for the factor model: constructed values, no measurements."""
+    return folder() / "examples" / "npb_class_a_constructed.csv"

@@ -219,6 +219,9 @@ COMMANDS: tuple[Command, ...] = (
             lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _break_selected),
     Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
             lambda w: w.workbench.refit(), ("R",), lambda s: s.project.phases.breaks is not None),
+    Command("factor_model", "Factor model…", "Model",
+            "What belongs to the code and what to the system, from a table of run times",
+            lambda w: w.open_model()),
     Command("keys", "Keys and mouse", "Help", "List all keys",
             lambda w: w.show_keys(), ("F1", "?")),
     Command("about", "About Phasewright", "Help", "Version, licence and libraries",
@@ -244,4 +247,4 @@ MOUSE: tuple[tuple[str, str], ...] = (
     ("Wheel on the ranks, Up, Down, Page Up, Page Down", "Other rows"),
     ("Click in the error or break picture", "So many phases"),
 )
-MENUS = ("File", "Edit", "View", "Analyse", "Help")
+MENUS = ("File", "Edit", "View", "Analyse", "Model", "Help")

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import platformdirs
 from PySide6.QtCore import (
@@ -24,8 +25,12 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
 from desktop import resources
+from desktop.data.tables import holds_measurements
 from desktop.ui.settings import APPLICATION, ORGANISATION
 from desktop.ui.shell import MainWindow
+
+if TYPE_CHECKING:
+    from desktop.ui.model_window import ModelWindow
 
 _log = logging.getLogger("phasewright")
 
@@ -70,7 +75,7 @@ class Windows:
 
     def __init__(self, app: QApplication) -> None:
         self._app = app
-        self._open: list[MainWindow] = []
+        self._open: list[MainWindow | ModelWindow] = []
 
     def open(self, files: Iterable[Path] = ()) -> None:
         """A window per file; one window if there is none."""
@@ -78,22 +83,38 @@ class Windows:
         if not paths:
             self._make()
         for path in paths:
-            self._make().open_path(path)
+            if holds_measurements(path):
+                self.open_model(path)
+            else:
+                self._make().open_path(path)
+
+    def open_model(self, path: Path | None = None) -> None:
+        """A window for the factor model, with a table of run times if one is named."""
+        from desktop.ui.model_window import ModelWindow
+
+        window = ModelWindow()
+        self._add(window)
+        if path is not None:
+            window.open_path(path)
 
     def _make(self) -> MainWindow:
         window = MainWindow()
         window.newWindowRequested.connect(self.open)
+        window.modelRequested.connect(self.open_model)
         window.quitRequested.connect(self.quit)
+        self._add(window)
+        window.warm_up()
+        return window
+
+    def _add(self, window: MainWindow | ModelWindow) -> None:
         window.themeChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         if self._open:
             window.move(self._open[-1].x() + 32, self._open[-1].y() + 32)
         self._open.append(window)
         window.show()
-        window.warm_up()
-        return window
 
-    def _follow(self, source: MainWindow) -> None:
+    def _follow(self, source: MainWindow | ModelWindow) -> None:
         for window in self._open:
             if window is not source:
                 window.apply_theme()

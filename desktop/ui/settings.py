@@ -99,6 +99,14 @@ class Settings:
         self._store.setValue("geometry", geometry)
         self._store.setValue("state", state)
 
+    def geometry_of(self, window: str) -> tuple[QByteArray | None, QByteArray | None]:
+        """Geometry and state of a window beside the main one."""
+        return self._bytes(f"{window}/geometry"), self._bytes(f"{window}/state")
+
+    def keep_geometry(self, window: str, geometry: QByteArray, state: QByteArray) -> None:
+        self._store.setValue(f"{window}/geometry", geometry)
+        self._store.setValue(f"{window}/state", state)
+
     def forget_window(self) -> None:
         self._store.remove("geometry")
         self._store.remove("state")

@@ -49,6 +49,7 @@ from PySide6.QtWidgets import (
 
 import desktop
 from desktop import resources
+from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
 from desktop.ui.icons import icon
@@ -92,6 +93,7 @@ class MainWindow(QMainWindow):
     """Shows the snapshots of its workbench, and hands it what the user does."""
 
     newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
+    modelRequested = Signal(object)  # Path of a table of run times, or None
     quitRequested = Signal()
     themeChanged = Signal()
     closed = Signal()
@@ -450,9 +452,15 @@ class MainWindow(QMainWindow):
 
     # ---- files
 
+    def open_model(self) -> None:
+        """The window of the factor model."""
+        self.modelRequested.emit(None)
+
     def open_path(self, path: Path) -> None:
-        """Open here if nothing is open, else in another window."""
-        if self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
+        """Open here if nothing is open, else in another window; a table of run times in a window for it."""
+        if holds_measurements(path):
+            self.modelRequested.emit(path)
+        elif self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
             self.workbench.open(path)
         else:
             self.newWindowRequested.emit([path])

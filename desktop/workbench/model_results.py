@@ -344,6 +344,27 @@ def scaling(fit: ModelFit, code: int, system: int, quantity: Quantity, largest: 
     )
 
 
+def left_out(
+    fit: ModelFit, selection: Selection, code: int, system: int, quantity: Quantity
+) -> tuple[Array, Array, NDArray[np.int64]]:
+    """p, value and line (K,) of a cell's rows that take no part but could be drawn."""
+    rows = [
+        row
+        for row in selection.excluded
+        if (row.code, row.system) == (fit.data.codes[code], fit.data.systems[system])
+        and row.p >= 1
+        and row.time > 0
+    ]
+    p, time = np.array([row.p for row in rows]), np.array([row.time for row in rows])
+    y = (
+        time
+        if fit.data.transformed or fit.response.kind == "t"
+        else time * p * fit.response.factor[code, system]
+    )
+    value = _shown(fit, code, system, p, y, quantity, _base(fit, code, system))
+    return p, value, np.array([row.line for row in rows], np.int64)
+
+
 def _base(fit: ModelFit, code: int, system: int) -> tuple[float, float]:
     """The least p and the time there, to which speed-up and efficiency refer."""
     data = fit.data
@@ -453,8 +474,8 @@ def share_curves(fit: ModelFit, code: int, system: int, p: float) -> tuple[Array
 # --- words ---
 
 
-def summary(fit: ModelFit, test: FTest | None, left_out: int) -> tuple[str, ...]:
-    """What has to be known of a fit, in a few lines."""
+def summary(fit: ModelFit, individual: ModelFit | None, test: FTest | None, left_out: int) -> tuple[str, ...]:
+    """What has to be known of a fit, in a few lines. `individual`: the fits that `test` needs."""
     how = "one work per code and one speed per system" if fit.kind == "joint" else "every cell by itself"
     out = f", {left_out} left out" if left_out else ""
     log = fit.response.kind == "log"
@@ -472,6 +493,12 @@ def summary(fit: ModelFit, test: FTest | None, left_out: int) -> tuple[str, ...]
     ]
     if test is not None:
         lines.append(f_test_words(test))
+    elif fit.kind == "joint":
+        used = 0 if individual is None else individual.n
+        lines.append(
+            "The product form cannot be tested against fits of every cell: "
+            + (f"those have room for {used} of {fit.n} measurements" if used < fit.n else "none is to spare")
+        )
     return tuple(lines)
 
 
@@ -538,22 +565,25 @@ def _time_answer(fit: ModelFit, c: int, s: int, p: float) -> str:
 
 
 def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
-    from desktop.core.factor_answers import LARGEST_P, crossover
+    from desktop.core.factor_answers import crossover
 
     data, said, never = fit.data, [], []
+    least = float(data.p.min())
     what = "as efficient as" if data.transformed else "as fast as"
     for other in range(len(data.systems)):
         if other == s or not np.isfinite(fit.delta[:, c, other]).all():
             continue
-        # Below zero there is no time to be compared.
-        crossings = [x for x in crossover(fit, c, s, other) if fit.seconds(c, s, np.array([x]))[0] > 0]
-        here, there = (fit.seconds(c, which, np.array([1.0]))[0] for which in (s, other))
+        # Below zero there is no time to be compared, and below the least p nobody asks.
+        crossings = [
+            x for x in crossover(fit, c, s, other) if x > least and fit.seconds(c, s, np.array([x]))[0] > 0
+        ]
+        here, there = (fit.seconds(c, which, np.array([least]))[0] for which in (s, other))
         ahead, behind = (other, s) if there < here else (s, other)
         if crossings:
             places = " and ".join(f"p = {_whole(x)}" for x in crossings[:3])
             marks = [f"{data.systems[ahead]} is ahead before"]
-            if not data.p.min() <= crossings[0] <= data.p.max():
-                marks.append("outside all measured p")
+            if crossings[0] > data.p.max():
+                marks.append("beyond all measured p")
             if _shaky(fit, c, s) or _shaky(fit, c, other):
                 marks.append("uncertain: a part of it is not different from zero")
             said.append(f"{data.systems[other]} is {what} {data.systems[s]} at {places} ({'; '.join(marks)})")
@@ -563,7 +593,7 @@ def _overtaking_answer(fit: ModelFit, c: int, s: int) -> str:
     if not parts:
         return "There is no other system that the model can compare."
     tail = " t' is compared, not time: the table holds no times." if data.transformed else ""
-    return "; ".join(parts) + f" (p up to {LARGEST_P:.0e}).".replace("1e+07", "10⁷") + tail
+    return f"{'; '.join(parts)} (p from {least:.0f} to 10⁷).{tail}"
 
 
 def _shaky(fit: ModelFit, c: int, s: int) -> bool:
@@ -612,7 +642,8 @@ def _stopping_answer(fit: ModelFit, s: int) -> str:
     if not stopping:
         return f"{name} never takes more than half of the time of any code up to p = 10⁷."
     parts = [
-        f"{code} from p = {_whole(p)}" + (" (uncertain)" if _shaky(fit, data.codes.index(code), s) else "")
+        f"{code} {'at every measured p' if p <= data.p.min() else f'from p = {_whole(p)}'}"
+        + (" (uncertain)" if _shaky(fit, data.codes.index(code), s) else "")
         for p, code in stopping
     ]
     said = f"{name} takes more than half of the time: {', '.join(parts)}."

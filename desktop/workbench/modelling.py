@@ -248,6 +248,16 @@ class ModelBench:
         if chosen:
             self._set(f"fit {' + '.join(chosen)}", functions=chosen)
 
+    def check_function(self, text: str) -> str:
+        """Why a text is no function of p, in a sentence; "" if it is one."""
+        from desktop.core.characteristic import characteristic
+
+        try:
+            characteristic(text)
+        except ValueError as error:
+            return str(error)
+        return ""
+
     def set_joint(self, joint: bool) -> None:
         self._set("fit all cells together" if joint else "fit every cell by itself", joint=joint)
 
@@ -323,6 +333,10 @@ class ModelBench:
         """Give up what runs beside the window."""
         self._more.cancel()
         self._show(task=None)
+
+    def complain(self, problem: str) -> None:
+        """Show what went wrong outside."""
+        self._show(problem=problem)
 
     def dismiss_problem(self) -> None:
         self._show(problem="")

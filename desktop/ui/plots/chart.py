@@ -172,16 +172,14 @@ class Chart(QWidget):
             xs, ys = ys, xs
         self._x = self._range(content.x, xs)
         low, high = self._range(content.y, ys)
+        top, bottom = em * (0.6 + 1.3 * len(self._legend_rows())), em * 2 + 12
         left = em * 1.2 + 16
         if content.y.categories:
             widest = max(metrics.horizontalAdvance(name) for name in content.y.categories)
             left += min(widest, self.width() // 3)
         else:
-            ticks = self._ticks(content.y, (low, high), max(self.height() - 4.0 * em, 2.0 * em))
+            ticks = self._ticks(content.y, (low, high), self.height() - top - bottom)
             left += max((metrics.horizontalAdvance(label) for label in ticks.labels), default=0)
-        rows = self._legend_rows()
-        top = em * (0.6 + 1.3 * len(rows))
-        bottom = em * 2 + 12
         self._lane = Lane(
             QRectF(left + 0.5, top + 0.5, self.width() - left - em, self.height() - top - bottom), low, high
         )
@@ -345,7 +343,8 @@ class Chart(QWidget):
         t, r, metrics = self._theme, self._lane.rect, self.fontMetrics()
         em = metrics.height()
         y_ticks = self._ticks(self._content.y, (self._lane.low, self._lane.high), r.height())
-        widest = max((metrics.horizontalAdvance(s) for s in y_ticks.labels), default=1)
+        numbers = [] if self._content.y.categories else y_ticks.labels
+        widest = max((metrics.horizontalAdvance(s) for s in numbers), default=1)
         x_ticks = self._ticks(
             self._content.x, self._x, r.width() * 2.4 * em / (em + 1.6 * max(widest, 2 * em))
         )
@@ -498,7 +497,10 @@ class Chart(QWidget):
         for line, name in lines:
             painter.drawLine(line)
             if line.x1() == line.x2():
-                painter.drawText(QPointF(line.x1() + 4, r.top() + metrics.ascent()), name)
+                beside = line.x1() + 4
+                if beside + metrics.horizontalAdvance(name) > r.right():
+                    beside = line.x1() - 4 - metrics.horizontalAdvance(name)
+                painter.drawText(QPointF(beside, r.top() + metrics.ascent()), name)
             else:
                 width = metrics.horizontalAdvance(name)
                 painter.drawText(QPointF(r.right() - width - 4, line.y1() - 3), name)
@@ -652,4 +654,6 @@ def _log_ticks(low: float, high: float, count: float) -> Ticks:
         values = [v for v in ticks.positions if v > 0]
     thin = max(1, math.ceil(len(values) / max(count, 1.0)))
     values = values[::thin]
-    return Ticks([math.log10(v) for v in values], [scales.format_number(v) for v in values])
+    # 1-2-5 times a power of ten need no more digits than that.
+    labels = [f"{v:g}" if 1e-4 <= v < 1e6 else scales.format_number(v, 1) for v in values]
+    return Ticks([math.log10(v) for v in values], labels)

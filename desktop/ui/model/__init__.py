@@ -1,0 +1,1 @@
+"""Parts of the window of the factor model."""

@@ -1,0 +1,295 @@
+"""The plots of the factor model: a snapshot becomes the content of a chart, and the same in words."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.ui.plots.chart import MARKS, SERIES_COLOURS, Axis, Content, Series
+from desktop.ui.plots.heat import HeatContent
+from desktop.ui.units import digits
+from desktop.workbench import model_results as results
+from desktop.workbench.model_results import CELL_MEASURES, Quantity, Scaling, unit_of
+from desktop.workbench.modelling import ModelSnapshot
+
+if TYPE_CHECKING:
+    from desktop.core.factor_model import ModelFit
+
+Cells = Literal["cell", "code", "system"]
+Against = Literal["fitted", "p", "system", "code"]
+
+_P = "Processors p"
+_NO_FIT = "Nothing is fitted yet: the bar above says why, or choose one or more functions of p."
+#: What is said in a plot beside the points of rows that take no part.
+_LEFT_OUT = "left out"
+
+
+def _empty(text: str = _NO_FIT) -> Content:
+    return Content(Axis(""), Axis(""), empty=text)
+
+
+def _told(fit: ModelFit, lines: tuple[int, ...], k: int) -> str:
+    """A measurement in words, for the pointer."""
+    data = fit.data
+    error = 100 * (fit.response.y[k] - fit.fitted[k]) / fit.response.y[k]
+    name = f"{data.codes[data.code[k]]} on {data.systems[data.system[k]]}, p = {data.p[k]:.0f}"
+    unit = {"t": " s"}.get(fit.response.kind, "")
+    return (
+        f"{name}\nline {lines[k]}: measured {digits(float(fit.response.y[k]))}{unit}, fitted "
+        f"{digits(float(fit.fitted[k]))}{unit} ({digits(float(error), 3)} %), studentized residual "
+        f"{digits(float(fit.studentized[k]), 3)}"
+    )
+
+
+def _told_at(fit: ModelFit, lines: tuple[int, ...], at: NDArray[np.int64], k: int) -> str:
+    return _told(fit, lines, int(at[k]))
+
+
+def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -> tuple[Content, str]:
+    """Points, fitted curve with its band, what lies outside the measured p dashed; the fit before the last
+    exclusion thin."""
+    fit, selection, cell = shown.fit, shown.selection, shown.cell
+    if fit is None or selection is None or cell is None:
+        return _empty(), ""
+    data = fit.data
+    c0, s0 = cell
+    pairs = {
+        "cell": [(c0, s0)],
+        "code": [(c0, s) for s in range(len(data.systems))],
+        "system": [(c, s0) for c in range(len(data.codes))],
+    }[cells]
+    largest = max(shown.view.p, float(data.p.max()))
+    series: list[Series] = []
+    keys = np.array(selection.lines, np.int64)
+    for number, (c, s) in enumerate(pairs):
+        name = {"cell": "measured", "code": data.systems[s], "system": data.codes[c]}[cells]
+        found = results.scaling(fit, c, s, quantity, largest)
+        colour: int | str = number % len(SERIES_COLOURS)
+        mark = MARKS[(number + number // len(MARKS)) % len(MARKS)]
+        alone = cells == "cell"
+        series += _curve(found, "fit" if alone else colour, alone)
+        if found.p.size:
+            at = found.index
+            series.append(
+                Series(
+                    "points", found.p, found.value, name, colour, mark,
+                    names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
+                )
+            )  # fmt: skip
+        elif not alone:
+            series.append(
+                Series("points", np.empty(0), np.empty(0), f"{name} (never measured)", colour, mark)
+            )
+        series += _left_out(shown, c, s, quantity, alone)
+    if cells == "cell":
+        series += _before(shown, quantity, largest)
+    content = Content(
+        Axis(_P, log=log, doubling=log, whole=True),
+        Axis(results.quantity_title(fit, quantity), log=log and quantity != "efficiency",
+             zero=quantity == "efficiency" or not log),
+        tuple(series),
+        levels=((1.0, ""),) if quantity == "efficiency" else (),
+        verticals=((shown.view.p, f"p = {shown.view.p:.0f}"),),
+        selected=shown.view.lines,
+    )  # fmt: skip
+    what = f"{data.codes[c0]} on {data.systems[s0]}" if cells == "cell" else f"{len(pairs)} cells"
+    return (
+        content,
+        f"{results.quantity_title(fit, quantity)} of {what} over processors, with the fitted curve",
+    )
+
+
+def _curve(found: Scaling, colour: int | str, alone: bool) -> list[Series]:
+    made = []
+    if alone and np.isfinite(found.low).any():
+        made.append(
+            Series("band", found.grid, found.fitted, "95 % of new measurements", colour,
+                   low=found.low, high=found.high)
+        )  # fmt: skip
+    if found.measured is None:
+        name = "fitted (never measured)" if alone else ""
+        return [*made, Series("line", found.grid, found.fitted, name, colour, dashed=True)]
+    a, b = found.measured
+    inside = (found.grid >= a) & (found.grid <= b)
+    made.append(Series("line", found.grid[inside], found.fitted[inside], "fitted" if alone else "", colour))
+    label = "extrapolated" if alone else ""
+    for outside in (found.grid <= a, found.grid >= b):
+        if outside.sum() > 1:
+            made.append(
+                Series("line", found.grid[outside], found.fitted[outside], label, colour, dashed=True)
+            )
+            label = ""
+    return made
+
+
+def _left_out(shown: ModelSnapshot, c: int, s: int, quantity: Quantity, named: bool) -> list[Series]:
+    assert shown.fit is not None and shown.selection is not None
+    p, value, lines = results.left_out(shown.fit, shown.selection, c, s, quantity)
+    if not p.size:
+        return []
+    reasons = {row.line: row.reason for row in shown.selection.excluded}
+    names = tuple(f"line {line}, {_LEFT_OUT}: {reasons[line]}" for line in lines.tolist())
+    label = _LEFT_OUT if named else ""
+    return [Series("points", p, value, label, "muted", "cross", names=names, keys=lines)]
+
+
+def _before(shown: ModelSnapshot, quantity: Quantity, largest: float) -> list[Series]:
+    """The fit before the last exclusion, of the same cell."""
+    old, fit, cell = shown.previous, shown.fit, shown.cell
+    if old is None or fit is None or cell is None or old is fit:
+        return []
+    code, system = fit.data.codes[cell[0]], fit.data.systems[cell[1]]
+    if code not in old.data.codes or system not in old.data.systems:
+        return []
+    if (old.response.kind, old.data.transformed) != (fit.response.kind, fit.data.transformed):
+        return []
+    at = old.data.codes.index(code), old.data.systems.index(system)
+    found = results.scaling(old, *at, quantity, largest)
+    return [Series("line", found.grid, found.fitted, "before the last exclusion", "muted", width=1.1)]
+
+
+def residuals(shown: ModelSnapshot, against: Against) -> tuple[Content, str]:
+    """The paper's figure 1, and the same over p, systems and codes; suspect points bear their names."""
+    fit, selection = shown.fit, shown.selection
+    if fit is None or selection is None:
+        return _empty(), ""
+    from desktop.core.factor_answers import suspects
+
+    data = fit.data
+    at = np.flatnonzero(fit.used)
+    unit = unit_of(fit)
+    p = np.log(data.p[at])
+    spread = (p - p.min()) / max(float(np.ptp(p)), 1e-9) * 0.5 - 0.25
+    fitted_unit = "s" if fit.response.kind == "t" else "t'"
+    x, axis = {
+        "fitted": (fit.fitted[at], Axis(f"Fitted ({fitted_unit})")),
+        "p": (data.p[at], Axis(_P, log=True, doubling=True)),
+        "system": (
+            data.system[at] + spread,
+            Axis("System, in each from small to large p", categories=data.systems),
+        ),
+        "code": (data.code[at] + spread, Axis("Code, in each from small to large p", categories=data.codes)),
+    }[against]
+    odd = set(suspects(fit).tolist())
+    marked = frozenset(k for k, place in enumerate(at.tolist()) if place in odd)
+    series = Series(
+        "points", x, fit.residual[at], names=partial(_told_at, fit, selection.lines, at),
+        keys=np.array(selection.lines, np.int64)[at], labels=marked,
+    )  # fmt: skip
+    content = Content(
+        axis, Axis(f"Residual ({unit})"), (series,), levels=((0.0, ""),), selected=shown.view.lines
+    )
+    return content, f"Residuals of {at.size} measurements against {against}, {len(marked)} stand out"
+
+
+def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
+    """Studentized residuals over those of a normal distribution: on the line if errors are normal."""
+    fit, selection = shown.fit, shown.selection
+    if fit is None or selection is None:
+        return _empty(), ""
+    from desktop.core.factor_answers import suspects
+
+    x, y, at = results.normal_scores(fit)
+    if not at.size:
+        return _empty("There are no studentized residuals: the fit has no measurements to spare."), ""
+    odd = set(suspects(fit).tolist())
+    ends = np.array([x[0], x[-1]])
+    series = (
+        Series("line", ends, ends, "as normal errors would", "muted"),
+        Series(
+            "points", x, y, names=partial(_told_at, fit, selection.lines, at),
+            keys=np.array(selection.lines, np.int64)[at],
+            labels=frozenset(k for k, place in enumerate(at.tolist()) if place in odd),
+        ),
+    )  # fmt: skip
+    content = Content(
+        Axis("Quantile of the normal distribution"), Axis("Studentized residual"), series,
+        selected=shown.view.lines,
+    )  # fmt: skip
+    return content, f"Quantile-quantile plot of {at.size} studentized residuals"
+
+
+def cells(shown: ModelSnapshot, measure: str) -> tuple[HeatContent, str]:
+    fit = shown.fit
+    title = CELL_MEASURES[measure]
+    if fit is None:
+        return HeatContent(title, empty=_NO_FIT), ""
+    empty = "Press “Leave cells out” to predict every cell from all others."
+    if fit.kind != "joint":
+        empty = "Only a fit of all cells together predicts one cell from the others."
+    values = results.cell_values(fit, shown.checks, measure)
+    content = HeatContent(
+        title, fit.data.codes, fit.data.systems, values, shown.cell, empty, whole=measure == "points"
+    )
+    return content, f"{title} of {values.shape[0]} codes on {values.shape[1]} systems"
+
+
+def relative(shown: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Content, str]:
+    """Bars with 95 % intervals, one colour for each function; below zero in the colour of errors."""
+    fit = shown.fit
+    if fit is None:
+        return _empty(), ""
+    if fit.kind != "joint":
+        return _empty("Speeds and works belong to a fit of all cells together: choose it on the left."), ""
+    names = fit.data.systems if kind == "speed" else fit.data.codes
+    values, half = results.relative_values(fit, kind)
+    count = len(fit.functions)
+    thick = 0.8 / count
+    series: list[Series] = []
+    for i, function in enumerate(fit.functions):
+        # From top to bottom as in the tables, functions in their order within a name.
+        at = len(names) - 0.6 - thick * (i + 0.5) - np.arange(len(names), dtype=np.float64)
+        v, h = values[i], half[i]
+        told = tuple(
+            f"{kind} of {name} in {function}\n{digits(float(a))}"
+            + (f" ± {digits(float(b), 3)} (95 %)" if np.isfinite(b) else ", fixed")
+            + (", below zero: this function does not describe it" if a < 0 else "")
+            for name, a, b in zip(names, v, h, strict=True)
+        )
+        for below, colour in ((False, i), (True, "error")):
+            these = np.flatnonzero(np.isfinite(v) & ((v < 0) == below))
+            if these.size or not below:
+                series.append(
+                    Series(
+                        "bars", at[these], v[these], f"{function}, below zero" if below else function, colour,
+                        names=tuple(told[k] for k in these), keys=these, thickness=thick * 0.9,
+                    )
+                )  # fmt: skip
+        series.append(Series("whiskers", at, v, colour="text", low=v - h, high=v + h))
+    title = "Relative speed" if kind == "speed" else "Relative work"
+    content = Content(
+        Axis(f"{title} ({fit.reference} = 1)" if fit.reference in names else title, zero=True),
+        Axis("", categories=tuple(reversed(names))),
+        tuple(series), levels=((1.0, ""),) if fit.reference in names else (), horizontal_bars=True,
+    )  # fmt: skip
+    return content, f"{title} of {len(names)} {'systems' if kind == 'speed' else 'codes'} with 95 % intervals"
+
+
+def shares(shown: ModelSnapshot) -> tuple[Content, str]:
+    """Share of every function in the time of the chosen cell, over p."""
+    fit, cell = shown.fit, shown.cell
+    if fit is None or cell is None:
+        return _empty(), ""
+    if not np.isfinite(fit.delta[:, cell[0], cell[1]]).all():
+        return _empty("The model says nothing of this cell."), ""
+    p = shown.view.p
+    grid, percent, here = results.share_curves(fit, *cell, p)
+    series: list[Series] = []
+    for i, function in enumerate(fit.functions):
+        series.append(Series("line", grid, percent[i], function, i, dashed=i >= len(SERIES_COLOURS)))
+        series.append(
+            Series(
+                "points", np.array([p]), here[i : i + 1], colour=i, mark=MARKS[i % len(MARKS)],
+                names=(f"{here[i]:.1f} %\n{function} at p = {p:.0f}",), labels=frozenset({0}),
+            )
+        )  # fmt: skip
+    name = f"{fit.data.codes[cell[0]]} on {fit.data.systems[cell[1]]}"
+    content = Content(
+        Axis(f"{_P}, {name}", log=True, doubling=True), Axis("Share of the time (%)", zero=True),
+        tuple(series), verticals=((p, f"p = {p:.0f}"),),
+    )  # fmt: skip
+    words = ", ".join(f"{f} {v:.0f} %" for f, v in zip(fit.functions, here, strict=True))
+    return content, f"Shares at p = {p:.0f}: {words}"

@@ -1,0 +1,139 @@
+"""The results of a model as tables and sentences, one tab each; only the one in sight is filled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import escape
+
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QTabWidget,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui.model.sheets import SheetView
+from desktop.ui.theme import Theme
+from desktop.workbench import model_results as results
+from desktop.workbench.model_results import EMPTY
+from desktop.workbench.modelling import ModelBench, ModelSnapshot
+
+_NO_RANKING = "Fits every one and every two of the seven functions, to compare them."
+
+
+class TablePane(QWidget):
+    """Parameters, all pairs, correlations, predictions, and answers in words."""
+
+    def __init__(self, bench: ModelBench) -> None:
+        super().__init__()
+        self._bench = bench
+        self.parameters = SheetView("Parameters")
+        self.ranking = SheetView("All pairs")
+        self.correlations = SheetView("Correlations of parameters")
+        self.predictions = SheetView("Predictions")
+        self.answers = QTextBrowser()
+        self.answers.setObjectName("answers")
+        self.answers.setAccessibleName("Answers")
+        self.rank = QPushButton("Fit all pairs")
+        self.rank.setObjectName("rank")
+        self.rank.clicked.connect(bench.rank)
+        self.ranked = QLabel(_NO_RANKING)
+        self.ranked.setWordWrap(True)
+        self.ranking.activatedKey.connect(self._take_pair)
+        self.predictions.picked.connect(self._look_at)
+        row = QHBoxLayout()
+        row.setContentsMargins(8, 2, 8, 0)
+        row.addWidget(self.rank)
+        row.addWidget(self.ranked, 1)
+        pairs = QWidget()
+        layout = QVBoxLayout(pairs)
+        layout.setContentsMargins(0, 2, 0, 0)
+        layout.setSpacing(2)
+        layout.addLayout(row)
+        layout.addWidget(self.ranking, 1)
+
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self._fill: list[Callable[[ModelSnapshot], None]] = []
+        for widget, title, fill in (
+            (self.parameters, "Parameters", self._fill_parameters),
+            (pairs, "All pairs", self._fill_ranking),
+            (self.correlations, "Correlations", self._fill_correlations),
+            (self.predictions, "Predictions", self._fill_predictions),
+            (self.answers, "Answers", self._fill_answers),
+        ):
+            self.tabs.addTab(widget, title)
+            self._fill.append(fill)
+        self.tabs.currentChanged.connect(lambda _: self._refill())
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(self.tabs)
+
+    @property
+    def sheets(self) -> tuple[SheetView, ...]:
+        return self.parameters, self.ranking, self.correlations, self.predictions
+
+    def show_tab(self, title: str) -> None:
+        titles = [self.tabs.tabText(k) for k in range(self.tabs.count())]
+        self.tabs.setCurrentIndex(titles.index(title))
+
+    def show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
+        self.rank.setEnabled(new.selection is not None and new.task is None)
+        if (new.fit, new.ranking, new.view) != (old.fit, old.ranking, old.view):
+            self._refill()
+
+    def set_theme(self, theme: Theme) -> None:
+        for sheet in self.sheets:
+            sheet.set_theme(theme)
+
+    def _refill(self) -> None:
+        self._fill[self.tabs.currentIndex()](self._bench.snapshot)
+
+    def _fill_parameters(self, shown: ModelSnapshot) -> None:
+        self.parameters.show_sheet(EMPTY if shown.fit is None else results.parameter_sheet(shown.fit))
+
+    def _fill_ranking(self, shown: ModelSnapshot) -> None:
+        if shown.ranking is None:
+            self.ranking.show_sheet(EMPTY)
+            self.ranked.setText(_NO_RANKING)
+            return
+        self.ranking.show_sheet(results.ranking_sheet(shown.ranking))
+        dropped = results.dropped_pairs(shown.ranking)
+        said = "A double click, or Return, takes a pair."
+        self.ranked.setText(f"{said} Not listed: {dropped}." if dropped else said)
+
+    def _fill_correlations(self, shown: ModelSnapshot) -> None:
+        if shown.fit is None or shown.cell is None or not shown.fit.parameters:
+            self.correlations.show_sheet(EMPTY)
+        else:
+            self.correlations.show_sheet(results.correlation_sheet(shown.fit, *shown.cell))
+
+    def _fill_predictions(self, shown: ModelSnapshot) -> None:
+        fit = shown.fit
+        self.predictions.show_sheet(EMPTY if fit is None else results.prediction_sheet(fit, shown.view.p))
+
+    def _fill_answers(self, shown: ModelSnapshot) -> None:
+        if shown.fit is None or shown.cell is None:
+            self.answers.setHtml("")
+            return
+        place = self.answers.verticalScrollBar().value()
+        parts = [
+            f"<p><b>{escape(answer.question)}</b><br>{escape(answer.text)}</p>"
+            for answer in results.answers(shown.fit, *shown.cell, shown.view.p)
+        ]
+        self.answers.setHtml("".join(parts))
+        self.answers.verticalScrollBar().setValue(place)
+
+    def _take_pair(self, key: int) -> None:
+        ranking = self._bench.snapshot.ranking
+        if ranking is not None and 0 <= key < len(ranking.fits):
+            self._bench.set_functions(ranking.fits[key].functions)
+
+    def _look_at(self, keys: tuple[int, ...]) -> None:
+        fit = self._bench.snapshot.fit
+        if fit is not None and len(keys) == 1:
+            code, system = divmod(keys[0], len(fit.data.systems))
+            self._bench.look(code=fit.data.codes[code], system=fit.data.systems[system])

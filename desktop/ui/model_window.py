@@ -1,0 +1,587 @@
+"""The window of the factor model: a table of run times, what is fitted to it, and what follows."""
+
+from __future__ import annotations
+
+from functools import partial
+from html import escape
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QImageWriter,
+    QKeySequence,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QGridLayout,
+    QHBoxLayout,
+    QInputDialog,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QProgressBar,
+    QPushButton,
+    QSplitter,
+    QStackedWidget,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop import resources
+from desktop.data.atomic import write_text
+from desktop.ui import theme as themes
+from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE, ModelCommand
+from desktop.ui.model.dialogs import AddRuns, AssignColumns
+from desktop.ui.model.plot_pane import PlotPane
+from desktop.ui.model.settings_pane import SettingsPane
+from desktop.ui.model.sheets import SheetView, comma_separated, tab_separated
+from desktop.ui.model.table_pane import TablePane
+from desktop.ui.settings import Settings, ThemeChoice
+from desktop.ui.shell import base_font_size, chosen_theme
+from desktop.ui.units import count, left
+from desktop.ui.workers import MainThread
+from desktop.workbench import model_results as results
+from desktop.workbench.jobs import Executor, Task
+from desktop.workbench.model_results import EMPTY
+from desktop.workbench.modelling import ModelBench, ModelSnapshot
+
+_TITLE = "Factor model – Phasewright"
+_WINDOW = "model"
+#: What of the splitters is on the left, and of the right side above.
+_ACROSS, _DOWN = (42, 58), (58, 42)
+
+
+class ModelWindow(QMainWindow):
+    """Shows the snapshots of its bench, and hands it what the user does. `executors` as in `ModelBench`."""
+
+    themeChanged = Signal()
+    closed = Signal()
+
+    settings: Settings
+    bench: ModelBench
+
+    def __init__(
+        self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = settings or Settings()
+        self._results = MainThread(self)
+        # What runs at once needs no event loop to be delivered.
+        self.bench = ModelBench(executors=executors) if executors else ModelBench(self._results.deliver)
+        self._theme = chosen_theme(self.settings.theme)
+        self._merged: set[tuple[str, ...]] = set()
+        self.setObjectName("model_window")
+        self.setWindowTitle(_TITLE)
+        self._make_bars()
+        self._make_centre()
+        self._make_actions()
+        self._make_status()
+        self._restore_layout()
+        self.bench.subscribe(self._show_snapshot)
+        self.setAcceptDrops(True)
+        for child in self.findChildren(QWidget):
+            # Otherwise tables and text fields take a drop before the window sees it.
+            child.setAcceptDrops(False)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
+        self.apply_theme()
+        self._show_snapshot(ModelSnapshot(), self.bench.snapshot)
+
+    # ---- building
+
+    def _make_bars(self) -> None:
+        self.problem_bar = MessageBar("problem")
+        self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
+        self.merge_bar = MessageBar("notice", "Call them by one name")
+        self.merge_bar.setObjectName("merge_bar")
+        self.merge_bar.acted.connect(self._merge)
+        self.merge_bar.dismissed.connect(self._keep_apart)
+
+    def _make_centre(self) -> None:
+        self.settings_pane = SettingsPane(self.bench)
+        self.measured = SheetView("Measurements")
+        self.measured.picked.connect(lambda keys: self.bench.pick(sorted(keys)))
+        self._count = QLabel()
+        self._exclude = QPushButton("Exclude…")
+        self._exclude.clicked.connect(self.ask_reason)
+        self._include = QPushButton("Take back")
+        self._include.clicked.connect(self.take_back)
+        row = QHBoxLayout()
+        row.setContentsMargins(8, 2, 8, 4)
+        row.addWidget(self._count, 1)
+        row.addWidget(self._exclude)
+        row.addWidget(self._include)
+        left_side = QWidget()
+        layout = QVBoxLayout(left_side)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addWidget(self.settings_pane)
+        layout.addWidget(self.measured, 1)
+        layout.addLayout(row)
+
+        self.summary = QLabel()
+        self.summary.setObjectName("summary")
+        self.summary.setWordWrap(True)
+        self.summary.setContentsMargins(8, 4, 8, 2)
+        self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.plots = PlotPane(self.bench)
+        self.tables = TablePane(self.bench)
+        self._down = QSplitter(Qt.Orientation.Vertical)
+        self._down.addWidget(self.plots)
+        self._down.addWidget(self.tables)
+        right_side = QWidget()
+        layout = QVBoxLayout(right_side)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(2)
+        layout.addWidget(self.summary)
+        layout.addWidget(self._down, 1)
+        self._across = QSplitter(Qt.Orientation.Horizontal)
+        self._across.addWidget(left_side)
+        self._across.addWidget(right_side)
+        for splitter, name in ((self._across, "across"), (self._down, "down")):
+            splitter.setObjectName(name)
+            splitter.setChildrenCollapsible(False)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._start_page())
+        self._pages.addWidget(self._across)
+        self.setCentralWidget(column(self.problem_bar, self.merge_bar, self._pages))
+        self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)
+        self._last_sheet = self.measured
+        for view in self.sheet_views:
+            view.exportRequested.connect(partial(self.export_table, view))
+
+    def _start_page(self) -> QWidget:
+        title = QLabel("Factor model")
+        font = title.font()
+        font.setPointSizeF(2.0 * font.pointSizeF())
+        font.setBold(True)
+        title.setFont(font)
+        text = QLabel(
+            "Separates, in the run times of several codes on several systems, what belongs to the code and "
+            "what to the system, and says what happens at larger p.\n\n"
+            "It needs a table with one run in every row: a code, a system, the number of processors p, and "
+            "the time. Operations of the codes and peak rates of the systems may be in it or be added."
+        )
+        text.setWordWrap(True)
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(48, 36, 48, 24)
+        layout.setSpacing(12)
+        layout.addWidget(title)
+        layout.addWidget(text)
+        choices = QGridLayout()
+        choices.setHorizontalSpacing(16)
+        choices.setVerticalSpacing(10)
+        for words, explanation, act in (
+            ("Open a table…", "CSV, TSV, spreadsheet (.xlsx), NPB listing; or drop it here",
+             self.choose_table),
+            ("Paste a table", "Cells copied from a spreadsheet (Ctrl+V)", self.paste),
+            ("Add runs from imported traces…", "Run times, or durations of a phase", self.ask_runs),
+            ("Open the bundled example", "NPB class A, 4 codes on 4 systems: constructed values that "
+             "reproduce the tables of UTK-CS-97-354, no measurements", self.open_example),
+        ):  # fmt: skip
+            button = QPushButton(words)
+            button.setMinimumHeight(int(2.2 * button.fontMetrics().height()))
+            button.clicked.connect(act)
+            label = QLabel(explanation)
+            label.setWordWrap(True)
+            label.setBuddy(button)
+            row = choices.rowCount()
+            choices.addWidget(button, row, 0)
+            choices.addWidget(label, row, 1)
+        choices.setColumnStretch(1, 1)
+        layout.addLayout(choices)
+        layout.addStretch(1)
+        return page
+
+    def _make_actions(self) -> None:
+        self.actions_by_id: dict[str, QAction] = {}
+        menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in MODEL_MENUS}
+        for command in MODEL_COMMANDS:
+            parent, _, name = command.menu.partition("/")
+            if command.menu not in menus:
+                menus[command.menu] = menus[parent].addMenu(name)
+            menu = menus[command.menu]
+            if command.rule:
+                menu.addSeparator()
+            action = QAction(command.text, self)
+            action.setObjectName(command.id)
+            action.setShortcuts([QKeySequence(key) for key in command.keys])
+            action.setStatusTip(command.tip)
+            action.setCheckable(command.mark is not None)
+            action.triggered.connect(partial(self._act, command))
+            menu.addAction(action)
+            self.actions_by_id[command.id] = action
+        self.measured.addActions([self.actions_by_id[name] for name in ("exclude", "include")])
+
+    def _act(self, command: ModelCommand) -> None:
+        command.run(self)
+        self._refresh_actions()
+
+    def _make_status(self) -> None:
+        bar = self.statusBar()
+        self._task = QLabel()
+        self._progress = QProgressBar()
+        self._progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
+        self._progress.setTextVisible(False)
+        self._progress.setAccessibleName("Progress")
+        self.cancel = QPushButton("Cancel")
+        self.cancel.setObjectName("cancel")
+        self.cancel.clicked.connect(self.bench.cancel)
+        for widget in (self._task, self._progress, self.cancel):
+            bar.addWidget(widget)
+            widget.hide()
+
+    # ---- showing
+
+    def _show_snapshot(self, old: ModelSnapshot, new: ModelSnapshot) -> None:
+        """Draw the difference."""
+        table = new.project.table
+        self._pages.setCurrentIndex(0 if table is None else 1)
+        self._show_title(new)
+        self.settings_pane.show_snapshot(old, new)
+        if new.sheet is not old.sheet:
+            self.measured.show_sheet(new.sheet or EMPTY)
+        if new.view.lines != old.view.lines or new.sheet is not old.sheet:
+            self.measured.select(new.view.lines)
+        self._show_count(new)
+        self._show_summary(new)
+        self.plots.show_snapshot(old, new)
+        self.tables.show_snapshot(old, new)
+        if new.task is not old.task:
+            self._show_task(new.task)
+        if new.problem != old.problem:
+            if new.problem:
+                self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
+            else:
+                self.problem_bar.hide()
+        if table is not (old.project.table):
+            self._offer_merge(new)
+        if new.unassigned is not None and new.unassigned is not old.unassigned:
+            self._ask_columns(new)
+        self._refresh_actions()
+
+    def _show_title(self, new: ModelSnapshot) -> None:
+        table = new.project.table
+        self.setWindowTitle(_TITLE if table is None else f"{Path(table.source).name} – {_TITLE}")
+        if isinstance(new.source, Path) and self.windowFilePath() != str(new.source):
+            self.setWindowFilePath(str(new.source))
+            self.settings.add_recent(new.source)
+
+    def _show_count(self, new: ModelSnapshot) -> None:
+        table, lines = new.project.table, new.view.lines
+        if table is None:
+            return
+        out = sum(bool(row.reason) for row in table.rows)
+        parts = [count(len(table.rows), "row")]
+        parts += [f"{out} left out"] if out else []
+        parts += [f"{len(lines)} selected"] if lines else []
+        self._count.setText(", ".join(parts))
+        self._exclude.setEnabled(bool(lines))
+        self._include.setEnabled(any(row.reason for row in table.rows if row.line in lines))
+
+    def _show_summary(self, new: ModelSnapshot) -> None:
+        lines: list[str] = []
+        if new.fit is not None:
+            out = 0 if new.selection is None else len(new.selection.excluded)
+            lines = [escape(line) for line in results.summary(new.fit, new.individual, new.test, out)]
+            lines[0] = f"<b>{lines[0]}</b>"
+        lines += [
+            f"<span style='color: {self._theme.warning}'>Note:</span> {escape(text)}"
+            for text in results.warnings(new.fit, new.selection)
+        ]
+        self.summary.setText("<br>".join(lines))
+
+    def _show_task(self, task: Task | None) -> None:
+        for widget in (self._task, self._progress, self.cancel):
+            widget.setVisible(task is not None)
+        if task is None:
+            return
+        remaining = "" if task.left is None else left(task.left)
+        self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
+        fraction = task.fraction
+        self._progress.setRange(0, 0 if fraction is None else 1000)
+        if fraction is not None:
+            self._progress.setValue(round(1000 * fraction))
+
+    def _refresh_actions(self) -> None:
+        snapshot = self.bench.snapshot
+        for command in MODEL_COMMANDS:
+            action = self.actions_by_id[command.id]
+            action.setEnabled(command.enabled(snapshot))
+            if command.mark is not None:
+                action.setChecked(command.mark(self))
+        for name, label in (("undo", snapshot.undo), ("redo", snapshot.redo)):
+            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+
+    # ---- names that look alike
+
+    def _alike(self) -> tuple[str, ...] | None:
+        table = self.bench.snapshot.project.table
+        similar = () if table is None else table.similar
+        return next((names for names in similar if names not in self._merged), None)
+
+    def _offer_merge(self, new: ModelSnapshot) -> None:
+        names = self._alike()
+        if names is None:
+            self.merge_bar.hide()
+        else:
+            told = " and ".join(f"“{name}”" for name in names)
+            self.merge_bar.show_message(f"{told} differ by blanks or case only. Are they the same?")
+
+    def _merge(self) -> None:
+        names, table = self._alike(), self.bench.snapshot.project.table
+        if names is not None and table is not None:
+            used = [name for row in table.rows for name in (row.code, row.system) if name in names]
+            self.bench.merge_names(names, max(names, key=used.count))
+
+    def _keep_apart(self) -> None:
+        names = self._alike()
+        if names is not None:
+            self._merged.add(names)
+            self._offer_merge(self.bench.snapshot)
+
+    # ---- files
+
+    def open_path(self, path: Path) -> None:
+        self.bench.open(path)
+
+    def open_example(self) -> None:
+        self.bench.open(resources.example_table())
+
+    def choose_table(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Open a table of run times", self.settings.folder)
+        if name:
+            self.open_path(Path(name))
+
+    def choose_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Open a folder of NPB listings", self.settings.folder)
+        if name:
+            self.open_path(Path(name))
+
+    def choose_values(self, role: str) -> None:
+        of = "operations of codes" if role == "work" else "peak rates of systems"
+        name, _ = QFileDialog.getOpenFileName(self, f"Add {of}", self.settings.folder)
+        if name:
+            self.bench.add_values(Path(name), role)
+
+    def paste(self) -> None:
+        text = QGuiApplication.clipboard().text()
+        if text.strip():
+            self.bench.open(text)
+        else:
+            self.statusBar().showMessage("There is no text on the clipboard", 4000)
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        event.acceptProposedAction()
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths:
+            self.open_path(paths[0])
+
+    def _ask_columns(self, new: ModelSnapshot) -> None:
+        unassigned = new.unassigned
+        assert unassigned is not None
+        dialog = AssignColumns(unassigned, self)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.assigned.connect(partial(self.bench.open, unassigned.source))
+        dialog.rejected.connect(self.bench.dismiss_columns)
+        dialog.open()
+
+    def ask_runs(self) -> None:
+        table = self.bench.snapshot.project.table
+        rows = () if table is None else table.rows
+        dialog = AddRuns(
+            tuple(dict.fromkeys(row.code for row in rows)),
+            tuple(dict.fromkeys(row.system for row in rows)),
+            self.settings.folder,
+            self,
+        )
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.chosen.connect(self.bench.add_runs)
+        dialog.open()
+
+    # ---- rows
+
+    def ask_reason(self) -> None:
+        """Why the selected rows take no part."""
+        lines = sorted(self.bench.snapshot.view.lines)
+        if not lines:
+            return
+        dialog = QInputDialog(self)
+        dialog.setObjectName("reason")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(f"Exclude {count(len(lines), 'row')}")
+        dialog.setLabelText("Why? The reason is kept in the table.")
+        dialog.setTextValue("outlier")
+        dialog.textValueSelected.connect(lambda reason: self.bench.exclude(lines, reason))
+        dialog.open()
+
+    def take_back(self) -> None:
+        self.bench.include(sorted(self.bench.snapshot.view.lines))
+
+    def select_suspects(self) -> None:
+        """Select the rows that stand out, or say that none does."""
+        sheet = self.bench.snapshot.sheet
+        lines = [] if sheet is None else sorted(int(sheet.keys[k]) for k in sheet.alarming)
+        self.bench.pick(lines)
+        if not lines:
+            self.statusBar().showMessage("No row stands out", 4000)
+
+    # ---- more
+
+    def rank(self) -> None:
+        self.tables.show_tab("All pairs")
+        self.bench.rank()
+
+    def leave_cells_out(self) -> None:
+        self.plots.show_tab("Cells")
+        self.plots.leave_out.click()
+
+    def show_answers(self) -> None:
+        self.tables.show_tab("Answers")
+        self.tables.answers.setFocus()
+
+    def _sheet_in_use(self) -> SheetView:
+        """The table that has the focus, or had it last."""
+        focus = self.focusWidget()
+        if isinstance(focus, SheetView):
+            self._last_sheet = focus
+        return self._last_sheet
+
+    def copy_table(self) -> None:
+        view = self._sheet_in_use()
+        view.copy(tab_separated, everything=True)
+        self.statusBar().showMessage(f"{view.accessibleName()}: the table is on the clipboard", 4000)
+
+    def export_table(self, view: SheetView | None = None) -> None:
+        view = view or self._sheet_in_use()
+        name, _ = QFileDialog.getSaveFileName(
+            self, f"Export {view.accessibleName().lower()}", self.settings.folder, "CSV (*.csv)"
+        )
+        if name:
+            self.export_to(Path(name), view)
+
+    def export_to(self, path: Path, view: SheetView) -> None:
+        """A table as it is shown: its order and all its columns, numbers in full."""
+        try:
+            write_text(path, comma_separated(view.copied(everything=True)))
+        except OSError as error:
+            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+
+    def copy_picture(self) -> None:
+        QGuiApplication.clipboard().setImage(self.plots.picture())
+        self.statusBar().showMessage("The picture is on the clipboard", 4000)
+
+    def save_picture(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(self, "Save picture", self.settings.folder, "PNG (*.png)")
+        if name and not QImageWriter(name, QByteArray(b"png")).write(self.plots.picture()):
+            self.bench.complain(f"{name}: the picture cannot be written, choose another place")
+
+    # ---- looks
+
+    def choose_theme(self, choice: ThemeChoice) -> None:
+        self.settings.theme = choice
+        self.themeChanged.emit()
+        self.apply_theme()
+
+    def choose_text_size(self, percent: int) -> None:
+        self.settings.text_size = percent
+        self.themeChanged.emit()
+        self.apply_theme()
+
+    def use_theme(self, theme: themes.Theme) -> None:
+        """Show `theme` whatever the settings say."""
+        self._theme = theme
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        font = app.font()
+        size = base_font_size() * self.settings.text_size / 100
+        if abs(font.pointSizeF() - size) > 0.01:
+            font.setPointSizeF(size)
+            app.setFont(font)
+        # After the font: widgets under a style sheet take a new font only with a new sheet.
+        themes.apply(app, theme)
+        self.plots.set_theme(theme)
+        self.tables.set_theme(theme)
+        self.measured.set_theme(theme)
+        self._show_summary(self.bench.snapshot)
+
+    def apply_theme(self) -> None:
+        """Show what the settings and the system say."""
+        self.use_theme(chosen_theme(self.settings.theme))
+
+    def _scheme_changed(self) -> None:
+        if self.settings.theme == "system":
+            self.apply_theme()
+
+    def show_keys(self) -> None:
+        """All keys and gestures, from the table that makes them."""
+        dialog = QDialog(self)
+        dialog.setObjectName("keys")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle("Keys and mouse")
+        rows = [(", ".join(c.keys), f"{c.text.rstrip('…')}: {c.tip}") for c in MODEL_COMMANDS if c.keys]
+        cells = "".join(
+            f"<tr><td width='34%'><b>{escape(keys)}</b></td><td>{escape(text)}</td></tr>"
+            for keys, text in (*rows, *MODEL_MOUSE)
+        )
+        text = QTextBrowser()
+        text.setHtml(f"<table width='100%' cellpadding='2'>{cells}</table>")
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(dialog.reject)
+        layout = QVBoxLayout(dialog)
+        layout.addWidget(text)
+        layout.addWidget(buttons)
+        unit = self.fontMetrics().height()
+        dialog.resize(38 * unit, 34 * unit)
+        dialog.open()
+
+    # ---- layout
+
+    def reset_layout(self) -> None:
+        self._divide()
+
+    def _divide(self) -> None:
+        for splitter, parts, size in (
+            (self._across, _ACROSS, self.width()),
+            (self._down, _DOWN, self.height()),
+        ):
+            splitter.setSizes([size * part // 100 for part in parts])
+
+    def _restore_layout(self) -> None:
+        room = self.screen().availableSize()
+        first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
+        geometry, state = self.settings.geometry_of(_WINDOW)
+        self.resize(first)
+        if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
+            self.resize(first)
+            self.move(0, 0)
+        self._divide()
+        if state is not None:
+            self._across.restoreState(state)
+
+    def _on_screen(self) -> bool:
+        return any(
+            screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
+            for screen in QGuiApplication.screens()
+        )
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
+        self._results.close()
+        self.bench.close()
+        super().closeEvent(event)
+        self.closed.emit()
