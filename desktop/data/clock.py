@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.events import EventSource, MessageKind
-from desktop.data.spill import Spill, by_time
+from desktop.data.spill import Interner, Spill, by_time
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -273,33 +273,40 @@ def _ends(source: EventSource, here: int) -> tuple[Ints, Ints]:
 
 
 def _match(sends: Ints, receives: Ints) -> Matches:
-    # Tags may be any numbers: their ranks make a channel's name fit into two words.
-    tags = np.unique(np.concatenate([sends[3], receives[3]]))
-    named = []
-    for ends in (sends, receives):
-        pair = (ends[0] << 32) | ends[1]
-        channel = ends[2] * (tags.size + 1) + np.searchsorted(tags, ends[3])
-        order = np.lexsort((channel, pair))  # stable: within a channel the order of the location is kept
-        named.append((pair[order], channel[order], order))
-    s, r = pair_up(named[0][0], named[0][1], named[1][0], named[1][1])
-    s, r = named[0][2][s], named[1][2][r]
+    ends = np.concatenate([sends[:4], receives[:4]], axis=1)
+    # Numbers for pairs, then for pairs and communicators, then with tags, which may be any numbers.
+    channels = Interner()
+    channel = Interner()((ends[0] << 32) | ends[1])
+    channel = Interner()((channel << 32) | ends[2])
+    channel = channels((channel << 32) | Interner()(ends[3]))
+    s, r = pair_up(channel[: sends.shape[1]].copy(), channel[sends.shape[1] :].copy(), channels.used)
     return Matches(sends[0][s], sends[1][s], sends[4][s], receives[4][r], sends[5][s], sends[3][s])
 
 
 @kernel
-def pair_up(pair_s: Ints, channel_s: Ints, pair_r: Ints, channel_r: Ints) -> tuple[Any, Any]:
-    """Walk two sorted lists side by side; positions of those that stand opposite each other."""
-    most = min(pair_s.size, pair_r.size)
+def pair_up(channel_s: Ints, channel_r: Ints, channels: int) -> tuple[Any, Any]:
+    """Positions of the k-th send and the k-th receive of every channel, in the order of the receives."""
+    start = np.zeros(channels + 1, np.int64)
+    for i in range(channel_s.size):
+        start[channel_s[i] + 1] += 1
+    for c in range(channels):
+        start[c + 1] += start[c]
+    queue = np.empty(channel_s.size, np.int64)
+    at = start[:-1].copy()
+    for i in range(channel_s.size):
+        c = channel_s[i]
+        queue[at[c]] = i
+        at[c] += 1
+    at[:] = start[:-1]
+    most = min(channel_s.size, channel_r.size)
     s_found, r_found = np.empty(most, np.int64), np.empty(most, np.int64)
-    s = r = n = 0
-    while s < pair_s.size and r < pair_r.size:
-        if pair_s[s] < pair_r[r] or (pair_s[s] == pair_r[r] and channel_s[s] < channel_r[r]):
-            s += 1
-        elif pair_s[s] > pair_r[r] or channel_s[s] > channel_r[r]:
-            r += 1
-        else:
-            s_found[n], r_found[n] = s, r
-            s, r, n = s + 1, r + 1, n + 1
+    n = 0
+    for i in range(channel_r.size):
+        c = channel_r[i]
+        if at[c] < start[c + 1]:
+            s_found[n], r_found[n] = queue[at[c]], i
+            at[c] += 1
+            n += 1
     return s_found[:n], r_found[:n]
 
 

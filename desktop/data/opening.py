@@ -41,8 +41,9 @@ _HASHED_AT_ONCE = 1 << 20
 
 #: Bytes of all sources from which on a process for each at a time gains more than its start costs.
 SIDE_BY_SIDE = 1 << 24
-#: Bytes of a trace from which on its locations are divided among processes.
-DIVIDED = 1 << 27
+#: Bytes of a trace from which on its locations are divided among processes; below, two gain less than they
+#: take to start.
+DIVIDED = 1 << 28
 
 #: Path, size in bytes and modification time in ns of every file of a source.
 Stamp = list[tuple[str, int, int]]

@@ -1,7 +1,7 @@
 """What a location costs: traces of many small locations, imported and described.
 
 ``python -m tests.benchmarks.locations [LOCATIONS...]`` writes an OTF2 archive of so many ranks, each with
-some steps of a ring, and prints for each number of locations how long the import takes and its stages, what
+some steps of a ring, and prints in seconds of processor time how long the import takes and its stages, what
 opening and describing the store take, how large it is, and the peak of memory. Every number has a process of
 its own; what compiling costs is paid before.
 """
@@ -61,11 +61,11 @@ def measure(anchor: Path, store: Path) -> None:
         plain: Callable[..., Any] = getattr(home, name)
 
         def watched(*words: Any, **named: Any) -> Any:
-            begin = time.perf_counter()
+            begin = time.process_time()
             try:
                 return plain(*words, **named)
             finally:
-                stages[name] = stages.get(name, 0.0) + time.perf_counter() - begin
+                stages[name] = stages.get(name, 0.0) + time.process_time() - begin
 
         setattr(home, name, watched)
 
@@ -74,15 +74,15 @@ def measure(anchor: Path, store: Path) -> None:
     timed(opening.Links, "keep")
     timed(opening.StoreWriter, "complete")
     timed(opening.StoreWriter, "_finish")
-    begin = time.perf_counter()
+    begin = time.process_time()
     open_trace(anchor, output=store, workers=1).close()
-    imported = time.perf_counter() - begin
-    begin = time.perf_counter()
+    imported = time.process_time() - begin
+    begin = time.process_time()
     with open_trace(store) as opened:
-        read = time.perf_counter() - begin
-        begin = time.perf_counter()
+        read = time.process_time() - begin
+        begin = time.process_time()
         locations = len(info(opened)["locations"])
-        described = time.perf_counter() - begin
+        described = time.process_time() - begin
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"| {locations} | {imported:.2f} | {1e6 * imported / locations:.0f} | {stages['check_clocks']:.2f} | "

@@ -27,12 +27,20 @@ DAMAGED = DATA / "otf2" / "damaged_b_evt_missing.tar.gz"
 
 
 @pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
+def cluster() -> Iterator[str]:
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
         silence_logs=50,
     ) as cluster:  # fmt: skip
         yield cluster.scheduler_address
+
+
+@pytest.fixture
+def scheduler(cluster: str) -> str:
+    """The address, once both workers are there: one may have been killed just before."""
+    with distributed.Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+    return cluster
 
 
 @pytest.mark.parametrize("sample", [SAMPLE, DAMAGED], ids=lambda path: path.name)
