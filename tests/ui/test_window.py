@@ -274,6 +274,7 @@ def test_the_table_stays_where_it_is_when_n_changes(qtbot: QtBot, opened: MainWi
     for n in (60, 61, 59):
         opened.workbench.set_n(n)
         settle(qtbot, opened)
+        QApplication.processEvents()
         if n == 60:
             table.scrollTo(table.model().index(30, 0), table.ScrollHint.PositionAtTop)
         assert table.model().rowCount() == n == len(opened.workbench.snapshot.rows)
@@ -291,6 +292,32 @@ def test_only_a_fit_that_takes_long_is_announced(qtbot: QtBot, opened: MainWindo
     qtbot.waitUntil(lambda: "refining" in shown.text(), timeout=2000)
     bench._tell(quick)
     assert "refining" not in shown.text()
+
+
+def test_table_cells_are_painted_as_they_read(qtbot: QtBot, opened: MainWindow) -> None:
+    """A selected row in the colours of a selection, and a text too wide for its cell within it."""
+    table = opened.panel("table").view
+    opened.workbench.select_phase(1)
+    table.setFocus()
+
+    def cell(row: int, column: int) -> QImage:
+        return table.viewport().grab(table.visualRect(table.model().index(row, column))).toImage()
+
+    def ink(row: int, column: int) -> set[str]:
+        image = cell(row, column)
+        return {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
+
+    text, chosen = table.palette().text().color().name(), table.palette().highlight().color().name()
+    assert text in ink(0, 4) and chosen in ink(1, 4)
+    assert chosen not in ink(0, 4) | ink(2, 4)
+    header = table.horizontalHeader()
+    header.setSectionResizeMode(header.ResizeMode.Fixed)
+    header.setMinimumSectionSize(8)
+    before = cell(0, 1)
+    table.setColumnWidth(2, 12)
+    assert cell(0, 1) == before, "not over its neighbour"
+    table.setColumnHidden(2, True)
+    assert cell(0, 1) == before and text in ink(0, 3)
 
 
 def test_moving_in_time_by_keys(qtbot: QtBot, opened: MainWindow) -> None:

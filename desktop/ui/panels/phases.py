@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, QSignalBlocker, QSize, Qt, QTimer
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
@@ -74,6 +74,15 @@ class NumberBox(QSpinBox):
         )  # fmt: skip
         writes = plain and (event.text().isdigit() or event.key() in _EDITING)
         return not (writes or copying)
+
+
+class Figure(QLabel):
+    """A text whose room grows with it and then stays, so that what lies below does not jump."""
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        same = event.size().width() == event.oldSize().width()
+        self.setMinimumHeight(self.height() if same else 0)
+        super().resizeEvent(event)
 
 
 class PhasesPanel(QScrollArea):
@@ -192,7 +201,7 @@ class PhasesPanel(QScrollArea):
         for i, (name, title, tip) in enumerate(rows):
             label = QLabel(title)
             label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-            value = QLabel()
+            value = Figure()
             value.setObjectName(f"fact_{name}")
             value.setWordWrap(True)
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -79,16 +79,20 @@ def draw_residual(
     raster: Raster,
     lane: Lane,
     curve: StepCurve,
+    columns: Columns | None,
     fit: PhaseFit,
     m: TimeMap,
     phase: int | None,
     theme: Theme,
 ) -> None:
-    """Curve minus fit with its extremes, the r.m.s. of every phase, axis and heading."""
+    """Curve minus fit with its extremes, the r.m.s. of every phase, axis and heading.
+
+    `columns` are the curve's own on the same pixels, if known.
+    """
     metrics = painter.fontMetrics()
     em, dpr = metrics.height(), painter.device().devicePixelRatioF()
     x = scales.column_edges(m, raster.image.width())
-    r = fit_overlay.residual(envelope(curve), fit, x)
+    r = fit_overlay.residual(envelope(curve), fit, x, columns)
     rms = fit.error / np.sqrt(fit.duration)
     show = fit_overlay.visible(fit, m.a, m.b)
     # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of

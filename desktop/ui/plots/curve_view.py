@@ -456,7 +456,7 @@ class CurveView(TimePlot):
         else:
             raster = self._raster("residual", lane, painter.device().devicePixelRatioF())
             curve_lanes.draw_residual(
-                painter, raster, lane, self._curve, self._fit, m, self._phase, self._theme
+                painter, raster, lane, self._curve, self._columns, self._fit, m, self._phase, self._theme
             )
         self._frame(painter, lane.rect)
 

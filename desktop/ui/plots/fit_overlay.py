@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
 
-from desktop.core.envelope import Envelope
+from desktop.core.envelope import Columns, Envelope
 from desktop.core.jit import kernel
 from desktop.ui.plots.raster import Tint
 from desktop.ui.plots.scales import Lane, TimeMap
@@ -47,55 +47,70 @@ class Residual(NamedTuple):
     mean: NDArray[np.float64]
 
 
-def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64]) -> Residual:
-    """Columns of the curve minus the fit, `x` (W+1,) seconds.
+def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Columns | None = None) -> Residual:
+    """Columns of the curve minus the fit, `x` (W+1,) seconds; `whole` are those of the curve, if known.
 
     Columns are cut at the breaks, so that each part has one polynomial. The mean is exact. Minimum and
     maximum are exact for a constant phase and for columns of a single step with a level fit; otherwise they
     enclose the exact ones by no more than the polynomial changes within the column, so no peak is lost.
     """
     inner = fit.breaks[1:-1]
-    # Far from zero, neighbouring columns may share a time; they then show the same thing.
-    x, column = np.unique(x, return_inverse=True)
-    column = np.minimum(column[:-1], x.size - 2)
-    cuts = np.union1d(x, inner[(inner > x[0]) & (inner < x[-1])])
-    c = env.columns(cuts)
+    inner = inner[(inner > x[0]) & (inner < x[-1])]
+    # Only columns with a break are asked for again, in parts.
+    column = np.searchsorted(x, inner, side="right") - 1
+    cuts = np.unique(np.concatenate([x[column], inner, x[column + 1]]))
+    parts = env.columns(cuts) if cuts.size else env.columns(x[:1])
+    whole = whole or env.columns(x)
     out = np.empty((3, x.size - 1))
-    _residual(x, cuts, c.minimum, c.maximum, c.mean, fit.breaks, fit.duration, fit.coefficients, out)
-    return Residual(*out[:, column])
+    _residual(x, cuts, whole[:3], parts[:3], fit.breaks, fit.duration, fit.coefficients, out)
+    return Residual(*out)
 
 
 @kernel
-def _residual(x, cuts, minimum, maximum, mean, breaks, duration, coefficients, out):
-    k = phase = 0
-    for i in range(cuts.size - 1):
-        left, right = cuts[i], cuts[i + 1]
-        begins = i == 0
-        while x[k + 1] <= left:
-            k += 1
-            begins = True
-        while phase + 2 < breaks.size and breaks[phase + 1] <= left:
+def _residual(x, cuts, whole, parts, breaks, duration, coefficients, out):
+    i = phase = 0
+    final = breaks.size - 2
+    for k in range(x.size - 1):
+        left, right = x[k], x[k + 1]
+        if left == right and k > 0:  # far from zero, neighbouring columns may share a time
+            out[:, k] = out[:, k - 1]
+            continue
+        while phase < final and breaks[phase + 1] <= left:
             phase += 1
-        a, b, width = breaks[phase], breaks[phase + 1], duration[phase]
-        c0, c1, c2 = coefficients[phase, 0], coefficients[phase, 1], coefficients[phase, 2]
-        s0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
-        s1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
-        s = (s0 + s1) / 2
-        p0 = c0 + s0 * c1 + (1.5 * s0 * s0 - 0.5) * c2
-        p1 = c0 + s1 * c1 + (1.5 * s1 * s1 - 0.5) * c2
-        middle = c0 + s * c1 + (1.5 * s * s - 0.5) * c2
-        low, high = min(p0, p1), max(p0, p1)
-        if (c1 + 3 * s0 * c2) * (c1 + 3 * s1 * c2) < 0:
-            vertex = c0 - c1 * c1 / (6 * c2) - 0.5 * c2
-            low, high = min(low, vertex), max(high, vertex)
-        # Simpson's rule is exact for a parabola.
-        share = (mean[i] - (p0 + 4 * middle + p1) / 6) * ((right - left) / (x[k + 1] - x[k]))
-        if begins:
-            out[0, k], out[1, k], out[2, k] = minimum[i] - high, maximum[i] - low, share
-        else:
-            out[0, k] = min(out[0, k], minimum[i] - high)
-            out[1, k] = max(out[1, k], maximum[i] - low)
-            out[2, k] += share
+        if phase == final or breaks[phase + 1] >= right:
+            low, high, mean = _between(breaks, duration, coefficients, phase, left, right)
+            out[0, k], out[1, k], out[2, k] = whole[0][k] - high, whole[1][k] - low, whole[2][k] - mean
+            continue
+        out[0, k], out[1, k], out[2, k] = np.inf, -np.inf, 0.0
+        while cuts[i] < left:
+            i += 1
+        while cuts[i] < right:
+            a, b = cuts[i], cuts[i + 1]
+            while phase < final and breaks[phase + 1] <= a:
+                phase += 1
+            low, high, mean = _between(breaks, duration, coefficients, phase, a, b)
+            out[0, k] = min(out[0, k], parts[0][i] - high)
+            out[1, k] = max(out[1, k], parts[1][i] - low)
+            out[2, k] += (parts[2][i] - mean) * ((b - a) / (right - left))
+            i += 1
+
+
+@kernel
+def _between(breaks, duration, coefficients, phase, left, right):
+    """Least, greatest and mean value of a phase's polynomial from `left` to `right`."""
+    a, b, width = breaks[phase], breaks[phase + 1], duration[phase]
+    c0, c1, c2 = coefficients[phase, 0], coefficients[phase, 1], coefficients[phase, 2]
+    s0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
+    s1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
+    s = (s0 + s1) / 2
+    p0 = c0 + s0 * c1 + (1.5 * s0 * s0 - 0.5) * c2
+    p1 = c0 + s1 * c1 + (1.5 * s1 * s1 - 0.5) * c2
+    middle = c0 + s * c1 + (1.5 * s * s - 0.5) * c2
+    low, high = min(p0, p1), max(p0, p1)
+    if (c1 + 3 * s0 * c2) * (c1 + 3 * s1 * c2) < 0:
+        vertex = c0 - c1 * c1 / (6 * c2) - 0.5 * c2
+        low, high = min(low, vertex), max(high, vertex)
+    return low, high, (p0 + 4 * middle + p1) / 6  # Simpson's rule is exact for a parabola
 
 
 def draw_pieces(
