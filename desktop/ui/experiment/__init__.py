@@ -1,0 +1,1 @@
+"""The steps of the experiment window: program, design, run, read, compare."""

@@ -1,0 +1,293 @@
+"""What the charts of an experiment show, as contents of `desktop.ui.plots.chart`. Keys are places in
+`Effects.effects` (of the chart that is drawn), or trials in their order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.effects import Dose, Effect, Effects
+from desktop.ui.plots.chart import MARKS, Axis, Content, Series
+from desktop.ui.units import digits
+from desktop.workbench.comparing import Scaled
+
+Floats = NDArray[np.float64]
+#: Most names on a half-normal plot.
+LABELLED = 6
+
+
+def effect_word(half: bool) -> str:
+    """How the numbers of a table or chart are called."""
+    return "half effect" if half else "effect"
+
+
+def told(effect: Effect, found: Effects, half: bool, unit: str) -> str:
+    """One effect in words, for a hover."""
+    scale = 0.5 if half else 1.0
+    unit = f" {unit}" if unit else ""
+    text = f"{effect.term}\n{effect_word(half)} {digits(effect.value * scale)}{unit}"
+    if math.isfinite(effect.se):
+        text += f" ± {digits(effect.se * scale, 2)}"
+    if math.isfinite(effect.p):
+        text += f", p {digits(effect.p, 2)}"
+    if effect.aliases:
+        text += "\nnot told apart from " + ", ".join(effect.aliases[:6])
+    return text
+
+
+def _selected(found: Effects, term: str) -> frozenset[int]:
+    return frozenset(k for k, e in enumerate(found.effects) if term and e.term == term)
+
+
+def half_normal(found: Effects | None, half: bool, unit: str, term: str) -> Content:
+    """|effect| against half-normal quantiles; the line's slope is the standard error."""
+    name = effect_word(half)
+    x, y = (
+        Axis(f"size of {name}{f' [{unit}]' if unit else ''}", zero=True),
+        Axis("half-normal quantile", zero=True),
+    )
+    if found is None or len(found.effects) < 3:
+        return Content(x, y, empty="The half-normal plot needs three or more effects.")
+    scale = 0.5 if half else 1.0
+    size = np.array([abs(e.value) * scale for e in found.effects])
+    quantile = np.array([e.half_normal for e in found.effects])
+    negative = np.array([e.value < 0 for e in found.effects])
+    shown = sorted((k for k, e in enumerate(found.effects) if e.significant), key=lambda k: -size[k])
+    series: list[Series] = []
+    se = _line_error(found)
+    if math.isfinite(se) and se > 0:
+        top = min(float(quantile.max()) * 1.05, float(size.max()) / (se * scale) * 1.05)
+        what = "Lenth's PSE" if found.error == "lenth" else "standard error"
+        series.append(
+            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"slope of the {what}",
+                   colour="muted", dashed=True)
+        )  # fmt: skip
+    for sign, label, mark in ((False, "a delay slows", 0), (True, "a delay helps", 3)):
+        at = np.flatnonzero(negative == sign)
+        if at.size:
+            labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
+            series.append(
+                Series("points", size[at], quantile[at], label, colour=1 if sign else 0, mark=MARKS[mark],
+                       names=tuple(told(found.effects[k], found, half, unit) for k in at),
+                       keys=tuple(int(k) for k in at), labels=labels)
+            )  # fmt: skip
+    return Content(x, y, tuple(series), selected=_selected(found, term))
+
+
+def _line_error(found: Effects) -> float:
+    """Standard error of a typical effect, else Lenth's pseudo standard error."""
+    known = [e.se for e in found.effects if math.isfinite(e.se) and e.se > 0]
+    if known:
+        return float(np.median(known))
+    return found.lenth.pse if found.lenth else math.nan
+
+
+def limit_of(found: Effects) -> float:
+    """Size above which an effect is marked; NaN if nothing marks any."""
+    from scipy.special import stdtrit
+
+    lenth = found.lenth
+    if "simultaneous" in found.threshold:
+        return lenth.sme if lenth else math.nan
+    if "Lenth" in found.threshold:
+        return lenth.me if lenth else math.nan
+    se = _line_error(found) if found.error != "none" else math.nan
+    if found.threshold[:1] in "23" and "standard" in found.threshold:
+        return float(found.threshold[0]) * se
+    df = next((e.df for e in found.effects if math.isfinite(e.df)), math.nan)
+    return float(stdtrit(df, 0.975)) * se if math.isfinite(df) else math.nan
+
+
+def pareto(found: Effects | None, half: bool, unit: str, term: str, most: int = 24) -> Content:
+    """Effects by size, with the limit above which they are marked."""
+    name = effect_word(half)
+    title = f"size of {name}{f' [{unit}]' if unit else ''}"
+    if found is None or not found.effects:
+        return Content(Axis(title), Axis(""), empty="There is no effect to show yet.")
+    scale = 0.5 if half else 1.0
+    order = sorted(range(len(found.effects)), key=lambda k: abs(found.effects[k].value))[-most:]
+    place = {k: float(i) for i, k in enumerate(order)}
+    series = []
+    for sign, label in ((False, "a delay slows"), (True, "a delay helps")):
+        at = [k for k in order if (found.effects[k].value < 0) == sign]
+        if at:
+            faint = frozenset(i for i, k in enumerate(at) if not found.effects[k].significant)
+            series.append(
+                Series("bars", np.array([place[k] for k in at]),
+                       np.array([abs(found.effects[k].value) * scale for k in at]), label, colour=int(sign),
+                       names=tuple(told(found.effects[k], found, half, unit) for k in at), keys=tuple(at),
+                       faint=faint)
+            )  # fmt: skip
+    limits = []
+    limit = limit_of(found)
+    if math.isfinite(limit):
+        limits.append((limit * scale, "marked from here"))
+    categories = tuple(found.effects[k].term for k in order)
+    return Content(
+        Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),
+        horizontal_bars=True, selected=_selected(found, term),
+    )  # fmt: skip
+
+
+def _cells(found: Effects, members: Sequence[int], levels: Sequence[float]) -> tuple[float, float]:
+    """Mean response of the trials at these levels, and the half width of its 95 % interval."""
+    from scipy.special import stdtrit
+
+    data = found.trials
+    at = np.all([data.x[:, j] == v for j, v in zip(members, levels, strict=True)], axis=0)
+    if not at.any():
+        return math.nan, math.nan
+    mean = float(data.y[at].mean())
+    if not (math.isfinite(found.variance) and found.df > 0):
+        return mean, math.nan
+    return mean, float(stdtrit(found.df, 0.975)) * math.sqrt(found.variance / int(at.sum()))
+
+
+def main_effects(found: Effects | None, response: str, term: str) -> Content:
+    """Means without and with each delay, with 95 % intervals."""
+    y = Axis(response)
+    if found is None:
+        return Content(Axis("factor"), y, empty="There are no trials to average yet.")
+    factors = found.trials.factors
+    terms = {e.term: k for k, e in enumerate(found.effects)}
+    series: list[Series] = []
+    for j, name in enumerate(factors):
+        means = [_cells(found, (j,), (v,)) for v in (-1.0, 1.0)]
+        x, m = np.array([j - 0.22, j + 0.22]), np.array([a for a, _ in means])
+        half = np.nan_to_num(np.array([b for _, b in means]))
+        key = terms.get(name, -1)
+        faint = frozenset() if key < 0 or found.effects[key].significant else frozenset((0, 1))
+        series.append(Series("line", x, m, colour="muted" if faint else 0))
+        words = tuple(
+            f"{name} {sign}\nmean {digits(a)}" + (f" ± {digits(b, 2)} (95 %)" if b > 0 else "")
+            for sign, a, b in zip("−+", m, half, strict=True)
+        )
+        series.append(
+            Series("points", x, m, "left −, right +" if j == 0 else "", low=m - half, high=m + half,
+                   names=words, keys=(key, key) if key >= 0 else (), faint=faint)
+        )  # fmt: skip
+    grand = float(found.trials.y.mean())
+    return Content(
+        Axis("factor", categories=factors), y, tuple(series), ((grand, "mean"),),
+        selected=_selected(found, term),
+    )  # fmt: skip
+
+
+def interaction(found: Effects | None, a: str, b: str, response: str) -> Content:
+    """Cell means of two factors; parallel lines do not interact."""
+    y = Axis(response)
+    if found is None or a not in found.trials.factors or b not in found.trials.factors or a == b:
+        return Content(Axis(""), y, empty="Choose two different factors.")
+    names = found.trials.factors
+    i, j = names.index(a), names.index(b)
+    series: list[Series] = []
+    for colour, (level, sign) in enumerate(((-1.0, "−"), (1.0, "+"))):
+        means = [_cells(found, (i, j), (v, level)) for v in (-1.0, 1.0)]
+        x, m = np.array([0.0, 1.0]), np.array([p for p, _ in means])
+        half = np.nan_to_num(np.array([q for _, q in means]))
+        words = tuple(f"{a} {s}, {b} {sign}\nmean {digits(v)}" for s, v in zip("−+", m, strict=True))
+        series.append(Series("line", x, m, colour=colour, dashed=bool(colour)))
+        series.append(
+            Series("points", x, m, f"{b} {sign}", colour=colour, mark=MARKS[colour], low=m - half,
+                   high=m + half, names=words)
+        )  # fmt: skip
+    return Content(Axis(a, categories=(f"{a} −", f"{a} +")), y, tuple(series))
+
+
+RESIDUALS = ("order of the trials", "fitted value", "normal quantile")
+
+
+def residuals(found: Effects | None, against: str, response: str) -> Content:
+    """What the chosen terms leave unexplained; suspects bear their names."""
+    y = Axis(f"residual of {response}")
+    if found is None or found.trials.y.size - len(found.effects) < 2:
+        return Content(
+            Axis(against), y,
+            empty="Every trial is explained by a term of its own. Run replicates, or leave terms out.",
+        )  # fmt: skip
+    rest = found.trials.y - found.fitted
+    count = rest.size
+    if against == RESIDUALS[1]:
+        x = found.fitted
+    elif against == RESIDUALS[2]:
+        from scipy.special import ndtri
+
+        x = np.empty(count)
+        x[np.argsort(rest, kind="stable")] = ndtri((np.arange(count) + 0.625) / (count + 0.25))
+    else:
+        x = _orders(found)
+    bad = {s.label for s in found.suspects}
+    names = tuple(
+        f"trial {label}\n{digits(v)}, residual {digits(r)}"
+        for label, v, r in zip(found.trials.label, found.trials.y, rest, strict=True)
+    )
+    labels = frozenset(k for k, label in enumerate(found.trials.label) if label in bad)
+    series = [Series("points", x, rest, names=names, keys=tuple(range(count)), labels=labels)]
+    if against == RESIDUALS[2]:
+        s = float(np.sqrt((rest**2).mean()))
+        ends = np.array([x.min(), x.max()])
+        series.insert(0, Series("line", ends, ends * s, colour="muted", dashed=True))
+    title = f"{against}{f' ({response})' if against == RESIDUALS[1] else ''}"
+    return Content(Axis(title), y, tuple(series), ((0.0, ""),))
+
+
+def _orders(found: Effects) -> Floats:
+    """Labels that are numbers are the order in which trials ran; else they stand as read."""
+    labels = found.trials.label
+    if all(label.isdigit() for label in labels) and len(set(labels)) == len(labels):
+        return np.array([float(label) for label in labels])
+    return np.arange(1.0, len(labels) + 1)
+
+
+def over_delay(found: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str) -> Content:
+    """Effect for each unit of delay at several sizes; level lines are what a linear model expects."""
+    x, y = (
+        Axis("size of the delay [units]", log=True),
+        Axis(f"effect per unit of delay{f' [{unit}]' if unit else ''}"),
+    )
+    series: list[Series] = []
+    for k, (name, dose) in enumerate((n, d) for n, d in found if n in shown):
+        half = np.where(dose.per_unit_se > 0, 2 * dose.per_unit_se, 0.0)
+        series.append(Series("line", dose.delay, dose.per_unit, colour=k, dashed=not dose.linear))
+        words = tuple(
+            f"{name} at {d:g}\neffect {digits(e)}, per unit {digits(u)}"
+            for d, e, u in zip(dose.delay, dose.effect, dose.per_unit, strict=True)
+        )
+        series.append(
+            Series("points", dose.delay, dose.per_unit, name, colour=k, mark=MARKS[k % len(MARKS)],
+                   low=dose.per_unit - half, high=dose.per_unit + half, names=words)
+        )  # fmt: skip
+    return Content(x, y, tuple(series), empty=why)
+
+
+def over_scale(found: Sequence[Scaled], shown: Sequence[str], unit: str, why: str) -> Content:
+    """Effects over processors with a/p + b."""
+    x, y = Axis("processors", log=True), Axis(f"effect{f' [{unit}]' if unit else ''}", zero=True)
+    series: list[Series] = []
+    for k, one in enumerate(s for s in found if s.term in shown):
+        p, effect = np.array(one.p), np.array(one.effect)
+        half = np.nan_to_num(2 * np.array(one.se))
+        fine = np.geomspace(p.min(), p.max(), 60)
+        series.append(
+            Series("line", fine, one.fit.shared / fine + one.fit.serial, colour=k, dashed=k % 2 == 1)
+        )
+        words = tuple(f"{one.term} on {q:g}\neffect {digits(e)}" for q, e in zip(p, effect, strict=True))
+        series.append(
+            Series("points", p, effect, one.term, colour=k, mark=MARKS[k % len(MARKS)],
+                   low=effect - half, high=effect + half, names=words)
+        )  # fmt: skip
+    return Content(x, y, tuple(series), empty=why)
+
+
+def in_phases(start: Floats, end: Floats, share: Floats, name: str) -> Content:
+    """Share of each phase's processor time that a region takes."""
+    words = tuple(
+        f"phase {k + 1}\n{digits(a)} to {digits(b)} s: {digits(100 * v, 3)} % of the processors' time"
+        for k, (a, b, v) in enumerate(zip(start, end, share, strict=True))
+    )
+    bars = Series("bars", np.arange(start.size, dtype=float), 100 * share, name, names=words)
+    categories = tuple(str(k + 1) for k in range(start.size))
+    return Content(Axis("phase", categories=categories), Axis("share of the phase [%]", zero=True), (bars,))

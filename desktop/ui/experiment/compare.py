@@ -1,0 +1,477 @@
+"""Step 5: barriers, versions, processors, sizes of delay, and the ranking of an array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDoubleSpinBox,
+    QFileDialog,
+    QLabel,
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.core.effects import Dose
+from desktop.ui.experiment import charts
+from desktop.ui.experiment.parts import Page, button, choice, fill, group, quiet, row, stacked
+from desktop.ui.experiment.table import Column, ResultTable, Row, Value
+from desktop.ui.plots.chart import Axis, Chart, Content, Series
+from desktop.ui.theme import Theme
+from desktop.ui.units import digits
+from desktop.workbench import comparing
+from desktop.workbench.comparing import Compared, Scaled
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+_TABLES = (
+    Column("Table"),
+    Column("Processors", "It was measured with; 0 or empty if that does not matter", editable=True),
+    Column("Delay", "Size of the delay it was measured with, in units", editable=True),
+    Column("Effects"),
+    Column("Base", "Response of the unperturbed run"),
+)
+#: What is open in this window, beside the tables that were added.
+_HERE = "here"
+
+
+class ComparePage(Page):
+    """Each tab says what it needs when it cannot show anything."""
+
+    title = "Compare"
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__(bench)
+        self.here_p = 0.0
+        self.here_delay = 0.0
+        self.tables = ResultTable("Tables to compare")
+        self.tables.grid.edited.connect(self._edited)
+        self.barriers = ResultTable("Barrier pairs")
+        self.barriers.chosen.connect(bench.select)
+        self.cost = QDoubleSpinBox()
+        self.cost.setRange(-1e9, 1e9)
+        self.cost.setDecimals(4)
+        self.cost.setAccessibleName("Effect of the artificial barrier itself")
+        self.cost.valueChanged.connect(lambda _: self._draw())
+        self.barrier_said = quiet("")
+        self.other = choice("Other version", [], lambda _: self._draw())
+        self.versions = ResultTable("Versions")
+        self.versions.chosen.connect(bench.select)
+        self.version_said = quiet("")
+        self.scaling = ResultTable("Scaling")
+        self.scaling.chosen.connect(bench.select)
+        self.scaling_said = quiet("")
+        self.factor = choice("Factor", [], lambda _: self._draw())
+        self.scale = choice("Scale", [], lambda _: self._draw())
+        self.verdict = quiet("")
+        self.single = ResultTable("One factor and the scale")
+        self.over_p = ResultTable("Effects over processors")
+        self.over_p.chosen.connect(bench.select)
+        self.over_p_chart = Chart("Effect against processors")
+        self.over_p_said = quiet("")
+        self.doses = ResultTable("Effects over the delay")
+        self.doses.chosen.connect(bench.select)
+        self.dose_chart = Chart("Effect against the size of the delay")
+        self.dose_said = quiet("")
+        self.ranking = ResultTable("Runs by response")
+        self.level_chart = Chart("Level means")
+        self.search_said = quiet("")
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.tabs.addTab(
+            stacked(
+                row(QLabel("Effect of the artificial barrier itself"), self.cost, None),
+                self.barrier_said, self.barriers, stretch=2,
+            ),
+            "Barriers",
+        )  # fmt: skip
+        self.tabs.addTab(
+            stacked(row(QLabel("This and"), self.other, None), self.version_said, self.versions, stretch=2),
+            "Versions",
+        )
+        self.tabs.addTab(stacked(self.scaling_said, self.scaling, stretch=1), "Scaling")
+        self.tabs.addTab(
+            stacked(
+                row(QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, None), self.verdict,
+                self.single, stretch=2,
+            ),
+            "One factor and the scale",
+        )  # fmt: skip
+        self.tabs.addTab(
+            stacked(self.over_p_said, _beside(self.over_p, self.over_p_chart), stretch=1), "Processors"
+        )
+        self.tabs.addTab(
+            stacked(self.dose_said, _beside(self.doses, self.dose_chart), stretch=1), "Delay sizes"
+        )
+        self.tabs.addTab(
+            stacked(self.search_said, _beside(self.ranking, self.level_chart), stretch=1), "Array search"
+        )
+        left = group(
+            "Tables",
+            quiet(
+                "Say with how many processors and which delay each was measured. The first line is what is "
+                "open here."
+            ),
+            self.tables,
+            row(
+                button(
+                    "Add table…", self._add, "Runs, effects, or the experiment.toml of another experiment"
+                ),
+                button("Remove", self._remove),
+                None,
+            ),
+        )
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setChildrenCollapsible(False)
+        split.addWidget(left)
+        split.addWidget(self.tabs)
+        split.setStretchFactor(0, 2)
+        split.setStretchFactor(1, 5)
+        QVBoxLayout(self.content).addWidget(split)
+
+    # ---- showing
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        if new.name != old.name or (new.project.imported is not old.project.imported and new.undo is None):
+            self.here_p = self.here_delay = 0.0
+        if (
+            new.effects is not old.effects
+            or new.search is not old.search
+            or new.project is not old.project
+            or new.name != old.name
+        ):
+            self._draw()
+        if new.selected != old.selected:
+            for table in self._terms:
+                table.select_key(new.selected)
+            self._draw_charts(new.selected)
+
+    @property
+    def _terms(self) -> tuple[ResultTable, ...]:
+        return self.barriers, self.versions, self.scaling, self.over_p, self.doses
+
+    def set_theme(self, theme: Theme) -> None:
+        for table in (*self._terms, self.tables, self.single, self.ranking):
+            table.set_theme(theme)
+        for chart in (self.over_p_chart, self.dose_chart, self.level_chart):
+            chart.set_theme(theme)
+
+    def _here(self) -> Compared | None:
+        new = self.bench.snapshot
+        if new.effects is None:
+            return None
+        return Compared(
+            new.name or "this", Path(), comparing.table_of(new.effects), new.effects.unperturbed, self.here_p,
+            self.here_delay,
+        )  # fmt: skip
+
+    def _all(self) -> list[Compared]:
+        here = self._here()
+        return [*([here] if here else []), *self.bench.snapshot.project.tables]
+
+    def _draw(self) -> None:
+        new = self.bench.snapshot
+        here, others = self._here(), new.project.tables
+        rows = []
+        for key, table in [*([(_HERE, here)] if here else []), *((str(k), t) for k, t in enumerate(others))]:
+            base = table.unperturbed if math.isfinite(table.unperturbed) else None
+            cells: tuple[Value, ...] = (
+                table.name, table.processors or None, table.delay or None, len(table.effects), base
+            )  # fmt: skip
+            rows.append(Row(cells, key, "strong" if key == _HERE else "", str(table.path)))
+        self.tables.show_rows(_TABLES, rows)
+        self._draw_barriers(here)
+        self._draw_versions(here, others)
+        self._draw_scaling()
+        self._draw_single(new)
+        self._draw_many()
+        self._draw_search(new)
+        for view in self._terms:
+            view.select_key(new.selected)
+
+    def _draw_barriers(self, here: Compared | None) -> None:
+        found = comparing.barriers(here.effects, self.cost.value()) if here else ()
+        self.barrier_said.setText(
+            "FB1 delays before a barrier, FB2 after it, behind a barrier of its own; the difference is what "
+            "is waited there (NISTIR 5139, table 11). Look at its share as well as at its t. The artificial "
+            "barrier is not free: measure FB2 with a delay of 0 and type its effect."
+            if found
+            else "Barrier pairs are factors called alike but for 1 and 2, such as FB1_x and FB2_x; there are "
+            "none."
+        )
+        columns = (
+            Column("Before"), Column("After"), Column("FB1"), Column("FB2"), Column("FB2 − FB1"),
+            Column("SE", "Of the difference", significant=3), Column("t", significant=3),
+            Column("Share", "Difference of FB2", "%", 3),
+        )  # fmt: skip
+        rows = [
+            Row(
+                (p.before, p.after, b.before, b.after, b.difference, b.se, b.t, 100 * b.share), p.after,
+                "strong" if abs(b.t) > 2 else "",
+            )
+            for p in found
+            for b in [p.barrier]
+        ]  # fmt: skip
+        self.barriers.show_rows(columns, rows)
+
+    def _draw_versions(self, here: Compared | None, others: Sequence[Compared]) -> None:
+        fill(self.other, [(t.name, str(k)) for k, t in enumerate(others)])
+        if here is None or not others:
+            self.versions.show_rows((), [])
+            self.version_said.setText("Add the table of another version of the program.")
+            return
+        other = others[int(self.other.currentData() or 0)]
+        columns = (
+            Column("Factor"), Column(here.name, "Percent of its unperturbed run", "% of base"),
+            Column(other.name, "Percent of its unperturbed run", "% of base"),
+            Column("Change", "Points of percent", "points"),
+        )  # fmt: skip
+        try:
+            found = comparing.normalised(here.effects, here.unperturbed, other.effects, other.unperturbed)
+        except ValueError as error:
+            self.version_said.setText(f"Versions cannot be compared: {error}.")
+            found = ()
+        else:
+            self.version_said.setText(
+                "Full effects as percent of each version's own unperturbed run (NISTIR 5131, table 2-C), so "
+                "that versions of different speed can be compared."
+            )
+        rows = [Row((n.term, n.first, n.second, n.change), n.term) for n in found]
+        self.versions.show_rows(columns, rows)
+
+    def _draw_scaling(self) -> None:
+        columns = (
+            Column("Effect"), Column("A", "At fewer processors"), Column("B", "At more processors"),
+            Column("(A+B)/2"), Column("(B−A)/2", "Interaction with the scale"), Column("SE", significant=3),
+            Column("(B−A)/(A+B)", "Scaling ratio", significant=3),
+            Column("Exponent", "ln(B/A)/ln(p'/p): −1 shared, 0 serial, above 0 worse", significant=3),
+        )  # fmt: skip
+        try:
+            found = comparing.two_scales(self._all())
+        except ValueError as error:
+            self.scaling_said.setText(f"Two tables are combined here: {error}.")
+            self.scaling.show_rows(columns, [])
+            return
+        said = sorted((t for t in self._all() if t.processors > 0), key=lambda t: t.processors)
+        p, q = said[0].processors, said[-1].processors
+        self.scaling_said.setText(
+            f"A is {said[0].name} on {p:g}, B is {said[-1].name} on {q:g} processors. Work that is shared "
+            f"perfectly has ratio {digits((p - q) / (p + q), 3)} and exponent −1 (NISTIR 5417, table 3)."
+        )
+        rows = [
+            Row((s.term, s.small, s.large, s.middle, s.interaction, s.se, s.ratio, s.exponent), s.term)
+            for s in found
+        ]
+        self.scaling.show_rows(columns, rows)
+
+    def _draw_single(self, new: ExperimentSnapshot) -> None:
+        names = new.effects.trials.factors if new.effects else ()
+        items = [(n, n) for n in names]
+        fill(self.factor, items)
+        before = self.scale.count()
+        fill(self.scale, items)
+        if before != len(items) and len(items) > 1:
+            self.scale.setCurrentIndex(len(items) - 1)
+        columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
+        if new.effects is None or len(names) < 2:
+            self.verdict.setText(
+                "One factor and the scale need a table with two columns of levels: the delay, and the number of "
+                "processors."
+            )
+            self.single.show_rows(columns, [])
+            return
+        factor, scale = str(self.factor.currentData()), str(self.scale.currentData())
+        try:
+            t = comparing.scale_test_of(new.effects, factor, scale)
+        except ValueError as error:
+            self.verdict.setText(f"No verdict: {error}.")
+            self.single.show_rows(columns, [])
+            return
+        self.verdict.setText(
+            f"<b>{t.verdict}</b>: {t.reason}. The factor scales if D is below zero by more than two standard "
+            "errors, that is, if its share of the run time falls (NISTIR 5417, table 4). Use wall time: CPU time "
+            "counts waiting as work."
+        )
+        lines = (
+            ("mean", t.mu, t.se, "μ"),
+            (factor, t.factor, t.se, "half effect of the delay"),
+            (scale, t.scale, t.se, "half the change from fewer to more processors"),
+            (f"{factor}:{scale}", t.interaction, t.se, "interaction"),
+            ("threshold", t.threshold, None, "an interaction below this scales"),
+            ("D", t.excess, t.excess_se, "interaction less threshold"),
+        )
+        self.single.show_rows(columns, [Row(one, one[0]) for one in lines])
+
+    def _draw_many(self) -> None:
+        self._scaled: tuple[Scaled, ...] = ()
+        self._dosed: tuple[tuple[str, Dose], ...] = ()
+        self._over_p_why = self._dose_why = ""
+        tables = self._all()
+        try:
+            self._scaled = comparing.over_processors(tables)
+            self.over_p_said.setText(
+                "Effects over processors fitted by a/p + b: a is shared among them, b is not. Slope is that of "
+                "ln effect on ln p."
+            )
+        except ValueError as error:
+            self._over_p_why = f"This {error}. Add tables and say their processors."
+            self.over_p_said.setText(self._over_p_why)
+        self.over_p.show_rows(
+            (
+                Column("Effect"), Column("a", "Shared part, at one processor"), Column("SE a", significant=2),
+                Column("b", "Serial part"), Column("SE b", significant=2), Column("Slope", significant=3),
+            ),
+            [
+                Row((s.term, s.fit.shared, s.fit.shared_se, s.fit.serial, s.fit.serial_se, s.fit.slope), s.term)
+                for s in self._scaled
+            ],
+        )  # fmt: skip
+        try:
+            self._dosed = comparing.doses(tables)
+            bent = [name for name, dose in self._dosed if not dose.linear]
+            self.dose_said.setText(
+                "Effect for each unit of delay; level lines say that the linear model holds."
+                + (f" It fails for {', '.join(bent)} (dashed)." if bent else "")
+            )
+        except ValueError as error:
+            self._dose_why = f"This {error}. Add tables and say their delays."
+            self.dose_said.setText(self._dose_why)
+        self.doses.show_rows(
+            (Column("Effect"), Column("Linear"), Column("Per unit, smallest"), Column("Per unit, largest"),
+             Column("Warning")),
+            [
+                Row(
+                    (name, "yes" if d.linear else "no", float(d.per_unit[0]), float(d.per_unit[-1]), d.warning),
+                    name, "" if d.linear else "warning",
+                )
+                for name, d in self._dosed
+            ],
+        )  # fmt: skip
+        self._draw_charts(self.bench.snapshot.selected)
+
+    def _draw_charts(self, selected: str) -> None:
+        """The largest effects, and the one that is chosen."""
+        largest = sorted(self._scaled, key=lambda s: -max(map(abs, s.effect)))
+        terms = _few([s.term for s in largest], selected)
+        self.over_p_chart.set_content(
+            charts.over_scale(self._scaled, terms, "", self._over_p_why), self.over_p_said.text()
+        )
+        names = _few([n for n, _ in sorted(self._dosed, key=lambda d: -abs(d[1].effect).max())], selected)
+        self.dose_chart.set_content(
+            charts.over_delay(self._dosed, names, "", self._dose_why), self.dose_said.text()
+        )
+
+    def _draw_search(self, new: ExperimentSnapshot) -> None:
+        found, design = new.search, new.design
+        why = "An array search needs an experiment whose design is an orthogonal array, with trials that ran."
+        if found is None or design is None:
+            self.search_said.setText(why)
+            self.ranking.show_rows((), [])
+            self.level_chart.set_content(Content(Axis(""), Axis(""), empty=why))
+            return
+        best = ", ".join(
+            f"{name} {level}"
+            for name, level in zip(design.factors, design.levels[found.order[0]], strict=True)
+        )
+        self.search_said.setText(
+            f"Best so far: treatment {found.order[0] + 1} with {digits(found.mean[0])} ({best}). Runs are ranked, "
+            "level means compared; no linear effect is assumed."
+        )
+        columns = (
+            Column("Rank"), Column("Treatment"), *map(Column, design.factors), Column("Mean response"),
+            Column("Trials"),
+        )  # fmt: skip
+        rows = [
+            Row(
+                (rank, t + 1, *(int(v) for v in design.levels[t]), mean, n), str(t),
+                "strong" if t == design.unperturbed else "",
+                "The unperturbed program" if t == design.unperturbed else "",
+            )
+            for rank, (t, mean, n) in enumerate(zip(found.order, found.mean, found.count, strict=True), 1)
+        ]  # fmt: skip
+        self.ranking.show_rows(columns, rows)
+        self.level_chart.set_content(_level_means(found.levels, design.factors), self.search_said.text())
+
+    # ---- acting
+
+    def _edited(self, key: str, column: int, text: str) -> None:
+        word = "processors" if column == 1 else "delay"
+        values: list[float] = []
+
+        def read() -> None:
+            value = float(text or 0)
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError
+            values.append(value)
+
+        if not self.bench.attempt(_or_sentence(read, f"{text!r} is no number of {word}")):
+            return
+        if key == _HERE:
+            if word == "processors":
+                self.here_p = values[0]
+            else:
+                self.here_delay = values[0]
+            self._draw()
+        else:
+            self.bench.set_table(int(key), **{word: values[0]})
+
+    def _add(self) -> None:
+        names, _ = QFileDialog.getOpenFileNames(self, "Tables to compare", "", "Tables (*.csv *.toml)")
+        for name in names:
+            self.bench.add_table(Path(name))
+
+    def _remove(self) -> None:
+        key = self.tables.key
+        if key and key != _HERE:
+            self.bench.remove_table(int(key))
+
+
+def _or_sentence(call: Callable[[], None], sentence: str) -> Callable[[], None]:
+    def said() -> None:
+        try:
+            call()
+        except ValueError:
+            raise ValueError(sentence) from None
+
+    return said
+
+
+def _few(names: Sequence[str], selected: str) -> list[str]:
+    first = list(names[:5])
+    return [*first, selected] if selected in names and selected not in first else first
+
+
+def _beside(table: QWidget, chart: QWidget) -> QSplitter:
+    split = QSplitter(Qt.Orientation.Horizontal)
+    split.setChildrenCollapsible(False)
+    split.addWidget(table)
+    split.addWidget(chart)
+    split.setStretchFactor(0, 1)
+    split.setStretchFactor(1, 1)
+    return split
+
+
+def _level_means(levels: Sequence[object], factors: Sequence[str]) -> Content:
+    """Mean response at every level of every factor."""
+    import numpy as np
+
+    from desktop.core.array_search import LevelMean
+
+    own: Mapping[str, list[LevelMean]] = {f: [] for f in factors}
+    for one in levels:
+        assert isinstance(one, LevelMean)
+        own[one.factor].append(one)
+    series = []
+    for j, factor in enumerate(factors):
+        means = own[factor]
+        step = 0.7 / max(len(means) - 1, 1)
+        x = np.array([j - 0.35 + step * k for k in range(len(means))])
+        y = np.array([m.mean for m in means])
+        names = tuple(f"{factor} level {m.level}\nmean {digits(m.mean)} of {m.runs}" for m in means)
+        series += [Series("line", x, y), Series("points", x, y, names=names)]
+    return Content(Axis("factor, levels from left to right", categories=tuple(factors)), Axis("mean response"),
+                   tuple(series))  # fmt: skip

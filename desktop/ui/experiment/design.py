@@ -1,0 +1,412 @@
+"""Step 2: which treatments are run, what is confounded with what, and what could be seen."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QDoubleSpinBox,
+    QFileDialog,
+    QLabel,
+    QSpinBox,
+    QSplitter,
+    QTabWidget,
+    QTextBrowser,
+    QVBoxLayout,
+)
+
+from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman
+from desktop.core.effects import detectable
+from desktop.data.experiment import Experiment, Plan
+from desktop.ui.experiment.parts import Page, button, choice, fill, form, group, line, quiet, row, stacked
+from desktop.ui.experiment.sheet import sheet_html, write_pdf
+from desktop.ui.experiment.table import Column, ResultTable, Row
+from desktop.ui.theme import Theme
+from desktop.ui.units import count, digits, quantity
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+_KINDS = (
+    ("Full or regular fraction", "regular"),
+    ("Plackett-Burman", "plackett-burman"),
+    ("Orthogonal array (search)", "orthogonal-array"),
+)
+_OFFERS = (
+    Column("Runs", "Treatments, each run once a replicate"),
+    Column("Kind"),
+    Column("Resolution", "Length of the shortest word: IV keeps main effects clear of pairs"),
+    Column("Words", "Words of the defining relation by length: 3:2 4:5 are two of three and five of four"),
+    Column("Clear mains", "Main effects that share their column with no other and no pair"),
+    Column("Clear pairs", "Two-factor interactions that do so"),
+    Column("Trials", "Runs times replicates"),
+    Column("Time", "Trials times the measured time of one run"),
+)
+_ALIASES = 400
+
+
+class DesignPage(Page):
+    """The plan as a list of offers, and what follows from the one that is chosen."""
+
+    title = "Design"
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__(bench)
+        self.offers = ResultTable("Designs that fit")
+        self.offers.chosen.connect(self._take)
+        self.kind = choice("Kind of design", _KINDS, self._set_kind)
+        self.array = choice("Array", [], lambda name: self._plan(f"take {name}", array=name))
+        self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
+        self.fold = choice("Foldover", [], self._set_fold)
+        self.replicates = QSpinBox()
+        self.replicates.setRange(1, 1000)
+        self.replicates.setAccessibleName("Replicates")
+        self.replicates.valueChanged.connect(self._set_replicates)
+        self.seed = QLabel()
+        self.seed.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.draw = button("Draw another", bench.new_seed, "Another random order of the trials")
+        self.sigma = QDoubleSpinBox()
+        self.sigma.setDecimals(6)
+        self.sigma.setRange(0, 1e9)
+        self.sigma.setSingleStep(0.001)
+        self.sigma.setSpecialValueText("not known")
+        self.sigma.setAccessibleName("Standard deviation of one trial")
+        self.sigma.valueChanged.connect(lambda _: self._show_power(self.bench.snapshot))
+        self.power = quiet("")
+        self.warning = quiet("")
+        self.relation = QTextBrowser()
+        self.relation.setAccessibleName("Defining relation and aliases")
+        self.sheet = ResultTable("Run sheet")
+        self.tabs = QTabWidget()
+        self.tabs.setDocumentMode(True)
+        self.tabs.addTab(self.relation, "Defining relation and aliases")
+        self.tabs.addTab(
+            stacked(
+                row(
+                    button(
+                        "Export CSV…", self._export, "The run sheet, with an empty column for the response"
+                    ),
+                    button("PDF…", self._pdf, "The run sheet on paper"),
+                    button("Print…", self._print),
+                    button("Job script…", self._script, "A job array for a batch system"),
+                    None,
+                ),
+                self.sheet,
+                stretch=1,
+            ),
+            "Run sheet",
+        )
+        self.why = quiet("")
+        left = stacked(
+            group("Designs that fit (choose one)", self.offers, self.why),
+            group(
+                "Choice",
+                form(
+                    ("&Kind", self.kind),
+                    ("&Array", self.array),
+                    ("Own &generators", self.generators),
+                    ("&Foldover", self.fold),
+                    ("&Replicates", self.replicates),
+                ),
+                row(QLabel("Seed of the order"), self.seed, self.draw, None),
+            ),
+            group("What could be seen", form(("&Standard deviation of one trial", self.sigma)), self.power),
+            stretch=0,
+        )
+        right = stacked(self.warning, self.tabs, stretch=1)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setChildrenCollapsible(False)
+        split.addWidget(left)
+        split.addWidget(right)
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 1)
+        QVBoxLayout(self.content).addWidget(split)
+        self._showing = False
+        self._typed_sigma = False
+
+    # ---- showing
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        experiment, design = new.project.experiment, new.design
+        if experiment is None or design is None:
+            self.set_empty(
+                "This is a table of runs, so its design is what was run. Step 4 reads it."
+                if new.project.imported is not None
+                else ""
+            )
+            return
+        self.set_empty("")
+        self._showing = True
+        timed = new.run_s != old.run_s
+        if new.design is not old.design or experiment is not old.project.experiment:
+            self._show_choice(experiment, design)
+            self.relation.setHtml(relation_html(design))
+            self._show_sheet(experiment, design)
+        if new.offers is not old.offers or new.design is not old.design or timed:
+            self._show_offers(new, experiment, design)
+        if new.effects is not old.effects or new.estimate is not old.estimate:
+            sigma = _sigma_of(new)
+            if math.isfinite(sigma) and (not self._typed_sigma or self.sigma.value() == 0):
+                self.sigma.setValue(sigma)
+        self._show_power(new)
+        self._showing = False
+
+    def set_theme(self, theme: Theme) -> None:
+        self.offers.set_theme(theme)
+        self.sheet.set_theme(theme)
+
+    def _show_choice(self, experiment: Experiment, design: Design) -> None:
+        plan, names = experiment.plan, experiment.names
+        fill(self.kind, _KINDS, "regular" if plan.kind == "full" else plan.kind)
+        arrays = [
+            (f"{name}: {runs} runs, {' '.join(_sizes(sizes))} levels", name)
+            for name, (runs, sizes) in ARRAYS.items()
+            if len(sizes) >= len(names)
+        ]
+        fill(self.array, arrays, plan.array)
+        self.array.setEnabled(plan.kind == "orthogonal-array")
+        regular = plan.kind in ("regular", "full")
+        self.generators.setEnabled(regular)
+        text = " ".join(plan.generators or design.generators) if regular else ""
+        if not (self.generators.hasFocus() and self.generators.isModified()):
+            self.generators.setText(text)
+        can_fold = regular and bool(design.generators or plan.fold is not None)
+        folds = [("none", "none"), ("all signs", "all"), *((f"signs of {n}", f"factor {n}") for n in names)]
+        fold = "none" if plan.fold is None else f"factor {plan.fold}" if plan.fold else "all"
+        fill(self.fold, folds, fold)
+        self.fold.setEnabled(can_fold)
+        self.replicates.setValue(plan.replicates)
+        self.seed.setText(str(plan.seed))
+        warning = design.note
+        if design.unperturbed < 0 and "without any delay" not in warning:
+            warning = " ".join((warning, "The run without any delay is not among these.")).strip()
+        self.warning.setVisible(bool(warning))
+        self.warning.setText(f"Note: {warning}" if warning else "")
+
+    def _show_offers(self, new: ExperimentSnapshot, experiment: Experiment, design: Design) -> None:
+        rows = []
+        replicates = experiment.plan.replicates
+        chosen = ""
+        for offer in new.offers:
+            trials = offer.runs * replicates
+            key = f"{offer.kind}:{offer.runs}"
+            if (
+                offer.runs == design.runs
+                and (offer.kind == design.kind or {offer.kind, design.kind} <= {"full", "regular"})
+                and experiment.plan.fold is None
+                and (not experiment.plan.generators or experiment.plan.generators == offer.generators)
+            ):
+                chosen = key
+            time = quantity(trials * new.run_s, "s", 3) if math.isfinite(new.run_s) else "measure first"
+            words = " ".join(f"{k}:{n}" for k, n in enumerate(offer.word_lengths, 1) if n)
+            rows.append(
+                Row(
+                    (
+                        offer.runs, _kind_name(offer), roman(offer.resolution), words or "–",
+                        offer.clear_mains, offer.clear_pairs, trials, time,
+                    ),
+                    key, tip=" ".join(offer.generators),
+                )
+            )  # fmt: skip
+        self.offers.show_rows(_OFFERS, rows)
+        self.offers.select_key(chosen)
+        self.why.setText(
+            ""
+            if rows
+            else "Designs for so many factors are made when you ask: choose a kind, and type generators or "
+            "take the best that is found."
+        )
+        self.why.setVisible(not rows)
+
+    def _show_sheet(self, experiment: Experiment, design: Design) -> None:
+        sheet = experiment.sheet()
+        array = experiment.plan.kind == "orthogonal-array"
+        columns = [Column("Order"), Column("Replicate"), Column("Treatment"), *map(Column, experiment.names)]
+        rows = []
+        for k, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
+            levels = [str(v) if array else "+" if v > 0 else "−" for v in design.levels[treatment]]
+            rows.append(Row((k, int(replicate) + 1, int(treatment) + 1, *levels), str(k)))
+        self.sheet.show_rows(columns, rows)
+
+    def _show_power(self, new: ExperimentSnapshot) -> None:
+        experiment, design = new.project.experiment, new.design
+        if experiment is None or design is None:
+            return
+        sigma, replicates = self.sigma.value(), experiment.plan.replicates
+        trials = design.runs * replicates
+        text = (
+            f"{count(design.runs, 'treatment')} × {count(replicates, 'replicate')} = {count(trials, 'trial')}"
+        )
+        if math.isfinite(new.run_s):
+            text += f", about {quantity(trials * new.run_s, 's', 3)}"
+        text += ". "
+        if experiment.plan.kind == "orthogonal-array":
+            text += "An array is a search: runs are ranked, no effect is tested."
+        elif sigma <= 0:
+            text += (
+                "Step 3 measures the standard deviation, or type it; then it can be said which effect shows."
+            )
+        elif replicates < 2:
+            text += (
+                "With one replicate there is no error of its own; interactions of higher order or Lenth's "
+                "method stand in for it. Two replicates or more say which effect shows."
+            )
+        else:
+            seen = detectable(sigma, design.runs, replicates)
+            text += f"An effect of {digits(seen, 3)} is found with a chance of 90 % (5 % level)"
+            base = new.effects.unperturbed if new.effects else new.run_s
+            text += f": {digits(100 * seen / base, 3)} % of the unperturbed run." if base > 0 else "."
+        self.power.setText(text)
+
+    # ---- editing
+
+    def _plan(self, label: str, **changes: Any) -> None:
+        experiment = self.bench.snapshot.project.experiment
+        if experiment is not None and not self._showing:
+            plan: Plan = replace(experiment.plan, **changes)
+            self.bench.edit(label, replace(experiment, plan=plan))
+            current = self.bench.snapshot
+            self.show_snapshot(ExperimentSnapshot(), current)  # a refused choice shows what holds
+
+    def _take(self, key: str) -> None:
+        kind, _, runs = key.partition(":")
+        kind = "regular" if kind == "full" else kind
+        self._plan(f"take {runs} runs", kind=kind, runs=int(runs), generators=(), fold=None, array="")
+
+    def _set_kind(self, kind: str) -> None:
+        experiment = self.bench.snapshot.project.experiment
+        if experiment is None:
+            return
+        if kind == "orthogonal-array":
+            name = next(
+                (n for n, (_, sizes) in ARRAYS.items() if len(sizes) >= len(experiment.factors)), "L32"
+            )
+            wanted = next(
+                (n for n in ("L9", "L25", "L27") if len(ARRAYS[n][1]) >= len(experiment.factors)), name
+            )
+            self._plan("search with an array", kind=kind, array=wanted, runs=None, generators=(), fold=None)
+        elif kind == "plackett-burman":
+            self._plan("take Plackett-Burman", kind=kind, array="", runs=None, generators=(), fold=None)
+        else:
+            fits = [
+                o for o in self.bench.snapshot.offers if o.kind in ("full", "regular") and o.resolution != 3
+            ]
+            runs = fits[0].runs if fits else min(MOST_RUNS, 1 << len(experiment.factors))
+            self._plan("take a fraction", kind=kind, array="", runs=runs, generators=(), fold=None)
+
+    def _set_generators(self, text: str) -> None:
+        experiment, design = self.bench.snapshot.project.experiment, self.bench.snapshot.design
+        if experiment is None or design is None or experiment.plan.kind not in ("regular", "full"):
+            return
+        words = tuple(text.replace(",", " ").split())
+        if words != (experiment.plan.generators or design.generators):
+            runs = None if words else experiment.plan.runs
+            self._plan("change the generators", generators=words, runs=runs, fold=None)
+
+    def _set_fold(self, word: str) -> None:
+        fold = {"none": None, "all": ""}.get(word, word.removeprefix("factor "))
+        self._plan("fold over" if fold is not None else "fold back", fold=fold)
+
+    def _set_replicates(self, value: int) -> None:
+        if not self._showing:
+            self._plan("change the replicates", replicates=value)
+
+    # ---- files
+
+    def _export(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(self, "Run sheet", "runs.csv", "CSV (*.csv)")
+        if name:
+            self.bench.export_sheet(Path(name))
+
+    def _pdf(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(self, "Run sheet", "runs.pdf", "PDF (*.pdf)")
+        experiment = self.bench.snapshot.project.experiment
+        if name and experiment is not None:
+            self.bench.attempt(lambda: write_pdf(experiment, Path(name)))
+
+    def _print(self) -> None:
+        """On paper; as PDF where the system has no printing."""
+        experiment = self.bench.snapshot.project.experiment
+        if experiment is None:
+            return
+        try:
+            from PySide6.QtPrintSupport import QPrintDialog, QPrinter
+        except ImportError:
+            self._pdf()
+            return
+        from PySide6.QtGui import QTextDocument
+
+        printer = QPrinter()
+        if QPrintDialog(printer, self).exec():
+            document = QTextDocument()
+            document.setHtml(sheet_html(experiment))
+            document.print_(printer)
+
+    def _script(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(self, "Job script", "trials.sh", "Shell scripts (*.sh)")
+        if name:
+            self.bench.write_job_script(Path(name))
+
+
+def _sizes(sizes: tuple[int, ...]) -> list[str]:
+    return [f"{sizes.count(s)}×{s}" for s in sorted(set(sizes))]
+
+
+def _kind_name(offer: Offer) -> str:
+    names = {"full": "full", "regular": "fraction", "plackett-burman": "Plackett-Burman"}
+    best = ", minimum aberration" if offer.kind == "regular" and offer.minimum_aberration else ""
+    return names.get(offer.kind, offer.kind) + best
+
+
+def _sigma_of(new: ExperimentSnapshot) -> float:
+    """Of one trial: from the trials so far, else from the estimate."""
+    found = new.effects
+    if found is not None and found.error == "replicates" and found.variance > 0:
+        return math.sqrt(found.variance)
+    return new.estimate.sigma_s if new.estimate is not None else math.nan
+
+
+def relation_html(design: Design) -> str:
+    """Generators, defining relation, aliases and what is clear, in words."""
+
+    def signed(sign: int, members: tuple[int, ...]) -> str:
+        return ("−" if sign < 0 else "") + escape(design.term(members))
+
+    parts = [f"<p><b>{count(design.runs, 'treatment')}</b>"]
+    if design.resolution:
+        parts.append(f", resolution <b>{roman(design.resolution)}</b>")
+    elif design.kind == "full":
+        parts.append(", full factorial: every effect can be told apart")
+    parts.append(".</p>")
+    if design.note:
+        parts.append(f"<p>{escape(design.note[:1].upper() + design.note[1:])}.</p>")
+    if design.generators:
+        parts.append(f"<p>Generators: {escape(', '.join(design.generators))}</p>")
+    words = design.defining_relation()
+    if words:
+        shown = " = ".join(signed(sign, members) for sign, members in words[:64])
+        more = f" … and {len(words) - 64} more" if len(words) > 64 else ""
+        parts.append(f"<p>Defining relation: I = {shown}{more}</p>")
+    aliases = design.aliases()
+    if design.regular:
+        mains, pairs = design.clear()
+        names = ", ".join(design.factors[j] for j in mains) or "none"
+        parts.append(f"<p>Clear main effects: {escape(names)}.</p>")
+        if design.generators:
+            clear = ", ".join(design.term(p) for p in pairs[:60]) or "none"
+            parts.append(f"<p>Clear two-factor interactions: {escape(clear)}.</p>")
+    if aliases:
+        parts.append("<p>These cannot be told apart (up to two-factor interactions):</p><ul>")
+        for members in aliases[:_ALIASES]:
+            first = design.key(members[0])[1]
+            equal = " = ".join(signed(design.key(m)[1] * first, m) for m in members)
+            parts.append(f"<li>{equal}</li>")
+        if len(aliases) > _ALIASES:
+            parts.append(f"<li>… and {len(aliases) - _ALIASES} more sets</li>")
+        parts.append("</ul>")
+    elif design.regular and design.generators:
+        parts.append("<p>No two main effects or two-factor interactions share a column.</p>")
+    return "".join(parts)

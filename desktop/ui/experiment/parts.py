@@ -1,0 +1,177 @@
+"""Small things that all steps use."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFormLayout,
+    QFrame,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QScrollArea,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui.theme import Theme
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+
+class Page(QWidget):
+    """A step: its content, or a sentence on why there is none and what to do."""
+
+    title = ""
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__()
+        self.bench = bench
+        self.content = QWidget()
+        self._why = quiet("")
+        self._why.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._why.setContentsMargins(40, 40, 40, 40)
+        self._stack = QStackedLayout(self)
+        self._stack.setContentsMargins(0, 0, 0, 0)
+        self._stack.addWidget(self.content)
+        self._stack.addWidget(self._why)
+
+    def set_empty(self, why: str) -> None:
+        """Say why there is nothing; "" shows the content."""
+        self._why.setText(why)
+        self._stack.setCurrentIndex(1 if why else 0)
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        raise NotImplementedError
+
+    def set_theme(self, theme: Theme) -> None:
+        """Colours that the palette does not carry."""
+
+
+def quiet(text: str) -> QLabel:
+    """A paragraph."""
+    label = QLabel(text)
+    label.setWordWrap(True)
+    label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+    return label
+
+
+def button(text: str, act: Callable[[], object], tip: str = "", name: str = "") -> QPushButton:
+    made = QPushButton(text)
+    made.setToolTip(tip)
+    made.setObjectName(name)
+    made.clicked.connect(lambda: act())
+    return made
+
+
+def choice(name: str, items: Sequence[tuple[str, str]], act: Callable[[str], object]) -> QComboBox:
+    """A combo whose items carry a word; `act` gets it when the user chooses."""
+    made = QComboBox()
+    made.setAccessibleName(name)
+    made.setObjectName(name.lower().replace(" ", "_"))
+    fill(made, items)
+    made.activated.connect(lambda _: act(str(made.currentData())))
+    return made
+
+
+def fill(combo: QComboBox, items: Sequence[tuple[str, str]], chosen: str | None = None) -> None:
+    """Other items, keeping what is chosen where it is still there."""
+    kept = chosen if chosen is not None else combo.currentData()
+    now = [(combo.itemText(k), combo.itemData(k)) for k in range(combo.count())]
+    if now != list(items):
+        combo.clear()
+        for text, word in items:
+            combo.addItem(text, word)
+    at = combo.findData(kept)
+    combo.setCurrentIndex(max(at, 0))
+
+
+def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
+    """A line of text; `act` gets it when the user has finished with it."""
+    made = QLineEdit()
+    made.setAccessibleName(name)
+    made.setObjectName(name.lower().replace(" ", "_"))
+    made.setToolTip(tip)
+    made.editingFinished.connect(lambda: act(made.text()))
+    return made
+
+
+def form(*rows: tuple[str, QWidget]) -> QFormLayout:
+    layout = QFormLayout()
+    layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
+    for text, widget in rows:
+        layout.addRow(text, widget)
+    return layout
+
+
+def row(*widgets: QWidget | None) -> QHBoxLayout:
+    """Beside each other; None is a stretch."""
+    layout = QHBoxLayout()
+    for widget in widgets:
+        if widget is None:
+            layout.addStretch(1)
+        else:
+            layout.addWidget(widget)
+    return layout
+
+
+def group(title: str, *parts: QWidget | QHBoxLayout | QFormLayout | QVBoxLayout) -> QGroupBox:
+    box = QGroupBox(title)
+    layout = QVBoxLayout(box)
+    for part in parts:
+        if isinstance(part, QWidget):
+            layout.addWidget(part)
+        else:
+            layout.addLayout(part)
+    return box
+
+
+def stacked(*parts: QWidget | QHBoxLayout | QFormLayout, stretch: int = -1) -> QWidget:
+    """Above each other without margins."""
+    holder = QWidget()
+    layout = QVBoxLayout(holder)
+    layout.setContentsMargins(0, 0, 0, 0)
+    for part in parts:
+        if isinstance(part, QWidget):
+            layout.addWidget(part)
+        else:
+            layout.addLayout(part)
+    if stretch >= 0:
+        layout.setStretch(stretch, 1)
+    return holder
+
+
+def scrolled(widget: QWidget) -> QScrollArea:
+    area = QScrollArea()
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setWidget(widget)
+    return area
+
+
+def shown_words(words: Sequence[str], shell: bool) -> str:
+    """A command as it would be typed; placeholders stay readable."""
+    if shell:
+        return " ".join(words)
+    return " ".join(w if w.startswith("{") and w.endswith("}") else shlex.quote(w) for w in words)
+
+
+def typed_words(text: str, shell: bool) -> tuple[str, ...]:
+    """The words of a typed command.
+
+    Raises
+    ------
+    ValueError : a quotation mark is not closed.
+    """
+    if shell:
+        return (text,) if text.strip() else ()
+    try:
+        return tuple(shlex.split(text))
+    except ValueError:
+        raise ValueError(f"{text!r} has a quotation mark that is not closed") from None

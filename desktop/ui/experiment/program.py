@@ -1,0 +1,482 @@
+"""Step 1: which program is built and run, at which places it is delayed, and what is measured."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QInputDialog,
+    QPlainTextEdit,
+    QSpinBox,
+    QSplitter,
+    QVBoxLayout,
+)
+
+from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
+from desktop.ui.experiment.parts import (
+    Page,
+    button,
+    form,
+    group,
+    line,
+    quiet,
+    row,
+    shown_words,
+    stacked,
+    typed_words,
+)
+from desktop.ui.experiment.table import Column, ResultTable, Row
+from desktop.ui.theme import Theme
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+_DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
+_FACTORS = (
+    Column("Use", "Whether this place is a factor of the experiment", check=True),
+    Column("Name", "How it is called everywhere", editable=True),
+    Column("Flags", "Compiler flags at +; {delay} stands for its own delay", editable=True),
+    Column("Arguments", "Words of the run command at +", editable=True),
+    Column("Environment", "Variables at +, such as OMP_NUM_THREADS=4", editable=True),
+    Column("Delay", "Of this factor alone, in units; filled in for {delay}", editable=True),
+    Column("File"),
+    Column("Line"),
+    Column("Routine"),
+    Column("Construct", editable=True),
+)
+_RESPONSES = (
+    Column("Name", editable=True),
+    Column("Kind", f"One of {', '.join(UNITS)}; output: a number that the program prints", editable=True),
+    Column(
+        "Pattern", "For output: a regular expression with one group, such as wall=([0-9.]+)", editable=True
+    ),
+    Column("Unit", editable=True),
+)
+
+
+class ProgramPage(Page):
+    """Fields write the description when they are left; what cannot be is refused with a sentence."""
+
+    title = "Program"
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__(bench)
+        self._known: dict[str, Factor] = {}  # places that are found, whether or not they are factors
+        self.folder = quiet("")
+        self.titled = line("Title", lambda text: self._edit("change the title", title=text))
+        self.sources = line("Sources", self._set_sources, "Names below the folder, with blanks between them")
+        self.build = line("Build command", lambda text: self._command("build", text))
+        self.run_words = line("Run command", lambda text: self._command("run", text))
+        self.flags = line("Flags", lambda text: self._words("flags", text), "Of every build, at + and −")
+        self.shell = QCheckBox("Hand commands to a shell")
+        self.shell.setToolTip("Off: words are passed as they stand, and no shell sees them")
+        self.shell.clicked.connect(self._set_shell)
+        self.check = line("Check pattern", lambda text: self._program("change the check", check=text))
+        self.check.setToolTip("A regular expression that the output of a right run matches")
+        self.limit = QDoubleSpinBox()
+        self.limit.setRange(0.001, 1e7)
+        self.limit.setSuffix(" s")
+        self.limit.setAccessibleName("Time limit of one run")
+        self.limit.editingFinished.connect(
+            lambda: self._program("change the time limit", time_limit_s=self.limit.value())
+        )
+        self.busy = QDoubleSpinBox()
+        self.busy.setRange(0, 1024)
+        self.busy.setSingleStep(0.05)
+        self.busy.setSuffix(" cores")
+        self.busy.setAccessibleName("Busy cores of others above which a trial is repeated")
+        self.busy.editingFinished.connect(
+            lambda: self._program("change the limit of other load", busy_limit=self.busy.value())
+        )
+        self.delay = QSpinBox()
+        self.delay.setRange(0, 1_000_000_000)
+        self.delay.setAccessibleName("SPT_DELAY, units of every factor that has none of its own")
+        self.delay.setSpecialValueText("not set")
+        self.delay.editingFinished.connect(self._set_delay)
+        self.find_button = button(
+            "Find places", self.find_places, "Scan the sources for #ifdef NAME … spt_delay(", "find"
+        )
+        self.headers = button(
+            "Add delay headers",
+            self._add_headers,
+            "Copy spt_delay for C, C++, Fortran and Python here",
+            "headers",
+        )
+        self.choose = button("Choose sources…", self._choose_sources)
+        self.factors = ResultTable("Factors")
+        self.factors.grid.edited.connect(self._factor_edited)
+        self.factors.grid.toggled.connect(self._factor_toggled)
+        self.responses = ResultTable("Responses")
+        self.responses.grid.edited.connect(self._response_edited)
+        self.commands = QPlainTextEdit()
+        self.commands.setReadOnly(True)
+        self.commands.setAccessibleName("First commands as they are run")
+        self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.found = quiet("")
+        left = stacked(
+            group(
+                "Program",
+                form(
+                    ("&Title", self.titled),
+                    ("Folder", self.folder),
+                    ("So&urces", self.sources),
+                ),
+                row(self.choose, self.headers, None),
+                form(
+                    ("&Build", self.build),
+                    ("&Run", self.run_words),
+                    ("Fl&ags", self.flags),
+                    ("Delay (SPT_&DELAY)", self.delay),
+                    ("Chec&k pattern", self.check),
+                    ("Time &limit", self.limit),
+                    ("&Other load", self.busy),
+                ),
+                self.shell,
+            ),
+            group(
+                "Responses",
+                self.responses,
+                row(
+                    button("Add response", self._add_response),
+                    button("Remove response", self._remove_response),
+                    None,
+                ),
+            ),
+            stretch=1,
+        )
+        right = stacked(
+            group(
+                "Factors: places that are delayed",
+                row(
+                    self.find_button,
+                    button(
+                        "Add factor…", self._ask_factor, "A place or a setting by hand: threads, problem size"
+                    ),
+                    button("Remove factor", self._remove_factor),
+                    None,
+                ),
+                self.found,
+                self.factors,
+            ),
+            group("Commands, with their words as they are run", self.commands),
+        )
+        layout = right.layout()
+        assert isinstance(layout, QVBoxLayout)
+        layout.setStretch(0, 3)
+        layout.setStretch(1, 1)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setChildrenCollapsible(False)
+        split.addWidget(left)
+        split.addWidget(right)
+        split.setStretchFactor(0, 2)
+        split.setStretchFactor(1, 3)
+        QVBoxLayout(self.content).addWidget(split)
+
+    # ---- showing
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        experiment = new.project.experiment
+        if experiment is None:
+            self.set_empty(
+                "This is a table of runs, so there is no program here. File > New experiment describes one."
+                if new.project.imported is not None
+                else ""
+            )
+            return
+        self.set_empty("")
+        if old.project.experiment is None or old.project.experiment.folder != experiment.folder:
+            self._known = {}
+            self.found.setText("Tick the places that are to be factors.")
+        if new.project.experiment is not old.project.experiment or new.problem:
+            self._show(experiment)
+        if new.commands is not old.commands:
+            first = list(new.commands[:4])
+            more = [f"… {len(new.commands) - 4} more, all listed in step 3"] if len(new.commands) > 4 else []
+            self.commands.setPlainText("\n".join(first + more))
+
+    def _show(self, experiment: Experiment) -> None:
+        program = experiment.program
+        self.folder.setText(str(experiment.folder))
+        self.folder.setToolTip(str(experiment.folder))
+        for field, text in (
+            (self.titled, experiment.title),
+            (self.sources, shown_words(program.sources, False)),
+            (self.build, shown_words(program.build, program.shell)),
+            (self.run_words, shown_words(program.run, program.shell)),
+            (self.flags, shown_words(program.flags, False)),
+            (self.check, program.check),
+        ):
+            if field.text() != text and not (field.hasFocus() and field.isModified()):
+                field.setText(text)
+                field.setCursorPosition(0)
+        self.shell.setChecked(program.shell)
+        self.limit.setValue(program.time_limit_s)
+        self.busy.setValue(program.busy_limit)
+        size = next((m[1] for m in map(_DELAY.fullmatch, program.flags) if m), None)
+        self.delay.setValue(int(size) if size else 0)
+        used = {factor.name: factor for factor in experiment.factors}
+        self._known |= used
+        rows = []
+        for name, factor in self._known.items():
+            factor = used.get(name, factor)
+            high = factor.high
+            low = factor.low
+            tip = f"At −: {' '.join((*low.flags, *low.arguments))}".strip() if low != Switch() else ""
+            rows.append(
+                Row(
+                    (
+                        "", name, shown_words(high.flags, False), shown_words(high.arguments, False),
+                        " ".join(f"{k}={v}" for k, v in high.environment), factor.delay or None, factor.file,
+                        factor.line or None, factor.routine, factor.construct,
+                    ),
+                    name, "" if name in used else "faint", tip, name in used,
+                )
+            )  # fmt: skip
+        self.factors.show_rows(_FACTORS, rows)
+        self.responses.show_rows(
+            _RESPONSES,
+            [Row((r.name, r.kind, r.pattern, r.unit or ""), r.name) for r in experiment.responses],
+        )
+
+    def set_theme(self, theme: Theme) -> None:
+        self.factors.set_theme(theme)
+        self.responses.set_theme(theme)
+
+    # ---- editing
+
+    @property
+    def _experiment(self) -> Experiment | None:
+        return self.bench.snapshot.project.experiment
+
+    def _edit(self, label: str, **changes: Any) -> None:
+        experiment = self._experiment
+        if experiment is not None:
+            self.bench.edit(label, replace(experiment, **changes))
+
+    def _program(self, label: str, **changes: Any) -> None:
+        experiment = self._experiment
+        if experiment is not None:
+            program: Program = replace(experiment.program, **changes)
+            self.bench.edit(label, replace(experiment, program=program))
+
+    def _command(self, which: str, text: str) -> None:
+        experiment = self._experiment
+        if experiment is not None:
+            shell = experiment.program.shell
+            if self.bench.attempt(lambda: typed_words(text, shell)):
+                self._program(f"change the {which} command", **{which: typed_words(text, shell)})
+
+    def _words(self, which: str, text: str) -> None:
+        if self.bench.attempt(lambda: typed_words(text, False)):
+            self._program(f"change the {which}", **{which: typed_words(text, False)})
+
+    def _set_sources(self, text: str) -> None:
+        self._words("sources", text)
+
+    def _set_shell(self, on: bool) -> None:
+        experiment = self._experiment
+        if experiment is None:
+            return
+        program = experiment.program
+        changes = {
+            which: typed_words(shown_words(getattr(program, which), program.shell), on)
+            for which in ("build", "run")
+        }
+        self._program("use a shell" if on else "use no shell", shell=on, **changes)
+
+    def _set_delay(self) -> None:
+        experiment = self._experiment
+        if experiment is None:
+            return
+        flags = tuple(f for f in experiment.program.flags if not _DELAY.fullmatch(f))
+        if self.delay.value():
+            flags = (*flags, f"-DSPT_DELAY={self.delay.value()}")
+        if set(flags) != set(experiment.program.flags):
+            self._program("change the delay", flags=flags)
+
+    def _choose_sources(self) -> None:
+        experiment = self._experiment
+        if experiment is None:
+            return
+        names, _ = QFileDialog.getOpenFileNames(self, "Sources", str(experiment.folder))
+        inside = [Path(n) for n in names if Path(n).is_relative_to(experiment.folder)]
+        if inside:
+            sources = tuple(str(path.relative_to(experiment.folder)) for path in inside)
+            self._program("choose sources", sources=sources)
+
+    def _add_headers(self) -> None:
+        added = self.bench.add_headers()
+        self.found.setText(
+            f"Copied {', '.join(added)}. Include spt_delay.h, and delay a place by #ifdef F1 … "
+            "spt_delay(SPT_DELAY); … #endif"
+            if added
+            else "All delay headers are here already."
+        )
+
+    def find_places(self) -> None:
+        """Fill the table with what the sources are prepared for."""
+        experiment = self._experiment
+        if experiment is None:
+            return
+        found = self.bench.find_places(experiment.program.sources)
+        known = {f.name: f for f in experiment.factors}
+        moved = {}
+        for place in found:
+            if place.macro in known:
+                old = known[place.macro]
+                moved[place.macro] = replace(
+                    old, file=place.file, line=place.line, routine=place.routine,
+                    construct=old.construct or place.construct,
+                )  # fmt: skip
+            else:
+                self._known[place.macro] = place.factor()
+        self.found.setText(
+            f"{len(found)} prepared places found; tick those that are to be factors."
+            if found
+            else "No #ifdef block in these sources calls spt_delay. Add the delay headers, prepare a place, "
+            "and look again."
+        )
+        factors = tuple(moved.get(f.name, f) for f in experiment.factors)
+        if factors != experiment.factors:
+            self.bench.edit("update places", replace(experiment, factors=factors))
+        self._show(self._experiment or experiment)
+
+    def _factor_toggled(self, name: str, on: bool) -> None:
+        experiment = self._experiment
+        if experiment is None:
+            return
+        if on:
+            order = list(self._known)
+            factors = sorted((*experiment.factors, self._known[name]), key=lambda f: order.index(f.name))
+        else:
+            factors = [f for f in experiment.factors if f.name != name]
+        self._set_factors(f"{'add' if on else 'leave out'} {name}", factors)
+        self._show(self._experiment or experiment)
+
+    def _set_factors(self, label: str, factors: list[Factor]) -> bool:
+        """Other factors; a design that no longer fits is replaced by the smallest of resolution IV."""
+        experiment = self._experiment
+        if experiment is None:
+            return False
+        if not factors:
+            return self.bench.attempt(_no_factor)
+        plan = experiment.plan
+        if len(factors) != len(experiment.factors) and plan.kind in ("regular", "full"):
+            from desktop.core.design import smallest_runs
+
+            plan = replace(plan, runs=smallest_runs(len(factors), 4), generators=(), fold=None)
+        return self.bench.edit(label, replace(experiment, factors=tuple(factors), plan=plan))
+
+    def _factor_edited(self, name: str, column: int, text: str) -> None:
+        experiment = self._experiment
+        factor = self._known.get(name)
+        if experiment is None or factor is None:
+            return
+        title = _FACTORS[column].title
+        made: list[Factor] = []
+        if not self.bench.attempt(lambda: made.append(_changed(factor, title, text))):
+            return
+        if any(f.name == name for f in experiment.factors):
+            factors = [made[0] if f.name == name else f for f in experiment.factors]
+            if not self._set_factors(f"change {name}", factors):
+                return
+        self._known = {
+            made[0].name if k == name else k: made[0] if k == name else f for k, f in self._known.items()
+        }
+        self._show(self._experiment or experiment)
+
+    def _ask_factor(self) -> None:
+        name, ok = QInputDialog.getText(self, "Add factor", "Name of the factor (its macro):")
+        if ok and name.strip():
+            self.add_factor(name.strip())
+
+    def add_factor(self, name: str) -> None:
+        """A factor that is switched on by a macro of its name, until something else is typed."""
+        experiment = self._experiment
+        if experiment is not None:
+            switch = Switch((f"-D{name}",)) if experiment.program.build else Switch(arguments=(f"--{name}",))
+            self._set_factors(f"add {name}", [*experiment.factors, Factor(name, switch)])
+
+    def _remove_factor(self) -> None:
+        experiment, name = self._experiment, self.factors.key
+        if experiment is not None and name:
+            factors = [f for f in experiment.factors if f.name != name]
+            if len(factors) == len(experiment.factors) or self._set_factors(f"remove {name}", factors):
+                self._known.pop(name, None)
+                self._show(self._experiment or experiment)
+
+    def _response_edited(self, name: str, column: int, text: str) -> None:
+        experiment = self._experiment
+        if experiment is None:
+            return
+        word = ("name", "kind", "pattern", "unit")[column]
+        changed = []
+        for response in experiment.responses:
+            if response.name == name:
+                told = ("name", "kind", "pattern", "unit")
+                fields: dict[str, Any] = {k: getattr(response, k) for k in told} | {word: text}
+                if word == "kind" and text == "output" and not response.pattern:
+                    fields["pattern"] = "([0-9.eE+-]+)"
+                if word == "kind":
+                    fields["unit"] = UNITS.get(text, "")
+                    if text not in UNITS:
+                        self.bench.attempt(lambda: _no_kind(text))
+                        return
+                response = Response(**fields)
+            changed.append(response)
+        self._edit("change a response", responses=tuple(changed))
+
+    def _add_response(self) -> None:
+        experiment = self._experiment
+        if experiment is not None:
+            names = {r.name for r in experiment.responses}
+            name = next(f"response{k}" for k in range(1, 99) if f"response{k}" not in names)
+            new = Response(name, "output", f"{name}=([0-9.]+)")
+            self._edit("add a response", responses=(*experiment.responses, new))
+
+    def _remove_response(self) -> None:
+        experiment, name = self._experiment, self.responses.key
+        if experiment is not None and name and len(experiment.responses) > 1:
+            self._edit(
+                "remove a response", responses=tuple(r for r in experiment.responses if r.name != name)
+            )
+
+
+def _no_factor() -> None:
+    raise ValueError("an experiment needs one factor at least")
+
+
+def _no_kind(text: str) -> None:
+    raise ValueError(f"the response {text!r} is not known, known are {', '.join(UNITS)}")
+
+
+def _changed(factor: Factor, title: str, text: str) -> Factor:
+    """The factor with one cell of its row typed anew.
+
+    Raises
+    ------
+    ValueError : the text makes no sense there.
+    """
+    if title == "Name":
+        return replace(factor, name=text)
+    if title == "Construct":
+        return replace(factor, construct=text)
+    if title == "Delay":
+        if text and not text.isdigit():
+            raise ValueError(f"the delay of {factor.name} is {text!r}, it must be a whole number of units")
+        return replace(factor, delay=int(text or 0))
+    words = typed_words(text, False)
+    if title == "Flags":
+        return replace(factor, high=replace(factor.high, flags=words))
+    if title == "Arguments":
+        return replace(factor, high=replace(factor.high, arguments=words))
+    pairs = [word.partition("=") for word in words]
+    bad = next((name for name, equals, _ in pairs if not name or not equals), None)
+    if bad is not None:
+        raise ValueError(f"{bad!r} is no variable, write NAME=value")
+    return replace(factor, high=replace(factor.high, environment=tuple((n, v) for n, _, v in pairs)))

@@ -1,0 +1,583 @@
+"""Step 4: effects with their uncertainty, charts that say the same, and the model that is left."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QFileDialog,
+    QGridLayout,
+    QLabel,
+    QSplitter,
+    QTabWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.core.effects import Effect, Effects, ranked
+from desktop.data.experiment import Factor
+from desktop.ui.experiment import charts
+from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
+from desktop.ui.experiment.parts import Page, button, choice, fill, quiet, row, scrolled, stacked
+from desktop.ui.experiment.table import Column, ResultTable, Row, Value
+from desktop.ui.plots.chart import Chart
+from desktop.ui.theme import Theme
+from desktop.ui.units import count, digits
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+
+_ERRORS = (
+    ("as the trials allow", ""),
+    ("replicates", "replicates"),
+    ("interactions", "interactions"),
+    ("Lenth", "lenth"),
+    ("none", "none"),
+)
+_LIMITS = (
+    ("t quantile, 5 %", "t"),
+    ("2 standard errors", "2"),
+    ("3 standard errors", "3"),
+    ("Lenth margin", "lenth"),
+    ("Lenth simultaneous", "lenth-simultaneous"),
+)
+_METHODS = {
+    "replicates": "replicates",
+    "interactions": "terms taken as error",
+    "lenth": "Lenth's pseudo standard error",
+    "none": "no error estimate",
+}
+_SHOWN = (("full effects", "full"), ("half effects (coefficients)", "half"))
+
+
+class ReadPage(Page):
+    """Everything follows from `Effects`; a click on a term marks it in every table and chart."""
+
+    title = "Read"
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__(bench)
+        self._drawn: Effects | None = None
+        self.response = choice("Response", [], lambda name: bench.choose_rows(name, self._where))
+        self.shown = choice(
+            "Effects or half effects",
+            _SHOWN,
+            lambda word: bench.set_analysis(f"show {word} effects", half=word == "half"),
+        )
+        self.error = choice(
+            "Standard error from", _ERRORS, lambda w: bench.set_analysis("change the error", error=w or None)
+        )
+        self.limit = choice(
+            "Marked above", _LIMITS, lambda w: bench.set_analysis("change the limit", threshold=w)
+        )
+        self.blocks = QCheckBox("&Replicates are blocks")
+        self.blocks.clicked.connect(lambda on: bench.set_analysis("change blocks", blocks=on))
+        self.rows = choice("Only rows where", [], self._choose_rows)
+        self.rows_label = QLabel("Rows")
+        self.said = quiet("")
+        self.effects = ResultTable("Effects")
+        self.effects.chosen.connect(bench.select)
+        self.effects.grid.toggled.connect(lambda term, _: self._toggle(term))
+        toggle = QAction("In the model", self.effects)
+        toggle.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
+        toggle.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+        toggle.triggered.connect(lambda: self._toggle(self.effects.key))
+        self.effects.addAction(toggle)
+        self.rank = ResultTable("SPT rank")
+        self.rank.chosen.connect(bench.select)
+        self.anova = ResultTable("Analysis of variance")
+        self.anova.chosen.connect(bench.select)
+        self.notes = quiet("")
+        self.half_normal = Chart("Half-normal plot")
+        self.pareto = Chart("Pareto chart")
+        self.main_effects = Chart("Main effects")
+        self.interaction = Chart("Interaction plot")
+        self.residuals = Chart("Residuals")
+        self.cube = CubePlot()
+        for chart in (self.half_normal, self.pareto, self.main_effects):
+            chart.clicked.connect(self._clicked)
+        self.first = choice("First factor", [], lambda _: self._draw_pairs(bench.snapshot))
+        self.second = choice("Second factor", [], lambda _: self._draw_pairs(bench.snapshot))
+        self.corners = [
+            choice(f"Cube factor {k}", [], lambda _: self._draw_pairs(bench.snapshot)) for k in (1, 2, 3)
+        ]
+        against = [(text, text) for text in charts.RESIDUALS]
+        self.against = choice("Residuals against", against, lambda _: self._draw_residuals(bench.snapshot))
+        self.setting: dict[str, QComboBox] = {}
+        self._settings = QWidget()
+        self._setting_grid = QGridLayout(self._settings)
+        self.predicted = quiet("")
+        self.pinning = PinPanel(bench)
+        tables = QTabWidget()
+        tables.setDocumentMode(True)
+        tables.addTab(self.effects, "Effects")
+        tables.addTab(self.rank, "SPT rank")
+        tables.addTab(self.anova, "ANOVA")
+        self.tables = tables
+        upper = QTabWidget()
+        upper.setDocumentMode(True)
+        upper.addTab(self.half_normal, "Half-normal")
+        upper.addTab(self.pareto, "Pareto")
+        lower = QTabWidget()
+        lower.setDocumentMode(True)
+        lower.addTab(self.main_effects, "Main effects")
+        lower.addTab(
+            stacked(row(QLabel("Factors"), self.first, self.second, None), self.interaction, stretch=1),
+            "Interaction",
+        )
+        lower.addTab(stacked(row(QLabel("Factors"), *self.corners, None), self.cube, stretch=1), "Cube")
+        lower.addTab(
+            stacked(row(QLabel("Against"), self.against, None), self.residuals, stretch=1), "Residuals"
+        )
+        lower.addTab(stacked(scrolled(self._settings), self.predicted, stretch=0), "Prediction")
+        lower.addTab(self.pinning, "In a trace")
+        self.upper_plots, self.lower_plots = upper, lower
+        plots = QSplitter(Qt.Orientation.Vertical)
+        plots.setChildrenCollapsible(False)
+        plots.addWidget(upper)
+        plots.addWidget(lower)
+        left = stacked(tables, self.notes, stretch=0)
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setChildrenCollapsible(False)
+        split.addWidget(left)
+        split.addWidget(plots)
+        split.setStretchFactor(0, 1)
+        split.setStretchFactor(1, 1)
+        layout = QVBoxLayout(self.content)
+        layout.addLayout(
+            row(
+                QLabel("Response"), self.response, self.rows_label, self.rows, QLabel("Show"), self.shown,
+                QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None,
+            )
+        )  # fmt: skip
+        layout.addWidget(self.said)
+        layout.addWidget(split, 1)
+
+    # ---- showing
+
+    @property
+    def _where(self) -> tuple[tuple[str, str], ...]:
+        imported = self.bench.snapshot.project.imported
+        return imported.where if imported is not None else ()
+
+    @property
+    def half(self) -> bool:
+        return self.bench.snapshot.project.analysis.half
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        if new.effects is None:
+            waiting = new.project.experiment is not None or new.project.imported is not None
+            self.set_empty(_why_empty(new) if waiting else "")
+            self._drawn = None
+            return
+        self.set_empty("")
+        drawn = new.effects is not self._drawn or new.project.analysis is not old.project.analysis
+        if drawn or new.project is not old.project:
+            self._show_settings(new)
+        if drawn:
+            self._drawn = new.effects
+            self._show_factors(new)
+            self._show_tables(new)
+        if drawn or new.selected != old.selected:
+            self._draw(new)
+            for table in (self.effects, self.rank, self.anova):
+                table.select_key(new.selected)
+        self.pinning.show_snapshot(old, new)
+
+    def set_theme(self, theme: Theme) -> None:
+        for widget in (
+            self.effects, self.rank, self.anova, self.half_normal, self.pareto, self.main_effects,
+            self.interaction, self.residuals, self.cube, self.pinning,
+        ):  # fmt: skip
+            widget.set_theme(theme)
+
+    def _show_settings(self, new: ExperimentSnapshot) -> None:
+        experiment, imported, analysis = new.project.experiment, new.project.imported, new.project.analysis
+        if experiment is not None:
+            names = [r.name for r in experiment.responses]
+            fill(self.response, [(n, n) for n in names], analysis.response or names[0])
+        elif imported is not None:
+            table = imported.table
+            fill(self.response, [(n, n) for n in (table.response, *table.others)], table.response)
+        choices = imported.table.choices if imported is not None else ()
+        if choices:
+            items = [("all", "")]
+            items += [(f"{name} = {v}", f"{name}={v}") for name, values in choices for v in values]
+            chosen = "=".join(imported.where[0]) if imported is not None and imported.where else ""
+            fill(self.rows, items, chosen)
+        self.rows.setVisible(bool(choices))
+        self.rows_label.setVisible(bool(choices))
+        fill(self.shown, _SHOWN, "half" if analysis.half else "full")
+        fill(self.error, _ERRORS, analysis.error or "")
+        fill(self.limit, _LIMITS, analysis.threshold)
+        self.blocks.setChecked(analysis.blocks)
+
+    def _choose_rows(self, word: str) -> None:
+        name, equals, value = word.partition("=")
+        self.bench.choose_rows(None, ((name, value),) if equals else ())
+
+    def _show_factors(self, new: ExperimentSnapshot) -> None:
+        assert new.effects is not None
+        names = new.effects.trials.factors
+        items = [(n, n) for n in names]
+        for k, combo in enumerate((self.first, self.second)):
+            fill(combo, items)
+            if combo.currentIndex() == 0 and k and len(names) > 1 and self.first.currentIndex() == 0:
+                combo.setCurrentIndex(1)
+        for k, combo in enumerate(self.corners):
+            before = combo.count()
+            fill(combo, items)
+            if before != len(items) and len(items) > 2:
+                combo.setCurrentIndex(k)
+        if list(self.setting) != list(names):
+            while (item := self._setting_grid.takeAt(0)) is not None:
+                widget = item.widget()
+                if widget is not None:
+                    widget.deleteLater()
+            self.setting = {}
+            levels = [("−", "-1"), ("halfway", "0"), ("+", "1")]
+            for k, name in enumerate(names):
+                combo = choice(f"Level of {name}", levels, lambda _: self._predict(self.bench.snapshot))
+                self.setting[name] = combo
+                self._setting_grid.addWidget(QLabel(name), k // 3, 2 * (k % 3))
+                self._setting_grid.addWidget(combo, k // 3, 2 * (k % 3) + 1)
+            self._setting_grid.setRowStretch(len(names) // 3 + 1, 1)
+            self._setting_grid.setColumnStretch(6, 1)
+
+    def _show_tables(self, new: ExperimentSnapshot) -> None:
+        found, every = new.effects, new.every or new.effects
+        assert found is not None and every is not None
+        half, unit = new.project.analysis.half, _unit(new)
+        word, scale = charts.effect_word(half), 0.5 if half else 1.0
+        title = word[:1].upper() + word[1:]
+        columns = (
+            Column("In", "Whether the model has this term (Space or Del)", check=True),
+            Column("Term"),
+            Column(title, f"{title}: {_meaning(half)}", unit),
+            Column("SE", f"Standard error from {_METHODS[found.error]}", unit, 3),
+            Column("t", "Over its standard error", significant=3),
+            Column("p", "Chance of as large a t without any effect", significant=2),
+            Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
+            Column("Marked", f"Above {found.threshold}"),
+            Column("Not told apart from", "Aliases up to two-factor interactions"),
+        )
+        kept = {e.members: e for e in found.effects}
+        rows = []
+        for one in every.effects:
+            e = kept.get(one.members, one)
+            on = one.members in kept
+            numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
+            cells: tuple[Value, ...] = (
+                "", e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
+                ", ".join(e.aliases),
+            )  # fmt: skip
+            tone = "strong" if e.significant and on else "" if on else "faint"
+            rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases)), on))
+        self.effects.show_rows(columns, rows)
+        self._show_rank(new, found, title, unit, scale)
+        self._show_anova(found)
+        self._say(new, found, word)
+
+    def _show_rank(
+        self, new: ExperimentSnapshot, found: Effects, title: str, unit: str, scale: float
+    ) -> None:
+        factors = _factors(new)
+        columns = (
+            Column("Rank", "Ties share a rank; below zero there is none"),
+            Column("Factor"),
+            Column(title, "", unit),
+            Column("±", "Standard error", unit, 3),
+            Column("t", significant=3),
+            Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
+            Column("File"),
+            Column("Line"),
+            Column("Routine"),
+            Column("Construct"),
+            Column("Not told apart from"),
+        )
+        se = next((e.se for e in found.effects if math.isfinite(e.se)), 0.0)
+        rows = []
+        for line in ranked(found, tie=se):
+            e = line.effect
+            place = factors.get(e.term)
+            where: tuple[Value, ...] = (
+                (place.file, place.line or None, place.routine, place.construct)
+                if place
+                else ("", None, "", "")
+            )
+            rank: Value = str(line.rank) if line.rank else "helps"
+            cells: tuple[Value, ...] = (
+                rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
+            )  # fmt: skip
+            tip = (
+                "" if line.rank else "A delay here makes the program faster: look for contention it relieves"
+            )
+            rows.append(Row(cells, e.term, "strong" if e.significant else "", tip))
+        self.rank.show_rows(columns, rows)
+
+    def _show_anova(self, found: Effects) -> None:
+        columns = (
+            Column("Source"), Column("Sum of squares"), Column("df"), Column("Mean square"),
+            Column("F", significant=3), Column("p", significant=2),
+        )  # fmt: skip
+        self.anova.show_rows(
+            columns, [Row((a.source, a.ss, a.df, a.ms, a.f, a.p), a.source) for a in found.anova]
+        )
+
+    def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
+        unit = f" {_unit(new)}" if _unit(new) else ""
+        base = "unperturbed run" if found.unperturbed_measured else "predicted unperturbed run"
+        error = f" ± {digits(found.mean_se, 2)}" if math.isfinite(found.mean_se) else ""
+        spread = ""
+        if math.isfinite(found.variance) and found.variance > 0 and found.error != "lenth":
+            spread = f" (s = {digits(math.sqrt(found.variance), 3)}{unit}, {found.df} df)"
+        marked = sum(e.significant for e in found.effects)
+        self.said.setText(
+            f"Numbers are {word}s: {_meaning(new.project.analysis.half)}. "
+            f"Mean {digits(found.mean)}{error}{unit}, {base} {digits(found.unperturbed)}{unit}, "
+            f"{count(len(found.trials.y), 'trial')}. "
+            f"Standard error from {_METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. {marked} of "
+            f"{count(len(found.effects), 'term')} marked: above {found.threshold}."
+        )
+        lines = []
+        for s in found.suspects[:4]:
+            lines.append(
+                f"Trial {s.label} does not fit the effects that stand out: {digits(s.value)}{unit}, expected "
+                f"{digits(s.expected)}{unit} (t = {digits(s.t, 3)}). Look at it before you believe small "
+                "effects."
+            )
+        if len(found.suspects) > 4:
+            lines.append(f"{len(found.suspects) - 4} more trials do not fit either.")
+        lines += [f"{note[:1].upper()}{note[1:]}." for note in found.notes]
+        if new.hierarchy:
+            lines.append(f"{new.hierarchy[:1].upper()}{new.hierarchy[1:]}.")
+        imported = new.project.imported
+        if imported is not None and imported.left_out:
+            out = ", ".join(f"{label} ({reason})" for label, reason in imported.left_out)
+            lines.append(f"Left out: {out}.")
+        self.notes.setText("\n".join(lines))
+        self.notes.setVisible(bool(lines))
+
+    # ---- charts
+
+    def _draw(self, new: ExperimentSnapshot) -> None:
+        found, half, unit = new.effects, new.project.analysis.half, _unit(new)
+        said = self.said.text()
+        self.half_normal.set_content(charts.half_normal(found, half, unit, new.selected), said)
+        self.pareto.set_content(charts.pareto(found, half, unit, new.selected), said)
+        self.main_effects.set_content(charts.main_effects(found, _response(new), new.selected), said)
+        self._draw_pairs(new)
+        self._draw_residuals(new)
+        self._predict(new)
+
+    def _draw_pairs(self, new: ExperimentSnapshot) -> None:
+        found = new.effects
+        a, b = str(self.first.currentData()), str(self.second.currentData())
+        marked = self._effect(new.selected)
+        if marked is not None and len(marked.members) == 2 and found is not None and new is not None:
+            pair = [found.trials.factors[j] for j in marked.members]
+            if self._followed != new.selected:
+                a, b = pair
+                fill_to(self.first, a)
+                fill_to(self.second, b)
+        self._followed = new.selected
+        self.interaction.set_content(charts.interaction(found, a, b, _response(new)))
+        names = tuple(str(combo.currentData()) for combo in self.corners)
+        if found is None or len(found.trials.factors) < 3:
+            self.cube.show_cube(("", "", ""), {}, "", "The cube plot needs three factors.")
+        elif len(set(names)) < 3:
+            self.cube.show_cube(("", "", ""), {}, "", "Choose three different factors.")
+        else:
+            three = (names[0], names[1], names[2])
+            self.cube.show_cube(three, corner_means(found, three), _unit(new))
+
+    _followed = ""
+
+    def _draw_residuals(self, new: ExperimentSnapshot) -> None:
+        against = str(self.against.currentData())
+        self.residuals.set_content(charts.residuals(new.effects, against, _response(new)))
+
+    def _predict(self, new: ExperimentSnapshot) -> None:
+        found = new.effects
+        if found is None:
+            return
+        levels = [float(combo.currentData()) for combo in self.setting.values()]
+        if len(levels) != len(found.trials.factors):
+            return
+        value, se = found.predict(levels)
+        unit = f" {_unit(new)}" if _unit(new) else ""
+        text = f"Predicted {_response(new)} at this setting: {digits(value)}"
+        text += f" ± {digits(se, 2)}{unit} (standard error)" if math.isfinite(se) else unit
+        share = 100 * value / found.unperturbed if found.unperturbed else math.nan
+        self.predicted.setText(f"{text}, {digits(share, 4)} % of the unperturbed run.")
+
+    # ---- choosing
+
+    def _effect(self, term: str) -> Effect | None:
+        found = self.bench.snapshot.effects
+        return next((e for e in found.effects if e.term == term), None) if found and term else None
+
+    def _clicked(self, key: int, more: bool) -> None:
+        """Mark the term; with Ctrl held, take it out of the model or put it back."""
+        found = self.bench.snapshot.effects
+        if found is not None and 0 <= key < len(found.effects):
+            effect = found.effects[key]
+            self.bench.select(effect.term)
+            if more:
+                self.bench.toggle_term(effect.members)
+
+    def _toggle(self, term: str) -> None:
+        every = self.bench.snapshot.every
+        found = next((e for e in every.effects if e.term == term), None) if every else None
+        if found is not None:
+            self.bench.toggle_term(found.members)
+
+
+class PinPanel(QWidget):
+    """In which phases of a trace the region of a factor runs."""
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__()
+        self.bench = bench
+        self.open = button("Choose trace…", self._choose, "Any trace or imported file")
+        self.region = choice("Region", [], lambda _: self._draw())
+        self.chart = Chart("Share of the region in every phase")
+        self.table = ResultTable("Phases with the region")
+        self.said = quiet(
+            "Choose a trace of the same program, then an effect: the phases in which its routine runs."
+        )
+        split = QSplitter(Qt.Orientation.Horizontal)
+        split.setChildrenCollapsible(False)
+        split.addWidget(self.table)
+        split.addWidget(self.chart)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addLayout(row(self.open, QLabel("Region"), self.region, None))
+        layout.addWidget(self.said)
+        layout.addWidget(split, 1)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.chart.set_theme(theme)
+        self.table.set_theme(theme)
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        pinned = new.pinned
+        self.region.setEnabled(pinned is not None)
+        if pinned is None:
+            return
+        if pinned is not old.pinned:
+            fill(self.region, [(name, name) for name in sorted(pinned.names)])
+        if pinned is not old.pinned or new.selected != old.selected:
+            factor = _factors(new).get(new.selected)
+            likely = pinned.likely(factor.routine if factor else new.selected)
+            if likely:
+                fill_to(self.region, likely)
+            self._draw()
+
+    def _choose(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Open a trace")
+        if name:
+            self.bench.pin(Path(name))
+
+    def _draw(self) -> None:
+        pinned = self.bench.snapshot.pinned
+        name = str(self.region.currentData())
+        if pinned is None or name not in pinned.names:
+            return
+        k = pinned.names.index(name)
+        inclusive, exclusive = pinned.inclusive_s[:, k], pinned.exclusive_s[:, k]
+        busy = np.where(pinned.busy_s > 0, pinned.busy_s, np.nan)
+        share = np.nan_to_num(inclusive / busy)
+        columns = (
+            Column("Phase"), Column("Start", "", "s"), Column("End", "", "s"),
+            Column("Inclusive", "Seconds over all processors, with what it calls", "s"),
+            Column("Exclusive", "Without what it calls", "s"), Column("Calls"),
+            Column("Share", "Of all processors' time in the phase", "%", 3),
+        )  # fmt: skip
+        rows = [
+            Row(
+                (
+                    p + 1, float(pinned.start_s[p]), float(pinned.end_s[p]), float(inclusive[p]),
+                    float(exclusive[p]), int(pinned.calls[p, k]), float(100 * share[p]),
+                ),
+                str(p), "" if inclusive[p] > 0 else "faint",
+            )
+            for p in range(len(pinned.start_s))
+        ]  # fmt: skip
+        self.table.show_rows(columns, rows)
+        runs = [str(p + 1) for p in range(len(rows)) if inclusive[p] > 0]
+        selected = self.bench.snapshot.selected
+        pin = f"{selected} is pinned to {name}: it" if selected else f"{name}"
+        noun = "phase" if len(runs) == 1 else "phases"
+        self.said.setText(
+            f"{pin} runs in {noun} {', '.join(runs)} of {len(rows)} of {pinned.path.name}, mostly in phase "
+            f"{int(np.argmax(inclusive)) + 1} ({digits(float(inclusive.max()))} of "
+            f"{digits(float(inclusive.sum()))} s)."
+        )
+        self.chart.set_content(charts.in_phases(pinned.start_s, pinned.end_s, share, name), self.said.text())
+
+
+def fill_to(combo: QComboBox, word: str) -> None:
+    """Choose the item of this word, if there is one."""
+    at = combo.findData(word)
+    if at >= 0:
+        combo.setCurrentIndex(at)
+
+
+def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[Corner, float]:
+    """Mean response at the eight settings of three factors, over all others."""
+    data = found.trials
+    at = [data.factors.index(n) for n in names]
+    means = {}
+    for corner in CORNERS:
+        rows = np.all(data.x[:, at] == np.array(corner), axis=1)
+        means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
+    return means
+
+
+def _meaning(half: bool) -> str:
+    if half:
+        return "half the difference of the means with and without the delay, the model's coefficient"
+    return "mean with the delay minus mean without"
+
+
+def _response(new: ExperimentSnapshot) -> str:
+    unit = _unit(new)
+    name = _response_name(new)
+    return f"{name} [{unit}]" if unit else name
+
+
+def _response_name(new: ExperimentSnapshot) -> str:
+    experiment, imported = new.project.experiment, new.project.imported
+    if imported is not None:
+        # Replicates in columns of their own are named together.
+        return imported.table.response.split(" ")[0]
+    return new.project.analysis.response or (experiment.responses[0].name if experiment else "response")
+
+
+def _unit(new: ExperimentSnapshot) -> str:
+    experiment = new.project.experiment
+    if experiment is not None:
+        name = _response_name(new)
+        return next((r.unit or "" for r in experiment.responses if r.name == name), "")
+    name = _response_name(new)
+    return "s" if name.endswith("_s") or "_s_" in name else ""
+
+
+def _factors(new: ExperimentSnapshot) -> dict[str, Factor]:
+    experiment = new.project.experiment
+    return {f.name: f for f in experiment.factors} if experiment else {}
+
+
+def _why_empty(new: ExperimentSnapshot) -> str:
+    if new.search is not None:
+        return "An orthogonal array is a search: step 5 ranks its runs and shows the mean of every level."
+    if new.project.imported is not None:
+        return f"These trials cannot be read yet: {new.note or 'none has a response'}."
+    note = f" ({new.note})" if new.note else ""
+    return f"No effect can be seen yet{note}. Run trials in step 3, or paste responses there."

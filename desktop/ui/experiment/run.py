@@ -1,0 +1,297 @@
+"""Step 3: the commands and the user's yes, the trials as they come in, and responses from elsewhere."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QFileDialog,
+    QGroupBox,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QProgressBar,
+    QSplitter,
+    QVBoxLayout,
+)
+
+from desktop.data.experiment import Experiment, Trial
+from desktop.ui.experiment.parts import Page, button, group, quiet, row, stacked
+from desktop.ui.experiment.table import Column, ResultTable, Row, Value
+from desktop.ui.theme import Theme
+from desktop.ui.units import count, digits, left, quantity
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
+
+_TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}
+
+
+class RunPage(Page):
+    """Buttons that act on the runner, and one line a trial."""
+
+    title = "Run"
+
+    def __init__(self, bench: ExperimentBench) -> None:
+        super().__init__(bench)
+        self.commands = QPlainTextEdit()
+        self.commands.setReadOnly(True)
+        self.commands.setAccessibleName("All commands that would be run")
+        self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.where = quiet("")
+        self.agree = QCheckBox("I have &read these commands; run them when I say so")
+        self.agree.setObjectName("agree")
+        self.agree.clicked.connect(self._agree)
+        self.check = button(
+            "&Check and estimate", bench.check, "Build and run the base and everything on", "check"
+        )
+        self.run = button("R&un", bench.run, "All trials that are not done yet", "run")
+        self.pause = button("&Pause", self._pause, "After the trial that is running", "pause")
+        self.stop = button("S&top after this trial", bench.stop, "", "stop")
+        self.stop_now = button(
+            "Stop at once",
+            lambda: bench.stop(at_once=True),
+            "The trial that is running is dropped",
+            "stop_now",
+        )
+        self.progress = QProgressBar()
+        self.progress.setTextVisible(False)
+        self.progress.setAccessibleName("Trials done")
+        self.stands = QLabel()
+        self.stands.setWordWrap(True)
+        self.trials = ResultTable("Trials", paste=True)
+        self.trials.pasted.connect(self._pasted)
+        self.trials.grid.edited.connect(self._typed)
+        self.reason = QLineEdit()
+        self.reason.setPlaceholderText("Reason")
+        self.reason.setAccessibleName("Reason for leaving the chosen trial out")
+        self.leave_out = button("Leave trial out", self._leave_out, "It is kept in the file, with the reason")
+        self.elsewhere = quiet(
+            "Measured elsewhere? Type responses into the table, paste them (Ctrl+V) from the chosen row on, "
+            "or open a table in any order of columns."
+        )
+        self.top: QGroupBox = group("Commands", self.where, self.commands, self.agree)
+        self.controls: QGroupBox = group(
+            "Trials",
+            row(self.check, self.run, self.pause, self.stop, self.stop_now, None),
+            self.progress,
+            self.stands,
+        )
+        self.entering: QGroupBox = group(
+            "Responses from elsewhere",
+            self.elsewhere,
+            row(
+                button("Open responses…", self._open, "A table with a heading, columns in any order"),
+                button(
+                    "Paste responses", self.trials.paste, "From the chosen row on, or as the heading says"
+                ),
+                button("Collect job results", bench.collect, "What a job array left in results/"),
+                None,
+            ),
+        )
+        side = stacked(self.top, self.controls, self.entering, stretch=0)
+        below = stacked(self.trials, row(QLabel("Chosen trial:"), self.reason, self.leave_out), stretch=0)
+        self.split = QSplitter(Qt.Orientation.Horizontal)
+        self.split.setChildrenCollapsible(False)
+        self.split.addWidget(side)
+        self.split.addWidget(below)
+        self.split.setStretchFactor(0, 2)
+        self.split.setStretchFactor(1, 3)
+        QVBoxLayout(self.content).addWidget(self.split)
+        self._side = side
+
+    # ---- showing
+
+    def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        experiment, imported = new.project.experiment, new.project.imported
+        self._side.setVisible(experiment is not None)
+        if imported is not None:
+            if imported is not old.project.imported:
+                self._show_imported(imported)
+            return
+        if experiment is None:
+            return
+        if new.commands is not old.commands:
+            self.commands.setPlainText("\n".join(new.commands))
+        shell = ", handed to a shell," if experiment.program.shell else ""
+        self.where.setText(f"{count(len(new.commands), 'command')}{shell} in {experiment.folder}:")
+        self.agree.setChecked(new.consented)
+        self.agree.setEnabled(bool(new.commands) and not new.consented)
+        idle = new.running == "idle"
+        self.check.setEnabled(idle and new.consented)
+        self.run.setEnabled(idle and new.consented)
+        self.pause.setEnabled(new.running in ("running", "paused"))
+        self.pause.setText("&Go on" if new.running == "paused" else "&Pause")
+        self.stop.setEnabled(new.running in ("running", "paused"))
+        self.stop_now.setEnabled(not idle)
+        self.leave_out.setEnabled(idle)
+        self.entering.setEnabled(idle)
+        self._show_progress(new)
+        changed = (new.trials, new.design, experiment) != (old.trials, old.design, old.project.experiment)
+        if changed or old.project.imported is not None:
+            self._show_trials(experiment, new.trials)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.trials.set_theme(theme)
+
+    def _show_progress(self, new: ExperimentSnapshot) -> None:
+        state = new.state
+        done = len(state.good) if state else 0
+        planned = state.planned if state else 0
+        self.progress.setRange(0, max(planned, 1))
+        self.progress.setValue(done)
+        parts = [f"{done} of {count(planned, 'trial')} done"]
+        if state and state.given_up:
+            parts.append(f"{count(len(state.given_up), 'treatment')} given up after three failures")
+        if new.task is not None and new.running != "idle":
+            parts.append(new.task.text or new.task.title)
+        elif math.isfinite(new.run_s) and done < planned:
+            parts.append(left((planned - done) * new.run_s))
+        if new.estimate is not None:
+            e = new.estimate
+            parts.append(
+                f"one unperturbed run takes {quantity(e.run_s, 's')} (standard deviation "
+                f"{quantity(e.sigma_s, 's', 2)}); {count(e.replicates, 'replicate')} would show an effect of "
+                "a tenth of it"
+            )
+        if new.running in ("paused", "stopping"):
+            parts.append("paused after this trial" if new.running == "paused" else "stopping")
+        if not new.consented and new.running == "idle" and done < planned:
+            parts.append("read the commands and tick the box to run")
+        text = "; ".join(parts)
+        self.stands.setText(f"{text[:1].upper()}{text[1:]}.")
+
+    def _show_trials(self, experiment: Experiment, trials: tuple[Trial, ...]) -> None:
+        from desktop.data.jobs import planned
+
+        design = experiment.design()
+        array = experiment.plan.kind == "orthogonal-array"
+        columns = [
+            Column("Order", "Place in the random order"),
+            Column("Replicate"),
+            Column("Treatment"),
+            *map(Column, experiment.names),
+            *(Column(r.name, "Type or paste what was measured elsewhere", r.unit or "", editable=True)
+              for r in experiment.responses),
+            Column("Status"),
+            Column("Attempt"),
+            Column("Others", "Cores that other work kept busy during the trial", "cores"),
+            Column("Load", "Load average of the machine"),
+            Column("Note"),
+        ]  # fmt: skip
+        excluded = {(t.order, t.attempt): t.note for t in trials if t.status == "excluded"}
+        by_order: dict[int, list[Trial]] = defaultdict(list)
+        for trial in trials:
+            if trial.status != "excluded":
+                by_order[trial.order].append(trial)
+        rows = []
+        missing: tuple[Value, ...] = (None,) * len(experiment.responses)
+        for order, (replicate, treatment) in planned(experiment).items():
+            levels = [str(v) if array else "+" if v > 0 else "−" for v in design.levels[treatment]]
+            head: tuple[Value, ...] = (order, replicate + 1, treatment + 1, *levels)
+            for trial in by_order.get(order, []):
+                reason = excluded.get((order, trial.attempt))
+                status = trial.status if reason is None else "excluded"
+                measured: list[Value] = [v if math.isfinite(v) else None for v in trial.responses]
+                values = tuple(measured) or missing
+                busy = trial.other_busy_cores
+                rows.append(
+                    Row(
+                        (
+                            *head, *values, status, trial.attempt,
+                            busy if math.isfinite(busy) else None,
+                            trial.load if math.isfinite(trial.load) else None,
+                            trial.note if reason is None else reason,
+                        ),
+                        f"{order}.{trial.attempt}", _TONES.get(status, ""),
+                    )
+                )  # fmt: skip
+            if not by_order.get(order):
+                rows.append(Row((*head, *missing, "planned", None, None, None, ""), f"{order}.0", "faint"))
+        self.trials.show_rows(columns, rows)
+
+    def _show_imported(self, imported: Imported) -> None:
+        data = imported.table.data
+        out = dict(imported.left_out)
+        columns = [
+            Column("Trial"), Column("Block"), *map(Column, data.factors), Column(imported.table.response),
+            Column("Status"), Column("Note"),
+        ]  # fmt: skip
+        rows = []
+        for k, label in enumerate(data.label):
+            levels = ["+" if v > 0 else "−" for v in data.x[k]]
+            y = float(data.y[k])
+            status = "left out" if label in out else "ok" if math.isfinite(y) else "no response"
+            trial: Value = int(label) if label.isdigit() else label
+            cells = (trial, int(data.block[k]) + 1, *levels, y, status, out.get(label, ""))
+            rows.append(Row(cells, label, "" if status == "ok" else "faint"))
+        self.trials.show_rows(columns, rows)
+
+    # ---- acting
+
+    def _agree(self, on: bool) -> None:
+        if on:
+            self.bench.consent()
+
+    def _pause(self) -> None:
+        if self.bench.snapshot.running == "paused":
+            self.bench.resume()
+        else:
+            self.bench.pause()
+
+    def _leave_out(self) -> None:
+        key, reason = self.trials.key, self.reason.text()
+        if not key:
+            self.bench.attempt(_no_trial)
+        elif self.bench.snapshot.project.imported is not None:
+            if self.bench.leave_out(key, reason):
+                self.reason.clear()
+        elif self.bench.exclude(int(key.partition(".")[0]), reason):
+            self.reason.clear()
+
+    def _typed(self, key: str, column: int, text: str) -> None:
+        experiment = self.bench.snapshot.project.experiment
+        if experiment is None or not text:
+            return
+        at = column - 3 - len(experiment.factors)
+        order = int(key.partition(".")[0])
+        found: list[float] = []
+        if not self.bench.attempt(lambda: found.append(_number(text))):
+            return
+        state = self.bench.snapshot.state
+        good = next((t for t in state.good.values() if t.order == order), None) if state else None
+        values = list(good.responses if good else (math.nan,) * len(experiment.responses))
+        if values[at] != found[0]:
+            values[at] = found[0]
+            self.bench.enter({order: tuple(values)})
+
+    def _pasted(self, text: str, key: str) -> None:
+        if self.bench.snapshot.project.experiment is not None:
+            self.bench.paste(text, int(key.partition(".")[0]) if key else 1)
+
+    def _open(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Responses", "", "Tables (*.csv *.tsv *.txt)")
+        if name:
+            self.open_responses(Path(name))
+
+    def open_responses(self, path: Path) -> None:
+        """Enter what a table says."""
+        texts: list[str] = []
+        if self.bench.attempt(lambda: texts.append(path.read_text(encoding="utf-8-sig"))):
+            self.bench.paste(texts[0])
+
+
+def _no_trial() -> None:
+    raise ValueError("choose a trial in the table first")
+
+
+def _number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise ValueError(f"{text!r} is no number; write it with a point, such as {digits(0.125)}")
+    return value

@@ -1,0 +1,434 @@
+"""The window of synthetic-perturbation experiments: five steps from the program to a table of effects."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeySequence,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QCommandLinkButton,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QMessageBox,
+    QProgressBar,
+    QStackedWidget,
+    QTabWidget,
+    QTextBrowser,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop import resources
+from desktop.ui import theme as themes
+from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, STEPS, ExperimentCommand
+from desktop.ui.experiment.compare import ComparePage
+from desktop.ui.experiment.design import DesignPage
+from desktop.ui.experiment.parts import Page
+from desktop.ui.experiment.program import ProgramPage
+from desktop.ui.experiment.read import ReadPage
+from desktop.ui.experiment.run import RunPage
+from desktop.ui.experiment.table import tab_separated
+from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.plots.chart import Chart
+from desktop.ui.settings import Settings, ThemeChoice
+from desktop.ui.shell import base_font_size, chosen_theme
+from desktop.ui.units import left
+from desktop.ui.workers import MainThread
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+from desktop.workbench.jobs import Executor, Task
+
+_TITLE = "Experiment – Phasewright"
+_WINDOW = "experiment"
+
+
+class ExperimentWindow(QMainWindow):
+    """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing.
+
+    executors : as in `ExperimentBench`.
+    """
+
+    themeChanged = Signal()
+    closed = Signal()
+
+    settings: Settings
+    bench: ExperimentBench
+
+    def __init__(
+        self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = settings or Settings()
+        self._results = MainThread(self)
+        self.bench = ExperimentBench(self._results.deliver, executors)
+        self._theme = chosen_theme(self.settings.theme)
+        self.setObjectName("experiment_window")
+        self.setWindowTitle(f"[*]{_TITLE}")
+        self._make_centre()
+        self._make_actions()
+        self._make_status()
+        self._restore_layout()
+        self.bench.subscribe(self._show_snapshot)
+        self.setAcceptDrops(True)
+        for child in self.findChildren(QWidget):
+            # Otherwise tables and text fields take a drop before the window sees it.
+            child.setAcceptDrops(False)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
+        self.apply_theme()
+        self._show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
+
+    # ---- building
+
+    def _make_centre(self) -> None:
+        self.problem_bar = MessageBar("problem")
+        self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
+        self.program_page = ProgramPage(self.bench)
+        self.design_page = DesignPage(self.bench)
+        self.run_page = RunPage(self.bench)
+        self.read_page = ReadPage(self.bench)
+        self.compare_page = ComparePage(self.bench)
+        self.pages: tuple[Page, ...] = (
+            self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
+        )  # fmt: skip
+        self.steps = QTabWidget()
+        self.steps.setObjectName("steps")
+        self.steps.setAccessibleName("Steps of the experiment")
+        for number, (name, page) in enumerate(zip(STEPS, self.pages, strict=True), 1):
+            self.steps.addTab(page, f"{number}  {name}")
+            self.steps.setTabToolTip(number - 1, f"Ctrl+{number}")
+        self.steps.currentChanged.connect(lambda _: self._refresh_actions())
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._start_page())
+        self._stack.addWidget(self.steps)
+        self.setCentralWidget(column(self.problem_bar, self._stack))
+
+    def _start_page(self) -> QWidget:
+        title = QLabel("Experiments with artificial delays")
+        font = title.font()
+        font.setPointSizeF(2.0 * font.pointSizeF())
+        font.setBold(True)
+        title.setFont(font)
+        text = QLabel(
+            "Twelve places might be the bottleneck? Put a delay at each, run a designed experiment, and read from "
+            "the effects which places the run time depends on, and how sure that is.\n\n"
+            "The steps lead from the program over the design and the runs to the effects. Nothing is run before "
+            "you have read the commands and agreed to them."
+        )
+        text.setWordWrap(True)
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(48, 36, 48, 24)
+        layout.setSpacing(12)
+        layout.addWidget(title)
+        layout.addWidget(text)
+        for words, explanation, act in (
+            ("New experiment…", "Choose the folder of a program; prepared places become its factors",
+             self.choose_new),
+            ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
+            ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
+             self.choose_runs),
+            ("Copy the bundled example…", "A parallel quicksort in C with six places: about 20 seconds to build "
+             "and run, in a folder that you choose", self.choose_example),
+        ):  # fmt: skip
+            link = QCommandLinkButton(words, explanation)
+            link.clicked.connect(act)
+            layout.addWidget(link)
+        layout.addStretch(1)
+        return page
+
+    def _make_actions(self) -> None:
+        self.actions_by_id: dict[str, QAction] = {}
+        menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in EXPERIMENT_MENUS}
+        for command in EXPERIMENT_COMMANDS:
+            parent, _, name = command.menu.partition("/")
+            if command.menu not in menus:
+                menus[command.menu] = menus[parent].addMenu(name)
+            menu = menus[command.menu]
+            if command.rule:
+                menu.addSeparator()
+            action = QAction(command.text, self)
+            action.setObjectName(command.id)
+            action.setShortcuts([QKeySequence(key) for key in command.keys])
+            action.setStatusTip(command.tip)
+            action.setCheckable(command.mark is not None)
+            action.triggered.connect(partial(self._act, command))
+            menu.addAction(action)
+            self.actions_by_id[command.id] = action
+
+    def _act(self, command: ExperimentCommand) -> None:
+        command.run(self)
+        self._refresh_actions()
+
+    def _make_status(self) -> None:
+        bar = self.statusBar()
+        self._task = QLabel()
+        self._progress = QProgressBar()
+        self._progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
+        self._progress.setTextVisible(False)
+        self._progress.setAccessibleName("Progress")
+        self._note = QLabel()
+        for widget in (self._task, self._progress):
+            bar.addWidget(widget)
+            widget.hide()
+        bar.addPermanentWidget(self._note)
+
+    # ---- showing
+
+    def _show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
+        """Draw the difference."""
+        experiment, imported = new.project.experiment, new.project.imported
+        there = experiment is not None or imported is not None
+        opened = there and (old.project.experiment is None and old.project.imported is None)
+        self._stack.setCurrentIndex(1 if there else 0)
+        for page in self.pages:
+            page.show_snapshot(old, new)
+        if new.name != old.name or opened:
+            self._show_title(new)
+        self.setWindowModified(not new.saved)
+        if new.task is not old.task:
+            self._show_task(new.task)
+        if new.problem != old.problem:
+            if new.problem:
+                self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
+            else:
+                self.problem_bar.hide()
+        if new.note != old.note:
+            self._note.setText(f"{new.note[:1].upper()}{new.note[1:]}" if new.note else "")
+        if opened or (there and new.name != old.name):
+            self.show_step(0 if experiment is not None else 3)
+        self._refresh_actions()
+
+    def _show_title(self, new: ExperimentSnapshot) -> None:
+        experiment, imported = new.project.experiment, new.project.imported
+        path = experiment.folder if experiment else imported.path if imported else None
+        if path is not None:
+            self.setWindowFilePath(str(path))
+            if path.exists():
+                self.settings.add_recent(path)
+        self.setWindowTitle(f"{new.name}[*] – {_TITLE}" if new.name else f"[*]{_TITLE}")
+
+    def _show_task(self, task: Task | None) -> None:
+        for widget in (self._task, self._progress):
+            widget.setVisible(task is not None)
+        if task is None:
+            return
+        remaining = "" if task.left is None else left(task.left)
+        self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
+        fraction = task.fraction
+        self._progress.setRange(0, 0 if fraction is None else 1000)
+        if fraction is not None:
+            self._progress.setValue(round(1000 * fraction))
+
+    def _refresh_actions(self) -> None:
+        snapshot = self.bench.snapshot
+        for command in EXPERIMENT_COMMANDS:
+            action = self.actions_by_id[command.id]
+            action.setEnabled(command.enabled(snapshot))
+            if command.mark is not None:
+                action.setChecked(command.mark(self))
+        for name, label in (("undo", snapshot.undo), ("redo", snapshot.redo)):
+            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+
+    @property
+    def busy(self) -> bool:
+        """Something asked for is not shown yet."""
+        return self.bench.busy
+
+    # ---- files
+
+    def open_path(self, path: Path) -> None:
+        """An experiment or a table of runs. Nothing is run."""
+        self.bench.open_path(path)
+
+    def choose_new(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Folder of the program", self.settings.folder)
+        if name:
+            self.bench.create_in(Path(name))
+
+    def choose_experiment(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Open an experiment", self.settings.folder)
+        if name:
+            self.open_path(Path(name))
+
+    def choose_runs(self) -> None:
+        tables = "Tables (*.csv *.tsv *.txt);;All files (*)"
+        name, _ = QFileDialog.getOpenFileName(self, "Open a table of runs", self.settings.folder, tables)
+        if name:
+            self.bench.open_runs(Path(name))
+
+    def choose_example(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Copy the example to", self.settings.folder)
+        if name:
+            folder = Path(name)
+            self.bench.open_example(folder if not any(folder.iterdir()) else folder / "quicksort")
+
+    def choose_trace(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, "Open a trace of the program", self.settings.folder)
+        if name:
+            self.show_step(3)
+            self.read_page.lower_plots.setCurrentWidget(self.read_page.pinning)
+            self.bench.pin(Path(name))
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """The first file opens here; onto step 5, tables are added to compare with."""
+        event.acceptProposedAction()
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        if self._stack.currentIndex() == 1 and self.steps.currentIndex() == 4:
+            for path in paths:
+                self.bench.add_table(path)
+        elif paths:
+            self.open_path(paths[0])
+
+    # ---- commands
+
+    def show_step(self, number: int) -> None:
+        """Program, design, run, read, compare: 0 to 4."""
+        self.steps.setCurrentIndex(number)
+
+    def pause_or_go_on(self) -> None:
+        if self.bench.snapshot.running == "paused":
+            self.bench.resume()
+        else:
+            self.bench.pause()
+
+    def toggle_half(self) -> None:
+        half = not self.bench.snapshot.project.analysis.half
+        self.bench.set_analysis(f"show {'half' if half else 'full'} effects", half=half)
+
+    def keep_marked(self) -> None:
+        """Reduce the model to what stands out, keeping the main effects below it."""
+        found = self.bench.snapshot.effects
+        if found is None:
+            return
+        marked = {e.members for e in found.effects if e.significant}
+        mains = {(j,) for members in marked for j in members}
+        every = [e.members for e in (self.bench.snapshot.every or found).effects]
+        terms = tuple(m for m in every if m in marked | mains)
+        if terms:
+            self.bench.set_analysis("keep what stands out", terms=terms)
+        else:
+            self.statusBar().showMessage("No effect stands out", 4000)
+
+    def copy_effects(self) -> None:
+        self.read_page.effects.copy(tab_separated, everything=True)
+        self.statusBar().showMessage("The effect table is on the clipboard", 4000)
+
+    def copy_picture(self) -> None:
+        """The chart that has the focus, else the half-normal plot, on white whatever the theme."""
+        focus = self.focusWidget()
+        chart = focus if isinstance(focus, Chart) else self.read_page.half_normal
+        QGuiApplication.clipboard().setImage(chart.picture())
+        self.statusBar().showMessage(f"{chart.accessibleName()}: the picture is on the clipboard", 4000)
+
+    def show_guide(self) -> None:
+        """The page on experiments, and the keys of this window."""
+        dialog = QDialog(self)
+        dialog.setObjectName("guide")
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle("Guide to experiments")
+        text = QTextBrowser()
+        keys = [
+            f"| {', '.join(c.keys)} | {c.text.rstrip('…')}: {c.tip[0].lower()}{c.tip[1:]} |"
+            for c in EXPERIMENT_COMMANDS
+            if c.keys
+        ]
+        keys.append("| Ctrl+click on a bar or point | Take the term out of the model |")
+        guide = (resources.folder() / "docs" / "spt.md").read_text(encoding="utf-8")
+        text.setMarkdown("\n".join([guide, "", "## Keys", "", "| key | what |", "| --- | --- |", *keys]))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(dialog.reject)
+        layout = QVBoxLayout(dialog)
+        layout.addWidget(text)
+        layout.addWidget(buttons)
+        unit = self.fontMetrics().height()
+        dialog.resize(48 * unit, 40 * unit)
+        dialog.open()
+
+    # ---- looks
+
+    def choose_theme(self, choice: ThemeChoice) -> None:
+        self.settings.theme = choice
+        self.themeChanged.emit()
+        self.apply_theme()
+
+    def choose_text_size(self, percent: int) -> None:
+        self.settings.text_size = percent
+        self.themeChanged.emit()
+        self.apply_theme()
+
+    def use_theme(self, theme: themes.Theme) -> None:
+        """Show `theme` whatever the settings say."""
+        self._theme = theme
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        font = app.font()
+        size = base_font_size() * self.settings.text_size / 100
+        if abs(font.pointSizeF() - size) > 0.01:
+            font.setPointSizeF(size)
+            app.setFont(font)
+        themes.apply(app, theme)
+        for page in self.pages:
+            page.set_theme(theme)
+
+    def apply_theme(self) -> None:
+        """Show what the settings and the system say."""
+        self.use_theme(chosen_theme(self.settings.theme))
+
+    def _scheme_changed(self) -> None:
+        if self.settings.theme == "system":
+            self.apply_theme()
+
+    def _restore_layout(self) -> None:
+        room = self.screen().availableSize()
+        self.resize(QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height()))))
+        geometry, _ = self.settings.geometry_of(_WINDOW)
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if not self._may_close():
+            event.ignore()
+            return
+        self.settings.keep_geometry(_WINDOW, self.saveGeometry(), QByteArray())
+        self._results.close()
+        self.bench.close()
+        super().closeEvent(event)
+        self.closed.emit()
+
+    def _may_close(self) -> bool:
+        """Ask about a description that is not written, and about trials that are running."""
+        shown = self.bench.snapshot
+        if shown.running != "idle":
+            box = QMessageBox(self)
+            box.setText("Trials are running. Stop them and close?")
+            box.setInformativeText("The trial that is running is dropped; all others are in the journal.")
+            box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)
+            if box.exec() == QMessageBox.StandardButton.Cancel:
+                return False
+        if shown.saved or shown.project.experiment is None:
+            return True
+        answers = QMessageBox.StandardButton
+        answer = QMessageBox.question(
+            self, "Phasewright", f"Save the description of {shown.name}?",
+            answers.Save | answers.Discard | answers.Cancel,
+        )  # fmt: skip
+        if answer == answers.Save:
+            return self.bench.save()
+        return answer == answers.Discard
