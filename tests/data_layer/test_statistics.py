@@ -255,7 +255,7 @@ def test_the_call_tree_is_that_of_all_locations(many, begin, part) -> None:
     with stored(many) as store:
         use = build(store)
         length = int(use.edges[-1])
-        a = round(begin * length)
+        a = min(round(begin * length), length - 1)
         b = max(a + 1, round(a + part * (length - a)))
         rows = Statistics(store).calls((a, b), use)
         found = {}
