@@ -1,0 +1,309 @@
+"""What the figures of a run are drawn from: curve, fit, error by n, timeline; and the same as CSV.
+
+The window has most of it at hand; the command line gathers it from a store. Texts that come from a trace
+stay as they are here; whoever writes them into a document makes them `printable` and escapes them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.gantt import ABSENT
+from desktop.core.phase_stats import PhaseRow, phase_table
+from desktop.core.phases import PhaseFit, Sweep, fit_breaks, sweep
+from desktop.core.selection import Suggestion, suggest
+from desktop.data.events import Activity
+from desktop.data.store import TraceStore
+from desktop.data.timeline import open_timeline
+from desktop.data.utilization import Rules, Utilization, build
+from desktop.progress import Progress, Share
+
+#: The classes of a stack from its bottom, with their names.
+CLASSES = {
+    "computing": "Computing",
+    "overhead": "Overhead",
+    "io": "I/O",
+    "idle": "Idle",
+    "unmeasured": "Not measured",
+}
+#: Figures that can be drawn, in the order of a report.
+FIGURES = {
+    "curve": "Utilization and its phases",
+    "stack": "What the processors do",
+    "residual": "What the phases leave over",
+    "epsilon": "Error by number of phases",
+    "timeline": "Timeline",
+    "phases": "Phase table",
+}
+# The error is computed for every n up to these, as the window does it.
+_SWEEP, _SWEEP_PARAMETERS = 20, 60
+# A timeline has no more rows and columns than a page can show.
+_ROWS, _COLUMNS = 64, 720
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff"
+    "\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+
+
+def printable(text: str, most: int = 200) -> str:
+    """One line that every document can hold and that shows as it reads.
+
+    Control characters, which XML forbids, and those that turn the direction of reading become U+FFFD;
+    whitespace becomes single blanks; what is longer than `most` characters is cut with an ellipsis.
+
+    >>> printable("a\\x00b\\n c"), printable("abcdef", 4)
+    ('a\ufffdb c', 'abc…')
+    """
+    line = " ".join(_UNPRINTABLE.sub("\ufffd", text[: 4 * most]).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """An annotation: a moment, or a stretch if `end_s` is given, in seconds on the curve's axis."""
+
+    start_s: float
+    text: str
+    end_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run to be shown, as a command line, a window or a project asks for it.
+
+    `model`, `n` (None: the suggested number), `locked` and `breaks` (set by hand; seconds, with start and
+    end) are the fit; `marks` are drawn on the curve.
+    """
+
+    store: TraceStore
+    title: str
+    rules: Rules = field(default_factory=Rules)
+    model: str = "mixed"
+    n: int | None = None
+    locked: tuple[float, ...] = ()
+    breaks: tuple[float, ...] | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Bars:
+    """A timeline to be drawn: what each row does most in each column.
+
+    `names` (rows,); `activity` (rows, columns) with `ABSENT` where a row is not there; `start_s`, `end_s`.
+    `left_out`: how many rows are not here, as there are too many.
+    """
+
+    names: tuple[str, ...]
+    activity: NDArray[np.uint8]
+    start_s: float
+    end_s: float
+    left_out: int = 0
+
+    def stretches(self, row: int) -> Iterator[tuple[float, float, Activity]]:
+        """Neighbouring columns of one activity together: start, end (s), activity; gaps left out."""
+        cells = self.activity[row]
+        cut = np.flatnonzero(np.diff(cells)) + 1
+        columns = np.concatenate([[0], cut, [cells.size]])
+        times = self.start_s + columns * ((self.end_s - self.start_s) / cells.size)
+        for i, first in enumerate(columns[:-1].tolist()):
+            if cells[first] != ABSENT:
+                yield float(times[i]), float(times[i + 1]), Activity(int(cells[first]))
+
+
+@dataclass(frozen=True, eq=False)
+class Material:
+    """Everything that figures of one run need. `stack`: classes that occur, ``computing`` first.
+
+    `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
+    timeline).
+    """
+
+    title: str
+    curve: StepCurve
+    stack: dict[str, StepCurve]
+    fit: PhaseFit
+    rows: tuple[PhaseRow, ...]
+    sweep: Sweep | None = None
+    suggestion: Suggestion | None = None
+    bars: Bars | None = None
+    marks: tuple[Mark, ...] = ()
+
+    def figures(self) -> tuple[str, ...]:
+        """The keys of `FIGURES` that can be drawn."""
+        missing = {
+            "stack": len(self.stack) < 2,
+            "epsilon": self.sweep is None,
+            "timeline": self.bars is None,
+        }
+        return tuple(key for key in FIGURES if not missing.get(key))
+
+
+def gather(
+    subject: Subject, progress: Progress | None = None, stop: NDArray[Any] | None = None
+) -> tuple[Material, Utilization]:
+    """All that there is to draw of a run, from its store.
+
+    Parameters
+    ----------
+    stop : array of one byte; a fit ends soon after it becomes nonzero.
+
+    Raises
+    ------
+    ValueError : n or a break is impossible.
+    StoreError : the store is damaged.
+    Cancelled : by `progress` or `stop`.
+    """
+    progress = progress or Progress()
+    rules = subject.rules
+    use = build(subject.store, rules, Share(progress, 0, 0.4))
+    curve = use.curve()
+    progress.step(0.4, 1, "fitting every n")
+    budget = subject.model == "budget"
+    largest = max(
+        _SWEEP_PARAMETERS if budget else _SWEEP,
+        subject.n or 0,
+        (len(subject.locked) + 1) * (2 if budget else 1),
+    )
+    swept = sweep(curve, subject.model, largest, locked=subject.locked, stop=stop)
+    suggestion = suggest(swept)
+    if subject.breaks is not None:
+        fit = fit_breaks(curve, subject.breaks, subject.model)
+    else:
+        n = suggestion.n if subject.n is None else subject.n
+        if n < int(swept.n[0]):
+            raise ValueError(f"{n} is fewer than the {int(swept.n[0])} that model and locked breaks need")
+        fit = swept.fit(n)
+    progress.step(0.7, 1, "timeline")
+    found = Material(
+        title=subject.title,
+        curve=curve,
+        stack=stack(use),
+        fit=fit,
+        rows=tuple(phase_table(curve, fit)),
+        sweep=swept,
+        suggestion=suggestion,
+        bars=bars(subject.store, rules, curve, Share(progress, 0.7, 1.0)),
+        marks=subject.marks,
+    )
+    progress.step(1, 1)
+    return found, use
+
+
+def stack(use: Utilization) -> dict[str, StepCurve]:
+    """Processors by class over time, those that occur; what counts as computing is one class."""
+    found = {"computing": use.curve()}
+    for name in list(CLASSES)[1:]:
+        drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
+        level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
+        if level.level.any():
+            found[name] = level
+    return found
+
+
+def bars(store: TraceStore, rules: Rules, curve: StepCurve, progress: Progress | None = None) -> Bars | None:
+    """The timeline of a store; of too many processors, some at even distances. None of a curve."""
+    timeline = open_timeline(store, rules, progress)
+    if timeline is None:
+        return None
+    places = [i for i, x in enumerate(store.locations) if x.kind == "cpu" and timeline.there[i]]
+    if not places:
+        return None
+    count = len(places)
+    if count > _ROWS:
+        places = [places[k * count // _ROWS] for k in range(_ROWS)]
+    start, end = curve.start, curve.start + curve.duration
+    tile = timeline.tile([[i] for i in places], start, end, _COLUMNS)
+    names = []
+    for i in places:
+        about = store.locations[i]
+        thread = f" thread {about.thread}" if about.thread else ""
+        names.append(
+            f"rank {about.rank}{thread}" if about.rank >= 0 else about.name or f"location {about.id}"
+        )
+    return Bars(tuple(names), tile.dominant, start, end, count - len(places))
+
+
+def tables(material: Material, figure: str) -> dict[str, Iterable[tuple[object, ...]]]:
+    """The data behind a figure: rows by the name of a table, headings first; numbers in full precision.
+
+    Columns end in their unit: ``_s`` seconds; levels are processors.
+    """
+    found: dict[str, Iterable[tuple[object, ...]]] = {}
+    if figure in ("curve", "residual"):
+        found = {"curve": _steps(material.curve), "fit": _fit(material.fit)}
+    if figure in ("curve", "phases"):
+        found["phases"] = _phases(material)
+    if figure == "stack":
+        found = {name: _steps(curve) for name, curve in material.stack.items()}
+    if figure == "epsilon" and material.sweep is not None:
+        swept = material.sweep
+        found["epsilon"] = [
+            ("n", "epsilon", "lower", "upper"),
+            *((fit.requested, fit.epsilon, fit.lower, fit.upper) for fit in swept.fits),
+        ]
+    if figure == "timeline" and material.bars is not None:
+        found["timeline"] = _bars(material.bars)
+    return found
+
+
+def as_csv(rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
+    """Lines of a CSV file, in pieces. Text that a spreadsheet would take for a formula is kept from it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for k, row in enumerate(rows):
+        writer.writerow([_cell(value) for value in row])
+        if k % 4096 == 4095:
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
+    yield out.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, float):
+        return repr(value) if np.isfinite(value) else ""
+    if isinstance(value, str):
+        line = printable(value)
+        return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
+    return value
+
+
+def _steps(curve: StepCurve) -> Iterator[tuple[object, ...]]:
+    yield ("start_s", "end_s", "processors")
+    for at in range(0, curve.segments, 1 << 16):
+        edges = (curve.edges[at : at + (1 << 16) + 1] * curve.unit).tolist()
+        yield from zip(edges[:-1], edges[1:], curve.level[at : at + (1 << 16)].tolist(), strict=True)
+
+
+def _fit(fit: PhaseFit) -> Iterator[tuple[object, ...]]:
+    yield (
+        *("phase", "start_s", "end_s", "start_low_s", "start_high_s"),
+        *("degree", "c0", "c1_per_s", "c2_per_s2", "error"),
+    )
+    for k in range(fit.n):
+        spans = (fit.breaks[k], fit.breaks[k + 1], fit.break_low[k], fit.break_high[k])
+        yield (k + 1, *map(float, spans), int(fit.degree[k]), *fit.powers[k].tolist(), float(fit.error[k]))
+
+
+def _phases(material: Material) -> Iterator[tuple[object, ...]]:
+    names = ("start_s", "end_s", "degree", "mean", "min", "max", "efficiency", "work_s", "error", "rms")
+    yield ("phase", *names)
+    for k, row in enumerate(material.rows, 1):
+        yield (k, *(getattr(row, name) for name in names))
+
+
+def _bars(found: Bars) -> Iterator[tuple[object, ...]]:
+    yield ("row", "start_s", "end_s", "activity")
+    for row, name in enumerate(found.names):
+        for start, end, activity in found.stretches(row):
+            yield name, start, end, activity.name.lower()

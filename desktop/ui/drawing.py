@@ -1,0 +1,409 @@
+"""A sheet of paper in millimetres, drawn on by a few verbs, that becomes SVG, PDF or pixels.
+
+Figures are the same everywhere because they are laid out once, with the bundled font's own widths: `SvgSheet`
+writes its own SVG (text stays text, anchored where it is centred or ends, so that another font does no harm;
+hatches are patterns; the same figure gives the same bytes), `QtSheet` drives a QPainter on a picture, a PDF
+page or a widget. x grows to the right, y downwards; lengths and sizes of text in mm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPolygonF,
+)
+
+from desktop.data.material import printable
+
+MM_PER_POINT = 25.4 / 72
+FAMILY = "DejaVu Sans"
+
+Anchor = Literal["start", "middle", "end"]
+Hatch = Literal["", "/", "\\", "x", "-", "."]
+# mm between the lines of a hatch, and their width
+_APART, _THIN = 1.3, 0.18
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line: colour, width in mm, dashes and gaps in multiples of the width."""
+
+    colour: str
+    width: float
+    dash: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fill:
+    """An area: colour, how much of it covers (0 to 1), and a hatch over it in the colour `ink`."""
+
+    colour: str
+    opacity: float = 1.0
+    hatch: Hatch = ""
+    ink: str = "#000000"
+
+
+class Sheet(Protocol):
+    """What figures draw with. Points are arrays (k, 2), lines (k, 4), rectangles (k, 4) as x, y, w, h."""
+
+    width: float
+    height: float
+
+    def area(self, points: ArrayLike, fill: Fill) -> None: ...
+    def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
+    def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
+    def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
+    def bend(
+        self, start: tuple[float, float], to: tuple[float, float], end: tuple[float, float], stroke: Stroke
+    ) -> None:
+        """A quadratic Bezier curve with the control point `to`: any parabola, exactly."""
+
+    def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None: ...
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float,
+        colour: str,
+        anchor: Anchor = "start",
+        *,
+        bold: bool = False,
+        upright: bool = False,
+    ) -> None:
+        """`words` with their baseline at y; `upright`: turned to be read from the right."""
+
+    def clipped(self, x: float, y: float, w: float, h: float) -> AbstractContextManager[None]: ...
+
+
+@lru_cache(maxsize=2)
+def _metrics(bold: bool) -> QFontMetricsF:
+    font = QFont(FAMILY)
+    font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+    font.setPixelSize(1000)
+    font.setBold(bold)
+    return QFontMetricsF(font)
+
+
+def text_width(words: str, size: float, *, bold: bool = False) -> float:
+    """mm that `words` take at `size` mm."""
+    return _metrics(bold).horizontalAdvance(printable(words)) * size / 1000
+
+
+def fitted(words: str, size: float, room: float, *, bold: bool = False) -> str:
+    """`words`, cut with an ellipsis to what `room` mm hold; nothing if they hold not even that."""
+    words = printable(words)
+    if text_width(words, size, bold=bold) <= room:
+        return words
+    low, high = 0, len(words)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text_width(words[:middle] + "…", size, bold=bold) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return words[:low].rstrip() + "…" if low else ""
+
+
+def wrapped(words: str, size: float, room: float) -> list[str]:
+    """`words` in lines of at most `room` mm; a word that is too long is cut."""
+    lines: list[str] = []
+    for word in printable(words, 2000).split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(fitted(word, size, room))
+    return lines
+
+
+def _array(values: ArrayLike, columns: int) -> NDArray[np.float64]:
+    return np.asarray(values, np.float64).reshape(-1, columns)
+
+
+class SvgSheet:
+    """A sheet that becomes SVG text.
+
+    `prefix` begins the ids of patterns and clips, which must differ where several stand in one document.
+    """
+
+    def __init__(self, width: float, height: float, prefix: str = "") -> None:
+        self.width, self.height = width, height
+        self._prefix = prefix
+        self._parts: list[str] = []
+        self._patterns: dict[Fill, str] = {}
+        self._clips: list[str] = []
+
+    def svg(self, title: str, text: str = "", *, inline: bool = False) -> str:
+        """The document; `inline` without XML head, to stand in HTML. `title` and `text` are for readers
+        who cannot see it."""
+        size = f'width="{_n(self.width)}mm" height="{_n(self.height)}mm"'
+        if inline:
+            size = 'width="100%"'
+        head = "" if inline else '<?xml version="1.0" encoding="UTF-8"?>\n'
+        about = f"<title>{_x(title)}</title>" + (f"<desc>{_x(text, 2000)}</desc>" if text else "")
+        defs = "".join(_pattern(fill, name) for fill, name in self._patterns.items()) + "".join(self._clips)
+        return (
+            f'{head}<svg xmlns="http://www.w3.org/2000/svg" version="1.1" {size} role="img" '
+            f'viewBox="0 0 {_n(self.width)} {_n(self.height)}" '
+            f'font-family="&apos;{FAMILY}&apos;, Verdana, sans-serif" fill="none">\n{about}\n'
+            f"<defs>{defs}</defs>\n" + "\n".join(self._parts) + "\n</svg>\n"
+        )
+
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        self._shape(_path(_array(points, 2)) + "Z", fill)
+
+    def rects(self, rects: ArrayLike, fill: Fill) -> None:
+        path = "".join(
+            f"M{_n(x)} {_n(y)}h{_n(w)}v{_n(h)}h{_n(-w)}z" for x, y, w, h in _array(rects, 4).tolist()
+        )
+        if path:
+            self._shape(path, fill)
+
+    def line(self, points: ArrayLike, stroke: Stroke) -> None:
+        self._parts.append(f'<path d="{_path(_array(points, 2))}" {_pen(stroke)}/>')
+
+    def lines(self, lines: ArrayLike, stroke: Stroke) -> None:
+        path = "".join(f"M{_n(a)} {_n(b)}L{_n(c)} {_n(d)}" for a, b, c, d in _array(lines, 4).tolist())
+        if path:
+            self._parts.append(f'<path d="{path}" {_pen(stroke)}/>')
+
+    def bend(
+        self, start: tuple[float, float], to: tuple[float, float], end: tuple[float, float], stroke: Stroke
+    ) -> None:
+        a, b, c, d, e, f = map(_n, (*start, *to, *end))
+        self._parts.append(f'<path d="M{a} {b}Q{c} {d} {e} {f}" {_pen(stroke)}/>')
+
+    def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None:
+        inside = f' fill="{_x(fill.colour)}"' if fill else ""
+        line = f" {_pen(stroke)}" if stroke else ""
+        self._parts.append(f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}"{inside}{line}/>')
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float,
+        colour: str,
+        anchor: Anchor = "start",
+        *,
+        bold: bool = False,
+        upright: bool = False,
+    ) -> None:
+        turn = f' transform="rotate(-90 {_n(x)} {_n(y)})"' if upright else ""
+        weight = ' font-weight="bold"' if bold else ""
+        place = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        self._parts.append(
+            f'<text x="{_n(x)}" y="{_n(y)}" font-size="{_n(size)}" fill="{_x(colour)}"{place}{weight}{turn}>'
+            f"{_x(words)}</text>"
+        )
+
+    @contextmanager
+    def clipped(self, x: float, y: float, w: float, h: float) -> Iterator[None]:
+        name = f"{self._prefix}c{len(self._clips)}"
+        place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(w)}" height="{_n(h)}"'
+        self._clips.append(f'<clipPath id="{name}"><rect {place}/></clipPath>')
+        self._parts.append(f'<g clip-path="url(#{name})">')
+        yield
+        self._parts.append("</g>")
+
+    def _shape(self, path: str, fill: Fill) -> None:
+        cover = "" if fill.opacity >= 1 else f' fill-opacity="{_n(fill.opacity)}"'
+        self._parts.append(f'<path d="{path}" fill="{_x(fill.colour)}"{cover}/>')
+        if fill.hatch:
+            name = self._patterns.setdefault(fill, f"{self._prefix}p{len(self._patterns)}")
+            self._parts.append(f'<path d="{path}" fill="url(#{name})"/>')
+
+
+def _n(value: float) -> str:
+    """Hundredths of a millimetre are finer than any printer's dot that is seen."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def _x(text: str, most: int = 200) -> str:
+    return escape(printable(text, most))
+
+
+def _path(points: NDArray[np.float64]) -> str:
+    return "M" + "L".join(f"{_n(x)} {_n(y)}" for x, y in points.tolist())
+
+
+def _pen(stroke: Stroke) -> str:
+    dash = ""
+    if stroke.dash:
+        dash = f' stroke-dasharray="{" ".join(_n(d * stroke.width) for d in stroke.dash)}"'
+    return f'stroke="{_x(stroke.colour)}" stroke-width="{_n(stroke.width)}" stroke-linejoin="round"{dash}'
+
+
+def _pattern(fill: Fill, name: str) -> str:
+    side, pen = _n(_APART), f'stroke="{_x(fill.ink)}" stroke-width="{_n(_THIN)}"'
+    turn = {"/": 45, "\\": -45}.get(fill.hatch, 0)
+    half = _n(_APART / 2)
+    drawn = {
+        "-": f'<path d="M0 {half}H{side}" {pen}/>',
+        "x": f'<path d="M0 {half}H{side}M{half} 0V{side}" {pen}/>',
+        ".": f'<circle cx="{half}" cy="{half}" r="{_n(1.2 * _THIN)}" fill="{_x(fill.ink)}"/>',
+    }.get(fill.hatch, f'<path d="M{half} 0V{side}" {pen}/>')
+    return (
+        f'<pattern id="{name}" patternUnits="userSpaceOnUse" width="{side}" height="{side}" '
+        f'patternTransform="rotate({turn})">{drawn}</pattern>'
+    )
+
+
+class QtSheet:
+    """A sheet drawn by `painter`, `scale` device units to the mm, its corner at the painter's origin."""
+
+    def __init__(self, painter: QPainter, width: float, height: float, scale: float) -> None:
+        self.width, self.height = width, height
+        self._painter, self._scale = painter, scale
+        painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
+        self._font = QFont(FAMILY)
+        self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        path = QPainterPath()
+        path.addPolygon(QPolygonF(self._points(points)))
+        path.closeSubpath()
+        self._shape(path, fill)
+
+    def rects(self, rects: ArrayLike, fill: Fill) -> None:
+        placed = [QRectF(*rect) for rect in (_array(rects, 4) * self._scale).tolist()]
+        if fill.hatch:
+            path = QPainterPath()
+            for rect in placed:
+                path.addRect(rect)
+            self._shape(path, fill)
+        else:
+            self._painter.setPen(Qt.PenStyle.NoPen)
+            self._painter.setBrush(_brush(fill))
+            self._painter.drawRects(placed)
+
+    def line(self, points: ArrayLike, stroke: Stroke) -> None:
+        self._painter.setPen(self._pen(stroke))
+        self._painter.drawPolyline(QPolygonF(self._points(points)))
+
+    def lines(self, lines: ArrayLike, stroke: Stroke) -> None:
+        placed = [QLineF(*line) for line in (_array(lines, 4) * self._scale).tolist()]
+        if placed:
+            self._painter.setPen(self._pen(stroke))
+            self._painter.drawLines(placed)
+
+    def bend(
+        self, start: tuple[float, float], to: tuple[float, float], end: tuple[float, float], stroke: Stroke
+    ) -> None:
+        begin, bent, last = self._points([start, to, end])
+        path = QPainterPath(begin)
+        path.quadTo(bent, last)
+        self._painter.strokePath(path, self._pen(stroke))
+
+    def circle(self, x: float, y: float, r: float, fill: Fill | None, stroke: Stroke | None) -> None:
+        self._painter.setPen(self._pen(stroke) if stroke else QPen(Qt.PenStyle.NoPen))
+        self._painter.setBrush(_brush(fill) if fill else QBrush())
+        self._painter.drawEllipse(QPointF(x, y) * self._scale, r * self._scale, r * self._scale)
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float,
+        colour: str,
+        anchor: Anchor = "start",
+        *,
+        bold: bool = False,
+        upright: bool = False,
+    ) -> None:
+        painter, words = self._painter, printable(words)
+        self._font.setPointSizeF(size * self._scale * 72 / painter.device().logicalDpiY())
+        self._font.setBold(bold)
+        painter.setFont(self._font)
+        painter.setPen(QColor(colour))
+        # The painter's own width, so that what ends here ends here on every device.
+        wide = QFontMetricsF(self._font, painter.device()).horizontalAdvance(words)
+        left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[anchor]
+        painter.save()
+        painter.translate(QPointF(x, y) * self._scale)
+        if upright:
+            painter.rotate(-90)
+        painter.drawText(QPointF(left, 0), words)
+        painter.restore()
+
+    @contextmanager
+    def clipped(self, x: float, y: float, w: float, h: float) -> Iterator[None]:
+        k = self._scale
+        self._painter.save()
+        self._painter.setClipRect(QRectF(x * k, y * k, w * k, h * k), Qt.ClipOperation.IntersectClip)
+        yield
+        self._painter.restore()
+
+    def _shape(self, path: QPainterPath, fill: Fill) -> None:
+        self._painter.fillPath(path, _brush(fill))
+        if fill.hatch:
+            self._painter.save()
+            self._painter.setClipPath(path, Qt.ClipOperation.IntersectClip)
+            self._hatch(path.boundingRect(), fill)
+            self._painter.restore()
+
+    def _hatch(self, box: QRectF, fill: Fill) -> None:
+        """Lines over `box`, at places that do not depend on it: neighbours of one hatch join."""
+        k, apart = self._scale, _APART * self._scale
+        self._painter.setPen(QPen(QColor(fill.ink), _THIN * k))
+        if fill.hatch == ".":
+            self._painter.setBrush(QColor(fill.ink))
+            for x in _grid(box.left(), box.right(), apart):
+                for y in _grid(box.top(), box.bottom(), apart):
+                    self._painter.drawEllipse(QPointF(x, y), _THIN * k / 2, _THIN * k / 2)
+            return
+        lines: list[QLineF] = []
+        if fill.hatch in ("-", "x"):
+            lines += [QLineF(box.left(), y, box.right(), y) for y in _grid(box.top(), box.bottom(), apart)]
+        if fill.hatch == "x":
+            lines += [QLineF(x, box.top(), x, box.bottom()) for x in _grid(box.left(), box.right(), apart)]
+        step, high = apart * 2**0.5, box.height()
+        if fill.hatch == "\\":
+            at = _grid(box.left() - box.bottom(), box.right() - box.top(), step)
+            lines += [QLineF(c + box.top(), box.top(), c + box.bottom(), box.bottom()) for c in at]
+        if fill.hatch == "/":
+            at = _grid(box.left() + box.top(), box.right() + box.bottom(), step)
+            lines += [QLineF(c - box.top(), box.top(), c - box.top() - high, box.bottom()) for c in at]
+        self._painter.drawLines(lines)
+
+    def _points(self, points: ArrayLike) -> list[QPointF]:
+        return [QPointF(x, y) for x, y in (_array(points, 2) * self._scale).tolist()]
+
+    def _pen(self, stroke: Stroke) -> QPen:
+        pen = QPen(QColor(stroke.colour), stroke.width * self._scale)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        pen.setJoinStyle(Qt.PenJoinStyle.RoundJoin)
+        if stroke.dash:
+            pen.setDashPattern(list(stroke.dash))
+        return pen
+
+
+def _brush(fill: Fill) -> QBrush:
+    colour = QColor(fill.colour)
+    colour.setAlphaF(fill.opacity)
+    return QBrush(colour)
+
+
+def _grid(low: float, high: float, apart: float) -> Sequence[float]:
+    first, last = int(np.ceil(low / apart)), int(np.floor(high / apart))
+    return [k * apart for k in range(first, last + 1)]

@@ -1,0 +1,720 @@
+"""Figures for paper, report and projector, laid out in mm: what the window's plots show, for readers.
+
+`draw` puts one figure of `desktop.data.material.FIGURES` on a sheet; `svg`, `image`, `pdf` give it as a file.
+A `Look` says how large, with what text size, in colour, in grey or with patterns (areas told apart by hatches
+and lines by dashes as well), and which texts stand in place of the usual ones (`texts`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF
+from PySide6.QtGui import QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
+
+from desktop.core.envelope import envelope
+from desktop.data.events import Activity
+from desktop.data.material import CLASSES, FIGURES, Material
+from desktop.ui.drawing import (
+    MM_PER_POINT,
+    Fill,
+    Hatch,
+    QtSheet,
+    Sheet,
+    Stroke,
+    SvgSheet,
+    fitted,
+    text_width,
+)
+from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots.scales import Ticks
+from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.units import digits, quantity, time_scale
+
+Style = Literal["colour", "grey", "patterns"]
+#: The smallest sheet that holds every figure, mm.
+SMALLEST = (40.0, 30.0)
+_COLUMNS_PER_MM = 5
+_ALL_COLUMNS = 2400
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds
+    (None: all); `words` replaces texts by their key in `texts`; `bare` leaves out title and legend."""
+
+    width: float = 160.0
+    height: float = 90.0
+    points: float = 9.0
+    style: Style = "colour"
+    dark: bool = False
+    lines: float = 1.0
+    span: tuple[float, float] | None = None
+    phase: int | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
+    bare: bool = False
+
+
+@dataclass(frozen=True)
+class Ink:
+    """The colours of a look. `dashed`: lines differ by dashes too."""
+
+    ground: str
+    text: str
+    muted: str
+    border: str
+    grid: str
+    curve: str
+    fit: str
+    residual: str
+    mark: str
+    areas: Mapping[str, Fill]
+    dashed: bool
+
+
+_GREY = {
+    "computing": "#8c8c8c",
+    "overhead": "#c4c4c4",
+    "io": "#4d4d4d",
+    "idle": "#f0f0f0",
+    "unmeasured": "#dadada",
+}
+_HATCH: dict[str, Hatch] = {"computing": "", "overhead": "/", "io": "x", "idle": ".", "unmeasured": "\\"}
+
+
+def ink(look: Look) -> Ink:
+    """Grey and patterns are for paper: white ground and black text whatever the theme."""
+    theme = DARK if look.dark and look.style == "colour" else LIGHT
+    areas = {name: Fill(getattr(theme, name)) for name in CLASSES}
+    if look.style == "grey":
+        areas = {name: Fill(_GREY[name]) for name in CLASSES}
+    elif look.style == "patterns":
+        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in CLASSES}
+    if look.style == "grey":
+        return Ink("#ffffff", "#000000", "#404040", "#606060", "#d8d8d8", "#5a5a5a", "#000000", "#404040",
+                   "#000000", areas, True)  # fmt: skip
+    strong = "#ffffff" if theme.dark else "#000000"
+    return Ink(theme.background, strong, theme.muted, theme.border, theme.grid, theme.curve, theme.fit,
+               theme.residual, theme.selection, areas, look.style == "patterns")  # fmt: skip
+
+
+def texts(figure: str, material: Material) -> dict[str, str]:
+    """The texts of a figure that may be replaced, by key."""
+    n, model = material.fit.n, material.fit.model
+    common = {"title": f"{FIGURES[figure]}: {material.title}"}
+    axes = {"time": "Time", "processors": "Processors computing"}
+    fit = {"fit": f"{n} phase{'' if n == 1 else 's'} ({model})"}
+    if figure == "curve":
+        return common | axes | fit | {
+            "computing": "Computing",
+            "extremes": "Least and largest",
+            "break": "Break, and where it may lie",
+        }  # fmt: skip
+    if figure == "stack":
+        return common | axes | {"processors": "Processors"} | {name: CLASSES[name] for name in material.stack}
+    if figure == "residual":
+        return common | axes | {
+            "processors": "Curve − fit",
+            "residual": "Mean",
+            "extremes": "Least and largest",
+            "rms": "± root of the mean square, by phase",
+        }  # fmt: skip
+    if figure == "epsilon":
+        unit = "parameters" if model == "budget" else "phases"
+        return common | {
+            "n": f"Number of {unit}, n",
+            "error": "Largest error ε (processors·√s)",
+            "shown": f"Shown: {material.fit.requested}",
+            "suggested": "Suggested" + (f": {material.suggestion.n}" if material.suggestion else ""),
+        }
+    if figure == "timeline":
+        seen = {name: title for name, title in CLASSES.items() if _seen(material, name)}
+        return common | {"time": "Time"} | seen
+    return common
+
+
+def _seen(material: Material, name: str) -> bool:
+    assert material.bars is not None
+    return bool((material.bars.activity == Activity[name.upper()]).any())
+
+
+# ------------------------------------------------------------------ files
+
+
+def svg(figure: str, material: Material, look: Look, *, inline: bool = False, prefix: str = "") -> str:
+    """The figure as SVG; `inline` to stand in HTML, then with a `prefix` of its own."""
+    sheet = SvgSheet(look.width, look.height, prefix)
+    draw(sheet, figure, material, look)
+    return sheet.svg(_words(figure, material, look)["title"], inline=inline)
+
+
+def image(figure: str, material: Material, look: Look, dpi: float) -> QImage:
+    """The figure as pixels."""
+    scale = dpi / 25.4
+    made = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
+    made.setDotsPerMeterX(round(1000 * scale))
+    made.setDotsPerMeterY(round(1000 * scale))
+    with QPainter(made) as painter:
+        draw(QtSheet(painter, look.width, look.height, scale), figure, material, look)
+    return made
+
+
+def png(figure: str, material: Material, look: Look, dpi: float) -> bytes:
+    """The figure as a PNG file that knows its size in mm."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    QImageWriter(buffer, QByteArray(b"png")).write(image(figure, material, look, dpi))
+    return bytes(buffer.data().data())
+
+
+def pdf(figure: str, material: Material, look: Look) -> bytes:
+    """The figure as a PDF page of its size."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setResolution(1200)
+    writer.setTitle(_words(figure, material, look)["title"])
+    writer.setCreator("Phasewright")
+    size = QSizeF(look.width, look.height)
+    writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))
+    writer.setPageMargins(QMarginsF(0, 0, 0, 0))
+    with QPainter(writer) as painter:
+        draw(QtSheet(painter, look.width, look.height, 1200 / 25.4), figure, material, look)
+    return bytes(buffer.data().data())
+
+
+# ------------------------------------------------------------------ drawing
+
+
+def _words(figure: str, material: Material, look: Look) -> dict[str, str]:
+    return texts(figure, material) | dict(look.words)
+
+
+def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
+    """Draw a figure over the whole sheet, ground included.
+
+    Raises
+    ------
+    ValueError : there is nothing to draw it from, or the sheet is smaller than `SMALLEST`.
+    """
+    if figure not in material.figures():
+        raise ValueError(f"there is no figure {figure!r} of this run")
+    if look.width < SMALLEST[0] or look.height < SMALLEST[1]:
+        raise ValueError(f"a figure needs {SMALLEST[0]:g} x {SMALLEST[1]:g} mm or more")
+    frame = _Frame(sheet, look, _words(figure, material, look))
+    {
+        "curve": _curve,
+        "stack": _stack,
+        "residual": _residual,
+        "epsilon": _epsilon,
+        "timeline": _timeline,
+        "phases": _phases,
+    }[figure](frame, material)
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle of the sheet with its axes: `x0`..`x1` and `y0`..`y1` are the values at its edges."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x0: float = 0.0
+    x1: float = 1.0
+    y0: float = 0.0
+    y1: float = 1.0
+
+    @property
+    def right(self) -> float:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    def x(self, value):
+        return self.left + (value - self.x0) / (self.x1 - self.x0) * self.width
+
+    def y(self, value):
+        return self.bottom - (value - self.y0) / (self.y1 - self.y0) * self.height
+
+    def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.stack([self.x(x), self.y(y)], axis=1)
+
+
+class _Frame:
+    """The sheet with its ground and title; `top` is where free space begins."""
+
+    def __init__(self, sheet: Sheet, look: Look, words: Mapping[str, str]) -> None:
+        self.sheet, self.look, self.words = sheet, look, words
+        self.ink = ink(look)
+        self.em = look.points * MM_PER_POINT
+        self.pad = 0.6 * self.em
+        sheet.rects([[0, 0, sheet.width, sheet.height]], Fill(self.ink.ground))
+        self.top = self.pad
+        if not look.bare and words["title"]:
+            size = 1.15 * self.em
+            line = fitted(words["title"], size, sheet.width - 2 * self.pad, bold=True)
+            self.top += size
+            sheet.text(self.pad, self.top, line, size, self.ink.text, bold=True)
+            self.top += 0.55 * self.em
+
+    def stroke(self, colour: str, points: float, dash: tuple[float, ...] = ()) -> Stroke:
+        """A line so many points wide, dashed only where lines are to differ by that."""
+        width = points * MM_PER_POINT * self.look.lines
+        return Stroke(colour, width, dash if self.ink.dashed else ())
+
+    def outline(self) -> Stroke:
+        return Stroke(self.ink.border, 0.5 * MM_PER_POINT)
+
+    def legend(self, entries: list[tuple[Fill | None, Stroke | None, str]]) -> None:
+        """A row of swatches and names under the title, in as many lines as it takes."""
+        if self.look.bare:
+            return
+        em, sheet, swatch = self.em, self.sheet, 2.2 * self.em
+        x = self.pad
+        self.top += em
+        for fill, stroke, name in entries:
+            name = fitted(name, em, sheet.width - 2 * self.pad - swatch - em)
+            wide = swatch + 0.5 * em + text_width(name, em) + 1.4 * em
+            if x + wide - 1.4 * em > sheet.width - self.pad and x > self.pad:
+                x = self.pad
+                self.top += 1.45 * em
+            if fill is not None:
+                sheet.rects([[x, self.top - 0.75 * em, swatch, 0.85 * em]], fill)
+            if stroke is not None:
+                middle = self.top - 0.33 * em
+                sheet.lines([[x, middle, x + swatch, middle]], stroke)
+            elif fill is not None:
+                self._frame_of(x, self.top - 0.75 * em, swatch, 0.85 * em)
+            sheet.text(x + swatch + 0.5 * em, self.top, name, em, self.ink.text)
+            x += wide
+        self.top += 0.6 * em
+
+    def _frame_of(self, x: float, y: float, w: float, h: float) -> None:
+        self.sheet.line([[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]], self.outline())
+
+    def room(self, labels: list[str], *, rail: float = 0.0) -> Box:
+        """The box that is left for a plot whose vertical axis has these labels, below a rail so high."""
+        em = self.em
+        widest = max((text_width(label, em) for label in labels), default=0.0)
+        left = self.pad + 1.5 * em + widest + 0.9 * em
+        top = self.top + 0.5 * em + rail
+        bottom = self.sheet.height - self.pad - 2.9 * em
+        return Box(left, top, self.sheet.width - self.pad - 1.4 * em - left, max(bottom - top, 1.0))
+
+    def time_axis(self, box: Box) -> Ticks:
+        em, sheet = self.em, self.sheet
+        count = box.width / (text_width("000.000", em) * 1.5)
+        ticks = scales.time_ticks(box.x0, box.x1, max(count, 1.5))
+        self.horizontal(box, ticks, f"{self.words['time']} ({ticks.unit})")
+        if ticks.offset:
+            sheet.text(box.left, box.bottom + 2.75 * em, ticks.offset, em, self.ink.muted)
+        return ticks
+
+    def horizontal(self, box: Box, ticks: Ticks, title: str) -> None:
+        em, sheet = self.em, self.sheet
+        for value, label in zip(ticks.positions, ticks.labels, strict=True):
+            half = text_width(label, em) / 2
+            x = min(float(box.x(value)), sheet.width - 0.3 * em - half)
+            sheet.text(x, box.bottom + 1.4 * em, label, em, self.ink.muted, "middle")
+        title = fitted(title, em, sheet.width - 2 * self.pad)
+        half = text_width(title, em) / 2
+        centre = min(max(box.left + box.width / 2, self.pad + half), sheet.width - self.pad - half)
+        sheet.text(centre, box.bottom + 2.75 * em, title, em, self.ink.text, "middle")
+        places = [float(box.x(v)) for v in ticks.positions]
+        sheet.lines([[x, box.bottom, x, box.bottom + 0.35 * em] for x in places], self.outline())
+
+    def vertical(self, box: Box, ticks: Ticks, title: str) -> None:
+        em, sheet = self.em, self.sheet
+        ys = [float(box.y(v)) for v in ticks.positions]
+        sheet.lines([[box.left - 0.35 * em, y, box.left, y] for y in ys], self.outline())
+        for y, label in zip(ys, ticks.labels, strict=True):
+            sheet.text(box.left - 0.6 * em, y + 0.36 * em, label, em, self.ink.muted, "end")
+        # A title longer than the axis may reach over its ends, as far as the sheet does.
+        title = fitted(title, em, sheet.height - 2 * self.pad)
+        half = text_width(title, em) / 2
+        middle = min(max(box.top + box.height / 2, self.pad + half), sheet.height - self.pad - half)
+        sheet.text(self.pad + 0.85 * em, middle, title, em, self.ink.text, "middle", upright=True)
+
+    def grid(self, box: Box, x: Ticks, y: Ticks) -> None:
+        stroke = Stroke(self.ink.grid, 0.4 * MM_PER_POINT)
+        self.sheet.lines([[box.x(v), box.top, box.x(v), box.bottom] for v in x.positions], stroke)
+        self.sheet.lines([[box.left, box.y(v), box.right, box.y(v)] for v in y.positions], stroke)
+
+    def border(self, box: Box) -> None:
+        self._frame_of(box.left, box.top, box.width, box.height)
+
+    def levels(self, low: float, high: float, height: float) -> Ticks:
+        return scales.level_ticks(low, high, max(height / (1.9 * self.em), 1.5), whole=True)
+
+    def span(self, material: Material) -> tuple[float, float]:
+        curve = material.curve
+        start, end = curve.start, curve.start + curve.duration
+        if self.look.span is None:
+            return start, end
+        a, b = max(self.look.span[0], start), min(self.look.span[1], end)
+        return (a, b) if a < b else (start, end)
+
+
+def _steps(x: NDArray[np.float64], level: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """The corners of a step function."""
+    return np.repeat(x, 2)[1:-1], np.repeat(level, 2)
+
+
+def _times(material: Material, a: float, b: float, width: float) -> tuple[NDArray[np.float64], bool]:
+    """Where the picture's columns begin and end, and whether each is a single step of the curve."""
+    curve = material.curve
+    count = int(min(max(width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS))
+    first = int(np.searchsorted(curve.edges, a / curve.unit, "right"))
+    last = int(np.searchsorted(curve.edges, b / curve.unit, "left"))
+    if last - first < count:
+        return np.unique(np.concatenate([[a], curve.edges[first:last] * curve.unit, [b]])), True
+    return np.linspace(a, b, count + 1), False
+
+
+def _paint_curve(frame: _Frame, material: Material, box: Box, x: NDArray[np.float64], exact: bool) -> None:
+    """The curve in columns between the times `x`, with its extremes unless each is one step (`exact`)."""
+    columns = envelope(material.curve).columns(x)
+    corners = box.points(*_steps(x, np.nan_to_num(columns.mean)))
+    ends = np.array([[box.right, box.bottom], [box.left, box.bottom]])
+    frame.sheet.area(np.concatenate([corners, ends]), frame.ink.areas["computing"])
+    if not exact:
+        high = box.points(*_steps(x, np.nan_to_num(columns.maximum)))
+        low = box.points(*_steps(x, np.nan_to_num(columns.minimum)))
+        frame.sheet.area(np.concatenate([high, low[::-1]]), Fill(frame.ink.curve, 0.3))
+    frame.sheet.line(corners, frame.stroke(frame.ink.curve, 0.8))
+
+
+def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
+    fit, sheet, look = material.fit, frame.sheet, frame.look
+    show = fit_overlay.visible(fit, box.x0, box.x1)
+    a, b = np.maximum(fit.breaks[show], box.x0), np.minimum(fit.breaks[show + 1], box.x1)
+    from_y, slope = fit_overlay.polynomial(fit, show, a)
+    to_y, _ = fit_overlay.polynomial(fit, show, b)
+    middle = from_y + slope * (b - a) / 2  # where the tangents of a parabola meet
+    for k, phase in enumerate(show.tolist()):
+        stroke = frame.stroke(frame.ink.fit, 3.6 if phase == look.phase else 2.0)
+        start, end = (
+            (float(box.x(a[k])), float(box.y(from_y[k]))),
+            (float(box.x(b[k])), float(box.y(to_y[k]))),
+        )
+        if fit.degree[phase] < 2:
+            sheet.line([start, end], stroke)
+        else:
+            bent = (float(box.x((a[k] + b[k]) / 2)), float(box.y(middle[k])))
+            sheet.bend(start, bent, end, stroke)
+
+
+def _break_stroke(frame: _Frame) -> Stroke:
+    return frame.stroke(frame.ink.text, 0.8, (4.0, 2.0))
+
+
+def _paint_breaks(frame: _Frame, material: Material, box: Box, *, ranges: bool = True) -> None:
+    fit = material.fit
+    low, high = (np.clip(v[1:-1], box.x0, box.x1) for v in (fit.break_low, fit.break_high))
+    inside = (fit.breaks[1:-1] > box.x0) & (fit.breaks[1:-1] < box.x1)
+    if ranges:
+        bands = [
+            [box.x(x0), box.top, box.x(x1) - box.x(x0), box.height]
+            for x0, x1 in zip(low.tolist(), high.tolist(), strict=True)
+            if x1 > x0
+        ]
+        if bands:
+            frame.sheet.rects(bands, Fill(frame.ink.fit, 0.15))
+    places = [float(box.x(t)) for t in fit.breaks[1:-1][inside]]
+    frame.sheet.lines([[x, box.top, x, box.bottom] for x in places], _break_stroke(frame))
+
+
+def _paint_rail(frame: _Frame, material: Material, box: Box) -> None:
+    """The phases and their numbers above the plot, where a number fits."""
+    fit, sheet, em = material.fit, frame.sheet, frame.em
+    top, height = box.top - 1.5 * em, 1.5 * em
+    for phase in fit_overlay.visible(fit, box.x0, box.x1).tolist():
+        x0 = float(box.x(max(fit.breaks[phase], box.x0)))
+        x1 = float(box.x(min(fit.breaks[phase + 1], box.x1)))
+        chosen = phase == frame.look.phase
+        if chosen or phase % 2 == 0:
+            sheet.rects([[x0, top, x1 - x0, height]], Fill(frame.ink.fit if chosen else frame.ink.grid))
+        label = str(phase + 1)
+        if text_width(label, em, bold=chosen) + 0.3 * em < x1 - x0:
+            colour = frame.ink.ground if chosen else frame.ink.text
+            sheet.text((x0 + x1) / 2, top + 1.1 * em, label, em, colour, "middle", bold=chosen)
+    line = [[box.left, top], [box.right, top], [box.right, box.top], [box.left, box.top], [box.left, top]]
+    sheet.line(line, frame.outline())
+
+
+def _paint_marks(frame: _Frame, material: Material, box: Box) -> None:
+    """Annotations: a line or a band with its text in a box, in rows so that texts keep apart."""
+    em, sheet = 0.9 * frame.em, frame.sheet
+    ends: list[float] = []  # where the text of each row ends
+    for mark in sorted(material.marks, key=lambda mark: mark.start_s):
+        until = mark.start_s if mark.end_s is None else mark.end_s
+        if until < box.x0 or mark.start_s > box.x1:
+            continue
+        x0, x1 = (float(box.x(min(max(t, box.x0), box.x1))) for t in (mark.start_s, until))
+        if x1 > x0:
+            sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(frame.ink.mark, 0.15))
+        stroke = frame.stroke(frame.ink.mark, 1.0, (1.0, 1.5))
+        sheet.lines([[x, box.top, x, box.bottom] for x in {x0, x1}], stroke)
+        text = fitted(mark.text, em, 0.6 * box.width)
+        wide = text_width(text, em) + 0.8 * em
+        left = min(x0, box.right - wide)
+        row = next((k for k, end in enumerate(ends) if end <= left), len(ends))
+        if box.top + (row + 1) * 1.6 * em > box.bottom:
+            continue
+        ends[row : row + 1] = [left + wide]
+        y = box.top + row * 1.6 * em
+        sheet.rects([[left, y + 0.15 * em, wide, 1.4 * em]], Fill(frame.ink.ground, 0.9))
+        sheet.text(left + 0.4 * em, y + 1.15 * em, text, em, frame.ink.mark)
+
+
+def _curve(frame: _Frame, material: Material) -> None:
+    words, look = frame.words, frame.look
+    a, b = frame.span(material)
+    x, exact = _times(material, a, b, look.width)
+    band = [(Fill(frame.ink.curve, 0.3), None, words["extremes"])]
+    frame.legend(
+        [
+            (frame.ink.areas["computing"], frame.stroke(frame.ink.curve, 0.8), words["computing"]),
+            *([] if exact else band),
+            (None, frame.stroke(frame.ink.fit, 2.0), words["fit"]),
+            (Fill(frame.ink.fit, 0.15), _break_stroke(frame), words["break"]),
+        ]
+    )
+    low, high, _ = envelope(material.curve).range(a, b)
+    low, high = min(0.0, low), max(material.curve.capacity, high)
+    high = high if high > low else low + 1
+    ticks = frame.levels(low, high, look.height - frame.top)
+    box = frame.room(ticks.labels, rail=1.5 * frame.em)
+    box = Box(box.left, box.top, box.width, box.height, a, b, low, high + 0.04 * (high - low))
+    ticks = frame.levels(box.y0, box.y1, box.height)
+    _paint_curve(frame, material, box, x, exact)
+    frame.grid(box, frame.time_axis(box), ticks)
+    with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+        _paint_breaks(frame, material, box)
+        _paint_fit(frame, material, box)
+    _paint_marks(frame, material, box)
+    _paint_rail(frame, material, box)
+    frame.border(box)
+    frame.vertical(box, ticks, words["processors"])
+
+
+def _stack(frame: _Frame, material: Material) -> None:
+    words, look = frame.words, frame.look
+    names = list(material.stack)
+    a, b = frame.span(material)
+    frame.legend([(frame.ink.areas[name], None, words[name]) for name in names])
+    high = max(material.curve.capacity, 1e-9)
+    ticks = frame.levels(0, high, look.height - frame.top)
+    box = frame.room(ticks.labels, rail=1.5 * frame.em)
+    box = Box(box.left, box.top, box.width, box.height, a, b, 0.0, 1.04 * high)
+    ticks = frame.levels(box.y0, box.y1, box.height)
+    # One grid of columns for all classes, so that what lies on another fits it.
+    x = np.linspace(a, b, int(min(max(box.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS)) + 1)
+    below = np.zeros(x.size - 1)
+    for name in names:
+        above = below + np.nan_to_num(envelope(material.stack[name]).columns(x).mean)
+        upper, lower = box.points(*_steps(x, above)), box.points(*_steps(x, below))
+        frame.sheet.area(np.concatenate([upper, lower[::-1]]), frame.ink.areas[name])
+        if (above > below).any():
+            frame.sheet.line(upper, Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
+        below = above
+    frame.grid(box, frame.time_axis(box), ticks)
+    _paint_breaks(frame, material, box, ranges=False)
+    _paint_rail(frame, material, box)
+    frame.border(box)
+    frame.vertical(box, ticks, words["processors"])
+
+
+def _residual(frame: _Frame, material: Material) -> None:
+    words, look, fit = frame.words, frame.look, material.fit
+    a, b = frame.span(material)
+    frame.legend(
+        [
+            (Fill(frame.ink.residual, 0.3), None, words["extremes"]),
+            (None, frame.stroke(frame.ink.residual, 0.9), words["residual"]),
+            (None, frame.stroke(frame.ink.text, 0.9, (5.0, 2.5)), words["rms"]),
+        ]
+    )
+    x = np.linspace(a, b, int(min(max(look.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS)) + 1)
+    left = fit_overlay.residual(envelope(material.curve), fit, x)
+    most = float(np.nanmax(np.abs([left.minimum, left.maximum]), initial=0.0)) or 1.0
+    ticks = frame.levels(-1.05 * most, 1.05 * most, look.height - frame.top)
+    box = frame.room(ticks.labels, rail=1.5 * frame.em)
+    box = Box(box.left, box.top, box.width, box.height, a, b, -1.05 * most, 1.05 * most)
+    ticks = frame.levels(box.y0, box.y1, box.height)
+    frame.grid(box, frame.time_axis(box), ticks)
+    high = box.points(*_steps(x, np.nan_to_num(left.maximum)))
+    low = box.points(*_steps(x, np.nan_to_num(left.minimum)))
+    frame.sheet.area(np.concatenate([high, low[::-1]]), Fill(frame.ink.residual, 0.3))
+    frame.sheet.line(box.points(*_steps(x, np.nan_to_num(left.mean))), frame.stroke(frame.ink.residual, 0.9))
+    frame.sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
+    spread = []
+    for phase in fit_overlay.visible(fit, a, b).tolist():
+        x0, x1 = (box.x(min(max(float(t), a), b)) for t in fit.breaks[phase : phase + 2])
+        rms = material.rows[phase].rms
+        spread += [[x0, box.y(sign * rms), x1, box.y(sign * rms)] for sign in (-1, 1)]
+    with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+        frame.sheet.lines(spread, frame.stroke(frame.ink.text, 0.9, (5.0, 2.5)))
+        _paint_breaks(frame, material, box, ranges=False)
+    _paint_rail(frame, material, box)
+    frame.border(box)
+    frame.vertical(box, ticks, words["processors"])
+
+
+def _epsilon(frame: _Frame, material: Material) -> None:
+    assert material.sweep is not None
+    words, em, sheet = frame.words, frame.em, frame.sheet
+    dot = frame.stroke(frame.ink.curve, 1.2)
+    frame.legend(
+        [
+            *([(None, frame.stroke(frame.ink.mark, 2.2, (2.0, 1.0)), words["suggested"])]
+              if material.suggestion else []),
+            (None, frame.stroke(frame.ink.fit, 2.2), words["shown"]),
+        ]
+    )  # fmt: skip
+    n, epsilon = material.sweep.n.astype(float), material.sweep.epsilon
+    if material.fit.requested not in material.sweep.n.tolist():
+        n, epsilon = np.append(n, material.fit.requested), np.append(epsilon, material.fit.epsilon)
+    positive = epsilon[epsilon > 0]
+    low, high = (float(positive.min()), float(positive.max())) if positive.size else (0.5, 2.0)
+    y0, y1 = math.log10(low) - 0.08, math.log10(high) + 0.08
+    ticks = _log_ticks(y0, y1)
+    box = frame.room(ticks.labels)
+    box = Box(box.left, box.top, box.width, box.height, float(n.min()) - 0.5, float(n.max()) + 0.5, y0, y1)
+    count = box.width / (3.0 * em)
+    across = scales.level_ticks(max(box.x0, 1), box.x1, max(count, 1.5), whole=True)
+    frame.grid(box, Ticks([], []), ticks)
+    # An error of zero has no logarithm; it stands on the ground line.
+    y = np.where(epsilon > 0, np.log10(np.maximum(epsilon, 10**y0)), y0)
+    for value, stroke in (
+        (
+            material.suggestion.n if material.suggestion else None,
+            frame.stroke(frame.ink.mark, 2.2, (2.0, 1.0)),
+        ),
+        (material.fit.requested, frame.stroke(frame.ink.fit, 2.2)),
+    ):
+        if value is not None and box.x0 < value < box.x1:
+            sheet.lines([[box.x(value), box.top, box.x(value), box.bottom]], stroke)
+    order = np.argsort(n, kind="stable")
+    points = box.points(n[order], y[order])
+    sheet.line(points, dot)
+    for px, py in points.tolist():
+        sheet.circle(px, py, 0.28 * em, Fill(frame.ink.ground), dot)
+    frame.border(box)
+    frame.horizontal(box, across, words["n"])
+    frame.vertical(box, ticks, words["error"])
+
+
+def _log_ticks(y0: float, y1: float) -> Ticks:
+    """Whole decades, with 2 and 5 between them where there are few."""
+    steps = (1, 2, 5) if y1 - y0 < 2.5 else (1,)
+    found = [
+        (math.log10(m) + e, digits(m * 10.0**e, 1))
+        for e in range(math.floor(y0) - 1, math.ceil(y1) + 1)
+        for m in steps
+    ]
+    inside = [(place, label) for place, label in found if y0 <= place <= y1]
+    return Ticks([place for place, _ in inside], [label for _, label in inside])
+
+
+def _timeline(frame: _Frame, material: Material) -> None:
+    bars = material.bars
+    assert bars is not None
+    words, em, sheet = frame.words, frame.em, frame.sheet
+    seen = [name for name in CLASSES if _seen(material, name)]
+    frame.legend([(frame.ink.areas[name], None, words[name]) for name in seen])
+    if bars.left_out:
+        note = f"{len(bars.names)} of {len(bars.names) + bars.left_out} processors, at even distances"
+        frame.top += 0.7 * em
+        sheet.text(frame.pad, frame.top, fitted(note, 0.9 * em, sheet.width), 0.9 * em, frame.ink.muted)
+    names = [fitted(name, em, 0.25 * sheet.width) for name in bars.names]
+    a, b = frame.span(material)
+    box = frame.room(names, rail=1.5 * em)
+    # Rows carry their names; the axis has no title.
+    left = box.left - 1.2 * em
+    box = Box(left, box.top, box.right - left, box.height, a, b, float(len(names)), 0.0)
+    row = box.height / len(names)
+    rects: dict[str, list[list[float]]] = {name: [] for name in seen}
+    for k in range(len(names)):
+        top = box.top + k * row
+        for start, end, activity in bars.stretches(k):
+            x0, x1 = float(box.x(max(start, a))), float(box.x(min(end, b)))
+            if x1 > x0:
+                rects[activity.name.lower()].append([x0, top, x1 - x0, row])
+    for name in seen:
+        if rects[name]:
+            sheet.rects(rects[name], frame.ink.areas[name])
+    if row > 0.8:
+        rules = [[box.left, box.top + k * row, box.right, box.top + k * row] for k in range(1, len(names))]
+        sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
+    every = max(1, math.ceil(1.25 * em / row))
+    for k in range(0, len(names), every):
+        y = box.top + (k + 0.5) * row + 0.36 * em
+        sheet.text(box.left - 0.6 * em, y, names[k], em, frame.ink.muted, "end")
+    frame.time_axis(box)
+    _paint_breaks(frame, material, box, ranges=False)
+    _paint_rail(frame, material, box)
+    frame.border(box)
+
+
+def _phases(frame: _Frame, material: Material) -> None:
+    em, sheet = frame.em, frame.sheet
+    curve, rows = material.curve, material.rows
+    times = time_scale(curve.duration)
+    kinds = ("constant", "linear", "quadratic")
+    table = [
+        ("Phase", f"Start ({times.symbol})", f"Length ({times.symbol})", "Kind", "Mean", "of P", "RMS")
+    ] + [
+        (
+            str(k),
+            digits(row.start_s / times.factor),
+            digits((row.end_s - row.start_s) / times.factor),
+            kinds[row.degree],
+            digits(row.mean),
+            f"{100 * row.efficiency:.0f} %",
+            digits(row.rms, 3),
+        )
+        for k, row in enumerate(rows, 1)
+    ]
+    step = 1.75 * em
+    room = int((sheet.height - frame.top - 2 * frame.pad) / step)
+    left_out = max(0, len(table) - room)
+    if left_out:
+        left_out += 1  # the line that says so takes one
+        table = table[: max(len(table) - left_out, 1)]
+    widths = [max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(7)]
+    # What is too wide is set smaller rather than cut.
+    size = em * min(1.0, (sheet.width - 2 * frame.pad) / sum(widths))
+    widths = [w * size / em for w in widths]
+    y = frame.top + step
+    for k, line in enumerate(table):
+        if k % 2 == 0 and k:
+            sheet.rects([[frame.pad, y - 0.72 * step, sum(widths), step]], Fill(frame.ink.grid, 0.5))
+        x = frame.pad
+        for c, cell in enumerate(line):
+            x += widths[c]
+            sheet.text(x - 0.75 * size, y, cell, size, frame.ink.text, "end", bold=k == 0)
+        if k == 0:
+            below = y + 0.28 * step
+            sheet.lines([[frame.pad, below, frame.pad + sum(widths), below]], frame.outline())
+        y += step
+    if left_out:
+        sheet.text(frame.pad, y, f"… and {left_out} more", em, frame.ink.muted)
+
+
+def summary(material: Material) -> str:
+    """The fit in one line, as the presentation says it."""
+    fit, curve = material.fit, material.curve
+    plural = "" if fit.n == 1 else "s"
+    return (
+        f"{fit.n} {fit.model} phase{plural}   ε = {digits(fit.epsilon, 3)} processors·√s   "
+        f"{quantity(curve.duration, 's')}, mean {digits(curve.mean, 3)} of {digits(curve.capacity, 3)}"
+    )
