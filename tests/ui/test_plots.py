@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPainterPath, QPen, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from desktop.core import phases
@@ -16,7 +16,7 @@ from desktop.core.envelope import envelope
 from desktop.ui import theme
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.curve_view import CurveView
-from desktop.ui.plots.raster import Tint
+from desktop.ui.plots.raster import Tint, stroke
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 
 NONE, SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
@@ -159,7 +159,7 @@ def test_the_residual_of_one_phase_and_of_columns_without_width():
     whole = phases.fit(curve, 1, "constant")
     x = np.sort(np.append(np.linspace(curve.start, curve.start + curve.duration, 41), curve.start))
     got = fit_overlay.residual(envelope(curve), whole, x)
-    # Forty columns share about twenty times, so where exactly the step lies among them is a matter of rounding.
+    # Forty columns share about twenty times: where among them the step lies is a matter of rounding.
     np.testing.assert_allclose(got.mean[:15], -2, atol=1e-6)
     np.testing.assert_allclose(got.mean[-15:], 2, atol=1e-6)
     assert (got.minimum <= got.mean).all() and (got.mean <= got.maximum).all()
@@ -199,6 +199,59 @@ def test_tinted_columns_are_what_a_painter_makes_of_them(dpr):
         for y in range(40):
             assert _distance(image.pixelColor(x, y), expected.pixelColor(x, y)) <= 6, (x, y)
             assert image.pixelColor(x, y).alpha() == 255
+
+
+@pytest.mark.parametrize("dpr", [1.0, 2.0])
+def test_smooth_pieces_are_what_a_painter_makes_of_them(dpr):
+    """Level, straight and bent lines of two widths, one leaving the lane, against filled vector paths."""
+    x = np.array([[5.3, 40.0, 80.2, 110.7, 150.1], [35.1, 75.8, 108.4, 145.0, 185.9]])
+    y = np.array(
+        [[20.4, 60.0, 15.0, 40.0, 30.0], [20.4, 40.0, 35.0, 41.5, -25.0], [20.4, 20.0, 18.0, 60.0, 30.0]]
+    )
+    width = np.array([2.0, 2.0, 4.0, 2.0, 2.0])
+    lane = QRectF(0, 4, 200, 70)
+    got = QImage(round(200 * dpr), round(80 * dpr), QImage.Format.Format_RGB32)
+    got.setDevicePixelRatio(dpr)
+    got.fill(QColor("white"))
+    expected = got.copy()
+    stroke(got, lane, x, y, width, QColor("black"))
+    with QPainter(expected) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setClipRect(lane)
+        for i in range(5):
+            pen = QPen(QColor("black"), width[i], Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap)
+            path = QPainterPath(QPointF(x[0, i], y[0, i]))
+            path.quadTo((x[0, i] + x[1, i]) / 2, y[1, i], x[1, i], y[2, i])
+            painter.strokePath(path, pen)
+    ours, theirs = (
+        np.array(
+            [[255 - i.pixelColor(c, r).red() for c in range(i.width())] for r in range(i.height())], float
+        )
+        for i in (got, expected)
+    )
+    rows = np.arange(got.height())
+    for i in range(5):
+        # Ends are cut upright instead of across the line; a painter's curves are chords.
+        columns = slice(math.ceil((x[0, i] + 3) * dpr), math.floor((x[1, i] - 3) * dpr))
+        ink, known = ours[:, columns].sum(axis=0), theirs[:, columns].sum(axis=0)
+        np.testing.assert_allclose(ink, known, rtol=0.15, atol=20)
+        middles = [rows @ v[:, columns] / np.maximum(v[:, columns].sum(axis=0), 1) for v in (ours, theirs)]
+        np.testing.assert_allclose(*(v[known > 255] for v in middles), rtol=0, atol=0.3 * dpr)
+    assert not ours[: round(4 * dpr)].any(), "nothing above the lane"
+
+
+def test_what_is_narrower_than_a_pixel_still_shows():
+    image = QImage(20, 20, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    stroke(
+        image,
+        QRectF(0, 0, 20, 20),
+        np.array([[7.0], [7.01]]),
+        np.full((3, 1), 9.0),
+        np.array([2.0]),
+        QColor("black"),
+    )
+    assert [image.pixelColor(7, y).name() for y in (8, 9)] == ["#000000", "#000000"]
 
 
 def test_pictures_are_white_in_dark_too(view):

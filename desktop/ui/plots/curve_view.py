@@ -266,14 +266,16 @@ class CurveView(TimePlot):
                 if fit is not None:
                     self._paint_rail(painter, fit, m)
         if self._curve is not None and fit is not None:
-            # Between two painters, as it goes at the pixels themselves.
+            # Breaks and fit go at the pixels themselves, so between painters.
             lanes = [self._main.rect, self._residual.rect]
             fit_overlay.draw_breaks(image, fit, m, lanes, self._theme, ranges=True)
             fit_overlay.draw_breaks(image, fit, m, [self._rail], self._theme)
             fit_overlay.draw_breaks(image, fit, self._run_map(), [self._run.rect], self._theme)
             with QPainter(image) as painter:
-                painter.setFont(self.font())
-                self._paint_fit(painter, fit)
+                self._tint_phase(painter, fit, m)
+            if "computing" in self._shown:
+                fit_overlay.draw_pieces(image, fit, m, self._main, self._theme, self._phase)
+            with QPainter(image) as painter:
                 self._paint_locks(painter, fit, m)
         return image
 
@@ -386,19 +388,16 @@ class CurveView(TimePlot):
             entries.append(Entry(label, QColor(t.break_line), sample="break", second=QColor(t.band)))
         return entries
 
-    def _paint_fit(self, painter: QPainter, fit: PhaseFit) -> None:
-        t, m = self._theme, self._map()
+    def _tint_phase(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
             x0, x1 = (
                 float(v)
                 for v in np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
             )
-            tint = QColor(t.accent)
-            tint.setAlpha(40 if t.dark else 28)
+            tint = QColor(self._theme.accent)
+            tint.setAlpha(40 if self._theme.dark else 28)
             for lane in (self._main, self._residual):
                 painter.fillRect(QRectF(x0, lane.rect.top(), x1 - x0, lane.rect.height()), tint)
-        if "computing" in self._shown:
-            fit_overlay.draw_pieces(painter, fit, m, self._main, t, self._phase)
 
     def _paint_rail(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
         """Phase numbers, centred on what is visible of each phase."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QLineF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage
 
 from desktop.core.envelope import Columns, Envelope
 from desktop.core.jit import kernel
-from desktop.ui.plots.raster import Tint
+from desktop.ui.plots.raster import Tint, stroke
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.theme import Theme
 
@@ -114,45 +114,18 @@ def _between(breaks, duration, coefficients, phase, left, right):
 
 
 def draw_pieces(
-    painter: QPainter, fit: PhaseFit, m: TimeMap, lane: Lane, theme: Theme, selected: int | None
+    image: QImage, fit: PhaseFit, m: TimeMap, lane: Lane, theme: Theme, selected: int | None
 ) -> None:
-    """One line or quadratic Bezier per visible phase: exactly its constant, line or parabola."""
+    """One parabola per visible phase: exactly its constant, line or parabola."""
     show = visible(fit, m.a, m.b)
-    if not show.size:
-        return
     a = np.maximum(fit.breaks[show], m.a)
     b = np.minimum(fit.breaks[show + 1], m.b)
     fa, slope = polynomial(fit, show, a)
     fb, _ = polynomial(fit, show, b)
-    bound = lane.rect.height() * 50  # far outside, yet small enough for the rasteriser
-    x0, x1 = m.x(a), m.x(b)
-    y0, y1, yc = (np.clip(lane.y(v), -bound, bound) for v in (fa, fb, fa + slope * (b - a) / 2))
-    painter.save()
-    painter.setClipRect(lane.rect)
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    thin = QPen(QColor(theme.fit), 2, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap)
-    thick = QPen(QColor(theme.fit), 4, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap)
-    x1 = np.maximum(x1, x0 + 1.0)  # a phase below a pixel still shows as a dot
-    # All straight ones at once, and those that bend by less than an eye can see.
-    bend = np.abs(yc - (y0 + y1) / 2) / 2
-    straight = (fit.degree[show] < 2) | (bend < 0.25)
-    ends = [v.tolist() for v in (x0, y0, x1, y1)]
-    lines = [QLineF(*line) for line in zip(*ends, strict=True)]
-    which = np.where(show == selected, 2, straight.astype(int)).tolist()
-    painter.setPen(thin)
-    painter.drawLines([line for line, kind in zip(lines, which, strict=True) if kind == 1])
-    middles = ((x0 + x1) / 2).tolist()
-    bent = np.flatnonzero(~straight | (show == selected))
-    for k, bend_to in zip(bent.tolist(), yc[bent].tolist(), strict=True):
-        if which[k] == 2:
-            painter.setPen(thick)
-        path = QPainterPath(lines[k].p1())
-        path.quadTo(middles[k], bend_to, ends[2][k], ends[3][k])
-        painter.drawPath(path)
-        if which[k] == 2:
-            painter.setPen(thin)
-    painter.restore()
+    bound = lane.rect.height() * 50  # far outside, yet small enough for arithmetic in pixels
+    y = np.clip(lane.y(np.stack([fa, fa + slope * (b - a) / 2, fb])), -bound, bound)
+    width = np.where(show == selected, 4.0, 2.0)
+    stroke(image, lane.rect, np.stack([m.x(a), m.x(b)]), y, width, QColor(theme.fit))
 
 
 def draw_breaks(

@@ -6,6 +6,7 @@ take well under a millisecond here, whatever they stand for.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,6 +137,76 @@ def _tint(pixels, top, bottom, begin, keep, add):
         row = pixels[r, begin : begin + keep.size]  # plain indices from 0 become vector instructions
         for k in range(keep.size):
             row[k] = ((row[k] * keep[k]) >> 8) + add[k]
+
+
+def stroke(
+    image: QImage,
+    lane: QRectF,
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    width: NDArray[np.float64],
+    colour: QColor,
+) -> None:
+    """Smooth parabolas within `lane`; all in logical pixels.
+
+    `x` (2, K) are their ends, `y` (3, K) the heights there and, in between, that of the Bezier point at
+    their middle; `width` (K,) of the line. What shows of a line narrower than a pixel is a pixel wide.
+    """
+    pixels = np.ndarray((image.height(), image.width()), np.uint32, image.bits())
+    dpr = image.devicePixelRatio()
+    box = np.array([lane.left(), lane.right(), lane.top(), lane.bottom()]) * dpr
+    limits = np.clip(np.rint(box), 0, [image.width()] * 2 + [image.height()] * 2).astype(np.int64)
+    _stroke(pixels, limits, x * dpr, y * dpr, width * dpr / 2, colour.red(), colour.green(), colour.blue())
+
+
+@kernel
+def _stroke(pixels, limits, x, y, half, red, green, blue):
+    left, right, top, bottom = limits
+    for i in range(x.shape[1]):
+        a, b = x[0, i], max(x[1, i], x[0, i] + 1)
+        ya, yc, yb, h = y[0, i], y[1, i], y[2, i], half[i]
+        # A steep end is cut across the line, not upright.
+        sa, sb = 2 * (yc - ya) / (b - a), 2 * (yb - yc) / (b - a)
+        ca, cb = h / math.sqrt(1 + sa * sa), h / math.sqrt(1 + sb * sb)
+        low, high = min(ya - ca, yb - cb), max(ya + ca, yb + cb)
+        if sa * sb < 0:
+            t = (ya - yc) / (ya - 2 * yc + yb)
+            vertex = ya + t * (yc - ya)
+            low, high = min(low, vertex - h), max(high, vertex + h)
+        for k in range(max(left, math.floor(a)), min(right, math.ceil(b))):
+            u, v = max(float(k), a), min(k + 1.0, b)
+            s, t = (u - a) / (b - a), (v - a) / (b - a)
+            enter = (1 - s) * (1 - s) * ya + 2 * s * (1 - s) * yc + s * s * yb
+            leave = (1 - t) * (1 - t) * ya + 2 * t * (1 - t) * yc + t * t * yb
+            slope = (leave - enter) / (v - u)
+            thick = 2 * h * math.sqrt(1 + slope * slope)
+            first, last = min(enter, leave) - thick / 2, max(enter, leave) - thick / 2
+            begin, end = max(first, low, float(top)), min(last + thick, high, float(bottom))
+            for r in range(math.floor(begin), math.ceil(end)):
+                above, below = max(float(r), begin), min(r + 1.0, end)
+                part = _below(below, first, last, thick) - _below(above, first, last, thick)
+                share = int((v - u) * part * 256 + 0.5)
+                old = pixels[r, k]
+                mixed_red = (((old >> 16) & 255) * (256 - share) + red * share) >> 8
+                mixed_green = (((old >> 8) & 255) * (256 - share) + green * share) >> 8
+                mixed_blue = ((old & 255) * (256 - share) + blue * share) >> 8
+                pixels[r, k] = 0xFF000000 | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
+
+
+@kernel
+def _below(row, first, last, thick):
+    """How much of a band `thick` high lies above `row`, on average while its top goes from first to last."""
+    near, far = row - last, row - first
+    if far - near < 1e-6:
+        return min(max(far, 0.0), thick)
+    return (_ramp(far, thick) - _ramp(near, thick)) / (far - near)
+
+
+@kernel
+def _ramp(z, thick):
+    """The integral of ``min(max(z, 0), thick)``."""
+    inside = min(max(z, 0.0), thick)
+    return inside * inside / 2 + thick * max(z - thick, 0.0)
 
 
 @kernel
