@@ -122,9 +122,11 @@ class ExperimentWindow(QMainWindow):
         font.setBold(True)
         title.setFont(font)
         text = QLabel(
-            "Twelve places might be the bottleneck? Put a delay at each, run a designed experiment, and read from "
+            "Twelve places might be the bottleneck? Put a delay at each, run a designed experiment, "
+            "and read from "
             "the effects which places the run time depends on, and how sure that is.\n\n"
-            "The steps lead from the program over the design and the runs to the effects. Nothing is run before "
+            "The steps lead from the program over the design and the runs to the effects. Nothing is "
+            "run before "
             "you have read the commands and agreed to them."
         )
         text.setWordWrap(True)
@@ -140,8 +142,8 @@ class ExperimentWindow(QMainWindow):
             ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
             ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
              self.choose_runs),
-            ("Copy the bundled example…", "A parallel quicksort in C with six places: about 20 seconds to build "
-             "and run, in a folder that you choose", self.choose_example),
+            ("Copy the bundled example…", "A parallel quicksort in C with six places, for a folder that you "
+             "choose; it takes about 20 seconds to build and run", self.choose_example),
         ):  # fmt: skip
             link = QCommandLinkButton(words, explanation)
             link.clicked.connect(act)

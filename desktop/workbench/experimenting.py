@@ -85,7 +85,7 @@ class ExperimentProject:
 class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
     `effects`: of the chosen terms; `every`: of all that can be told apart. `hierarchy`: what a model of
-    chosen terms lacks."""
+    chosen terms lacks. `unread`: why there are no effects."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -98,6 +98,7 @@ class ExperimentSnapshot:
     every: Effects | None = None
     search: ArraySearch | None = None
     hierarchy: str = ""
+    unread: str = ""
     estimate: Estimate | None = None
     running: str = "idle"
     consented: bool = False
@@ -263,7 +264,7 @@ class ExperimentBench:
         self._history = History(project)
         self._show(
             project=project, name=name, saved=saved, design=None, offers=(), trials=(), state=None,
-            effects=None, every=None, search=None, hierarchy="", estimate=None, running="idle",
+            effects=None, every=None, search=None, hierarchy="", unread="", estimate=None, running="idle",
             consented=False, commands=(), selected="", task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
@@ -676,13 +677,16 @@ class ExperimentBench:
 
         def done(found: _Read) -> None:
             self._show(
-                every=found.every, effects=found.effects, search=found.search, hierarchy=found.hierarchy
+                every=found.every,
+                effects=found.effects,
+                search=found.search,
+                hierarchy=found.hierarchy,
+                unread="",
             )
 
         def failed(error: BaseException) -> None:
             # Too few trials yet is no problem to be told of.
-            note = str(error) if isinstance(error, ValueError) else self.snapshot.note
-            self._show(effects=None, every=None, search=None, hierarchy="", note=note)
+            self._show(effects=None, every=None, search=None, hierarchy="", unread=str(error))
 
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
 

@@ -65,7 +65,7 @@ def half_normal(found: Effects | None, half: bool, unit: str, term: str) -> Cont
             Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"slope of the {what}",
                    colour="muted", dashed=True)
         )  # fmt: skip
-    for sign, label, mark in ((False, "a delay slows", 0), (True, "a delay helps", 3)):
+    for sign, label, mark in ((False, "above zero", 0), (True, "below zero", 3)):
         at = np.flatnonzero(negative == sign)
         if at.size:
             labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
@@ -111,7 +111,7 @@ def pareto(found: Effects | None, half: bool, unit: str, term: str, most: int = 
     order = sorted(range(len(found.effects)), key=lambda k: abs(found.effects[k].value))[-most:]
     place = {k: float(i) for i, k in enumerate(order)}
     series = []
-    for sign, label in ((False, "a delay slows"), (True, "a delay helps")):
+    for sign, label in ((False, "above zero"), (True, "below zero")):
         at = [k for k in order if (found.effects[k].value < 0) == sign]
         if at:
             faint = frozenset(i for i, k in enumerate(at) if not found.effects[k].significant)
@@ -124,7 +124,8 @@ def pareto(found: Effects | None, half: bool, unit: str, term: str, most: int = 
     limits = []
     limit = limit_of(found)
     if math.isfinite(limit):
-        limits.append((limit * scale, "marked from here"))
+        limits.append((limit * scale, ""))
+        title += "; those beyond the dashed line are marked"
     categories = tuple(found.effects[k].term for k in order)
     return Content(
         Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),
@@ -186,7 +187,8 @@ def interaction(found: Effects | None, a: str, b: str, response: str) -> Content
     series: list[Series] = []
     for colour, (level, sign) in enumerate(((-1.0, "−"), (1.0, "+"))):
         means = [_cells(found, (i, j), (v, level)) for v in (-1.0, 1.0)]
-        x, m = np.array([0.0, 1.0]), np.array([p for p, _ in means])
+        # Beside each other, so that both intervals can be seen.
+        x, m = np.array([0.0, 1.0]) + 0.02 * level, np.array([p for p, _ in means])
         half = np.nan_to_num(np.array([q for _, q in means]))
         words = tuple(f"{a} {s}, {b} {sign}\nmean {digits(v)}" for s, v in zip("−+", m, strict=True))
         series.append(Series("line", x, m, colour=colour, dashed=bool(colour)))

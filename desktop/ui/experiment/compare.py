@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt
+import numpy as np
 from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFileDialog,
     QLabel,
-    QSplitter,
     QTabWidget,
     QVBoxLayout,
-    QWidget,
 )
 
+from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Page, button, choice, fill, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Page, beside, button, choice, fill, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.plots.chart import Axis, Chart, Content, Series
 from desktop.ui.theme import Theme
@@ -102,13 +101,13 @@ class ComparePage(Page):
             "One factor and the scale",
         )  # fmt: skip
         self.tabs.addTab(
-            stacked(self.over_p_said, _beside(self.over_p, self.over_p_chart), stretch=1), "Processors"
+            stacked(self.over_p_said, beside(self.over_p, self.over_p_chart), stretch=1), "Processors"
         )
         self.tabs.addTab(
-            stacked(self.dose_said, _beside(self.doses, self.dose_chart), stretch=1), "Delay sizes"
+            stacked(self.dose_said, beside(self.doses, self.dose_chart), stretch=1), "Delay sizes"
         )
         self.tabs.addTab(
-            stacked(self.search_said, _beside(self.ranking, self.level_chart), stretch=1), "Array search"
+            stacked(self.search_said, beside(self.ranking, self.level_chart), stretch=1), "Array search"
         )
         left = group(
             "Tables",
@@ -125,13 +124,7 @@ class ComparePage(Page):
                 None,
             ),
         )
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
-        split.addWidget(left)
-        split.addWidget(self.tabs)
-        split.setStretchFactor(0, 2)
-        split.setStretchFactor(1, 5)
-        QVBoxLayout(self.content).addWidget(split)
+        QVBoxLayout(self.content).addWidget(beside(left, self.tabs, 30))
 
     # ---- showing
 
@@ -279,7 +272,8 @@ class ComparePage(Page):
         columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
         if new.effects is None or len(names) < 2:
             self.verdict.setText(
-                "One factor and the scale need a table with two columns of levels: the delay, and the number of "
+                "One factor and the scale need a table with two columns of levels: the delay, and "
+                "the number of "
                 "processors."
             )
             self.single.show_rows(columns, [])
@@ -293,7 +287,8 @@ class ComparePage(Page):
             return
         self.verdict.setText(
             f"<b>{t.verdict}</b>: {t.reason}. The factor scales if D is below zero by more than two standard "
-            "errors, that is, if its share of the run time falls (NISTIR 5417, table 4). Use wall time: CPU time "
+            "errors, that is, if its share of the run time falls (NISTIR 5417, table 4). Use wall "
+            "time: CPU time "
             "counts waiting as work."
         )
         lines = (
@@ -314,7 +309,8 @@ class ComparePage(Page):
         try:
             self._scaled = comparing.over_processors(tables)
             self.over_p_said.setText(
-                "Effects over processors fitted by a/p + b: a is shared among them, b is not. Slope is that of "
+                "Effects over processors fitted by a/p + b: a is shared among them, b is not. Slope "
+                "is that of "
                 "ln effect on ln p."
             )
         except ValueError as error:
@@ -326,8 +322,9 @@ class ComparePage(Page):
                 Column("b", "Serial part"), Column("SE b", significant=2), Column("Slope", significant=3),
             ),
             [
-                Row((s.term, s.fit.shared, s.fit.shared_se, s.fit.serial, s.fit.serial_se, s.fit.slope), s.term)
+                Row((s.term, f.shared, f.shared_se, f.serial, f.serial_se, f.slope), s.term)
                 for s in self._scaled
+                for f in [s.fit]
             ],
         )  # fmt: skip
         try:
@@ -345,7 +342,10 @@ class ComparePage(Page):
              Column("Warning")),
             [
                 Row(
-                    (name, "yes" if d.linear else "no", float(d.per_unit[0]), float(d.per_unit[-1]), d.warning),
+                    (
+                        name, "yes" if d.linear else "no", float(d.per_unit[0]), float(d.per_unit[-1]),
+                        d.warning,
+                    ),
                     name, "" if d.linear else "warning",
                 )
                 for name, d in self._dosed
@@ -378,7 +378,8 @@ class ComparePage(Page):
             for name, level in zip(design.factors, design.levels[found.order[0]], strict=True)
         )
         self.search_said.setText(
-            f"Best so far: treatment {found.order[0] + 1} with {digits(found.mean[0])} ({best}). Runs are ranked, "
+            f"Best so far: treatment {found.order[0] + 1} with {digits(found.mean[0])} ({best}). Runs "
+            "are ranked, "
             "level means compared; no linear effect is assumed."
         )
         columns = (
@@ -445,33 +446,15 @@ def _few(names: Sequence[str], selected: str) -> list[str]:
     return [*first, selected] if selected in names and selected not in first else first
 
 
-def _beside(table: QWidget, chart: QWidget) -> QSplitter:
-    split = QSplitter(Qt.Orientation.Horizontal)
-    split.setChildrenCollapsible(False)
-    split.addWidget(table)
-    split.addWidget(chart)
-    split.setStretchFactor(0, 1)
-    split.setStretchFactor(1, 1)
-    return split
-
-
-def _level_means(levels: Sequence[object], factors: Sequence[str]) -> Content:
+def _level_means(levels: Sequence[LevelMean], factors: Sequence[str]) -> Content:
     """Mean response at every level of every factor."""
-    import numpy as np
-
-    from desktop.core.array_search import LevelMean
-
-    own: Mapping[str, list[LevelMean]] = {f: [] for f in factors}
-    for one in levels:
-        assert isinstance(one, LevelMean)
-        own[one.factor].append(one)
-    series = []
+    series: list[Series] = []
     for j, factor in enumerate(factors):
-        means = own[factor]
+        means = [one for one in levels if one.factor == factor]
         step = 0.7 / max(len(means) - 1, 1)
         x = np.array([j - 0.35 + step * k for k in range(len(means))])
         y = np.array([m.mean for m in means])
         names = tuple(f"{factor} level {m.level}\nmean {digits(m.mean)} of {m.runs}" for m in means)
         series += [Series("line", x, y), Series("points", x, y, names=names)]
-    return Content(Axis("factor, levels from left to right", categories=tuple(factors)), Axis("mean response"),
-                   tuple(series))  # fmt: skip
+    factor_axis = Axis("factor, levels from left to right", categories=tuple(factors))
+    return Content(factor_axis, Axis("mean response"), tuple(series))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -14,7 +15,6 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QLabel,
     QSpinBox,
-    QSplitter,
     QTabWidget,
     QTextBrowser,
     QVBoxLayout,
@@ -22,8 +22,20 @@ from PySide6.QtWidgets import (
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman
 from desktop.core.effects import detectable
-from desktop.data.experiment import Experiment, Plan
-from desktop.ui.experiment.parts import Page, button, choice, fill, form, group, line, quiet, row, stacked
+from desktop.data.experiment import Experiment, Factor, Plan
+from desktop.ui.experiment.parts import (
+    Page,
+    beside,
+    button,
+    choice,
+    fill,
+    form,
+    group,
+    line,
+    quiet,
+    row,
+    stacked,
+)
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.experiment.table import Column, ResultTable, Row
 from desktop.ui.theme import Theme
@@ -117,13 +129,7 @@ class DesignPage(Page):
             stretch=0,
         )
         right = stacked(self.warning, self.tabs, stretch=1)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
-        split.addWidget(left)
-        split.addWidget(right)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 1)
-        QVBoxLayout(self.content).addWidget(split)
+        QVBoxLayout(self.content).addWidget(beside(left, right, 54))
         self._showing = False
         self._typed_sigma = False
 
@@ -143,7 +149,7 @@ class DesignPage(Page):
         timed = new.run_s != old.run_s
         if new.design is not old.design or experiment is not old.project.experiment:
             self._show_choice(experiment, design)
-            self.relation.setHtml(relation_html(design))
+            self.relation.setHtml(relation_html(design, experiment.factors))
             self._show_sheet(experiment, design)
         if new.offers is not old.offers or new.design is not old.design or timed:
             self._show_offers(new, experiment, design)
@@ -357,7 +363,7 @@ def _sizes(sizes: tuple[int, ...]) -> list[str]:
 
 def _kind_name(offer: Offer) -> str:
     names = {"full": "full", "regular": "fraction", "plackett-burman": "Plackett-Burman"}
-    best = ", minimum aberration" if offer.kind == "regular" and offer.minimum_aberration else ""
+    best = ", least aberration" if offer.kind == "regular" and offer.minimum_aberration else ""
     return names.get(offer.kind, offer.kind) + best
 
 
@@ -369,7 +375,7 @@ def _sigma_of(new: ExperimentSnapshot) -> float:
     return new.estimate.sigma_s if new.estimate is not None else math.nan
 
 
-def relation_html(design: Design) -> str:
+def relation_html(design: Design, factors: Sequence[Factor] = ()) -> str:
     """Generators, defining relation, aliases and what is clear, in words."""
 
     def signed(sign: int, members: tuple[int, ...]) -> str:
@@ -381,6 +387,10 @@ def relation_html(design: Design) -> str:
     elif design.kind == "full":
         parts.append(", full factorial: every effect can be told apart")
     parts.append(".</p>")
+    named = [f for f in factors if f.routine]
+    if named:
+        told = ", ".join(f"{f.name} {f.routine}{f' ({f.construct})' if f.construct else ''}" for f in named)
+        parts.append(f"<p>Factors: {escape(told)}.</p>")
     if design.note:
         parts.append(f"<p>{escape(design.note[:1].upper() + design.note[1:])}.</p>")
     if design.generators:

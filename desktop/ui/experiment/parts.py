@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPushButton,
     QScrollArea,
+    QSplitter,
     QStackedLayout,
     QVBoxLayout,
     QWidget,
@@ -102,11 +103,11 @@ def line(name: str, act: Callable[[str], object], tip: str = "") -> QLineEdit:
     return made
 
 
-def form(*rows: tuple[str, QWidget]) -> QFormLayout:
+def form(*rows: tuple[str, QWidget | QHBoxLayout]) -> QFormLayout:
     layout = QFormLayout()
     layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
-    for text, widget in rows:
-        layout.addRow(text, widget)
+    for text, field in rows:
+        layout.addRow(text, field)
     return layout
 
 
@@ -145,6 +146,17 @@ def stacked(*parts: QWidget | QHBoxLayout | QFormLayout, stretch: int = -1) -> Q
     if stretch >= 0:
         layout.setStretch(stretch, 1)
     return holder
+
+
+def beside(first: QWidget, second: QWidget, share: int = 50) -> QSplitter:
+    """Two parts with a handle between them; the first gets `share` percent of the width."""
+    split = QSplitter(Qt.Orientation.Horizontal)
+    split.setChildrenCollapsible(False)
+    for k, (widget, part) in enumerate(((first, share), (second, 100 - share))):
+        split.addWidget(widget)
+        split.setStretchFactor(k, part)
+    split.setSizes([100 * share, 100 * (100 - share)])
+    return split
 
 
 def scrolled(widget: QWidget) -> QScrollArea:

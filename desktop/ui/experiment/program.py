@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QDoubleSpinBox,
@@ -15,13 +14,13 @@ from PySide6.QtWidgets import (
     QInputDialog,
     QPlainTextEdit,
     QSpinBox,
-    QSplitter,
     QVBoxLayout,
 )
 
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
 from desktop.ui.experiment.parts import (
     Page,
+    beside,
     button,
     form,
     group,
@@ -125,9 +124,7 @@ class ProgramPage(Page):
                     ("&Title", self.titled),
                     ("Folder", self.folder),
                     ("So&urces", self.sources),
-                ),
-                row(self.choose, self.headers, None),
-                form(
+                    ("", row(self.choose, self.headers, None)),
                     ("&Build", self.build),
                     ("&Run", self.run_words),
                     ("Fl&ags", self.flags),
@@ -169,13 +166,7 @@ class ProgramPage(Page):
         assert isinstance(layout, QVBoxLayout)
         layout.setStretch(0, 3)
         layout.setStretch(1, 1)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
-        split.addWidget(left)
-        split.addWidget(right)
-        split.setStretchFactor(0, 2)
-        split.setStretchFactor(1, 3)
-        QVBoxLayout(self.content).addWidget(split)
+        QVBoxLayout(self.content).addWidget(beside(left, right, 38))
 
     # ---- showing
 

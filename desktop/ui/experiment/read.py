@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -25,7 +25,7 @@ from desktop.core.effects import Effect, Effects, ranked
 from desktop.data.experiment import Factor
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
-from desktop.ui.experiment.parts import Page, button, choice, fill, quiet, row, scrolled, stacked
+from desktop.ui.experiment.parts import Page, beside, button, choice, fill, quiet, row, scrolled, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.plots.chart import Chart
 from desktop.ui.theme import Theme
@@ -134,7 +134,7 @@ class ReadPage(Page):
         lower.addTab(
             stacked(row(QLabel("Against"), self.against, None), self.residuals, stretch=1), "Residuals"
         )
-        lower.addTab(stacked(scrolled(self._settings), self.predicted, stretch=0), "Prediction")
+        lower.addTab(stacked(self.predicted, scrolled(self._settings), stretch=1), "Prediction")
         lower.addTab(self.pinning, "In a trace")
         self.upper_plots, self.lower_plots = upper, lower
         plots = QSplitter(Qt.Orientation.Vertical)
@@ -142,12 +142,6 @@ class ReadPage(Page):
         plots.addWidget(upper)
         plots.addWidget(lower)
         left = stacked(tables, self.notes, stretch=0)
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
-        split.addWidget(left)
-        split.addWidget(plots)
-        split.setStretchFactor(0, 1)
-        split.setStretchFactor(1, 1)
         layout = QVBoxLayout(self.content)
         layout.addLayout(
             row(
@@ -156,7 +150,7 @@ class ReadPage(Page):
             )
         )  # fmt: skip
         layout.addWidget(self.said)
-        layout.addWidget(split, 1)
+        layout.addWidget(beside(left, plots, 48), 1)
 
     # ---- showing
 
@@ -288,7 +282,7 @@ class ReadPage(Page):
     ) -> None:
         factors = _factors(new)
         columns = (
-            Column("Rank", "Ties share a rank; below zero there is none"),
+            Column("Rank", "Effects within one standard error share a rank; below zero there is none"),
             Column("Factor"),
             Column(title, "", unit),
             Column("±", "Standard error", unit, 3),
@@ -369,11 +363,23 @@ class ReadPage(Page):
         found, half, unit = new.effects, new.project.analysis.half, _unit(new)
         said = self.said.text()
         self.half_normal.set_content(charts.half_normal(found, half, unit, new.selected), said)
-        self.pareto.set_content(charts.pareto(found, half, unit, new.selected), said)
+        self._draw_pareto(new)
         self.main_effects.set_content(charts.main_effects(found, _response(new), new.selected), said)
         self._draw_pairs(new)
         self._draw_residuals(new)
         self._predict(new)
+
+    def _draw_pareto(self, new: ExperimentSnapshot) -> None:
+        """As many bars as have room for their names."""
+        rows = int(self.upper_plots.height() / self.fontMetrics().height() - 6)
+        half = new.project.analysis.half
+        content = charts.pareto(new.effects, half, _unit(new), new.selected, max(6, min(30, rows)))
+        self.pareto.set_content(content, self.said.text())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.bench.snapshot.effects is not None:
+            self._draw_pareto(self.bench.snapshot)
 
     def _draw_pairs(self, new: ExperimentSnapshot) -> None:
         found = new.effects
@@ -411,7 +417,7 @@ class ReadPage(Page):
             return
         value, se = found.predict(levels)
         unit = f" {_unit(new)}" if _unit(new) else ""
-        text = f"Predicted {_response(new)} at this setting: {digits(value)}"
+        text = f"Predicted {_response_name(new)} at the setting below: {digits(value)}"
         text += f" ± {digits(se, 2)}{unit} (standard error)" if math.isfinite(se) else unit
         share = 100 * value / found.unperturbed if found.unperturbed else math.nan
         self.predicted.setText(f"{text}, {digits(share, 4)} % of the unperturbed run.")
@@ -451,15 +457,11 @@ class PinPanel(QWidget):
         self.said = quiet(
             "Choose a trace of the same program, then an effect: the phases in which its routine runs."
         )
-        split = QSplitter(Qt.Orientation.Horizontal)
-        split.setChildrenCollapsible(False)
-        split.addWidget(self.table)
-        split.addWidget(self.chart)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(row(self.open, QLabel("Region"), self.region, None))
         layout.addWidget(self.said)
-        layout.addWidget(split, 1)
+        layout.addWidget(beside(self.table, self.chart), 1)
 
     def set_theme(self, theme: Theme) -> None:
         self.chart.set_theme(theme)
@@ -578,6 +580,6 @@ def _why_empty(new: ExperimentSnapshot) -> str:
     if new.search is not None:
         return "An orthogonal array is a search: step 5 ranks its runs and shows the mean of every level."
     if new.project.imported is not None:
-        return f"These trials cannot be read yet: {new.note or 'none has a response'}."
-    note = f" ({new.note})" if new.note else ""
+        return f"These trials cannot be read yet: {new.unread or 'none has a response'}."
+    note = f" ({new.unread})" if new.unread else ""
     return f"No effect can be seen yet{note}. Run trials in step 3, or paste responses there."

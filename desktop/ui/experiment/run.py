@@ -6,7 +6,6 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -15,12 +14,11 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QPlainTextEdit,
     QProgressBar,
-    QSplitter,
     QVBoxLayout,
 )
 
 from desktop.data.experiment import Experiment, Trial
-from desktop.ui.experiment.parts import Page, button, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Page, beside, button, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits, left, quantity
@@ -93,13 +91,7 @@ class RunPage(Page):
         )
         side = stacked(self.top, self.controls, self.entering, stretch=0)
         below = stacked(self.trials, row(QLabel("Chosen trial:"), self.reason, self.leave_out), stretch=0)
-        self.split = QSplitter(Qt.Orientation.Horizontal)
-        self.split.setChildrenCollapsible(False)
-        self.split.addWidget(side)
-        self.split.addWidget(below)
-        self.split.setStretchFactor(0, 2)
-        self.split.setStretchFactor(1, 3)
-        QVBoxLayout(self.content).addWidget(self.split)
+        QVBoxLayout(self.content).addWidget(beside(side, below, 44))
         self._side = side
 
     # ---- showing
@@ -170,12 +162,12 @@ class RunPage(Page):
         array = experiment.plan.kind == "orthogonal-array"
         columns = [
             Column("Order", "Place in the random order"),
+            Column("Status"),
+            *(Column(r.name, "Type or paste what was measured elsewhere", r.unit or "", editable=True)
+              for r in experiment.responses),
             Column("Replicate"),
             Column("Treatment"),
             *map(Column, experiment.names),
-            *(Column(r.name, "Type or paste what was measured elsewhere", r.unit or "", editable=True)
-              for r in experiment.responses),
-            Column("Status"),
             Column("Attempt"),
             Column("Others", "Cores that other work kept busy during the trial", "cores"),
             Column("Load", "Load average of the machine"),
@@ -190,7 +182,7 @@ class RunPage(Page):
         missing: tuple[Value, ...] = (None,) * len(experiment.responses)
         for order, (replicate, treatment) in planned(experiment).items():
             levels = [str(v) if array else "+" if v > 0 else "−" for v in design.levels[treatment]]
-            head: tuple[Value, ...] = (order, replicate + 1, treatment + 1, *levels)
+            place: tuple[Value, ...] = (replicate + 1, treatment + 1, *levels)
             for trial in by_order.get(order, []):
                 reason = excluded.get((order, trial.attempt))
                 status = trial.status if reason is None else "excluded"
@@ -200,7 +192,7 @@ class RunPage(Page):
                 rows.append(
                     Row(
                         (
-                            *head, *values, status, trial.attempt,
+                            order, status, *values, *place, trial.attempt,
                             busy if math.isfinite(busy) else None,
                             trial.load if math.isfinite(trial.load) else None,
                             trial.note if reason is None else reason,
@@ -209,7 +201,9 @@ class RunPage(Page):
                     )
                 )  # fmt: skip
             if not by_order.get(order):
-                rows.append(Row((*head, *missing, "planned", None, None, None, ""), f"{order}.0", "faint"))
+                rows.append(
+                    Row((order, "planned", *missing, *place, None, None, None, ""), f"{order}.0", "faint")
+                )
         self.trials.show_rows(columns, rows)
 
     def _show_imported(self, imported: Imported) -> None:
@@ -255,7 +249,7 @@ class RunPage(Page):
         experiment = self.bench.snapshot.project.experiment
         if experiment is None or not text:
             return
-        at = column - 3 - len(experiment.factors)
+        at = column - 2
         order = int(key.partition(".")[0])
         found: list[float] = []
         if not self.bench.attempt(lambda: found.append(_number(text))):

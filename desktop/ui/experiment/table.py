@@ -28,6 +28,8 @@ Index = QModelIndex | QPersistentModelIndex
 Value = str | float | int | None
 Texts = list[list[str]]
 _ROLE = Qt.ItemDataRole
+#: Rows that are looked at to see how wide a column is.
+_MEASURED = 300
 _CENTRE = Qt.AlignmentFlag.AlignVCenter
 
 
@@ -236,6 +238,7 @@ class ResultTable(QTableView):
         self.verticalHeader().hide()
         header = self.horizontalHeader()
         header.setHighlightSections(False)
+        header.setMinimumSectionSize(2 * self.fontMetrics().averageCharWidth())
         header.setStretchLastSection(True)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | _CENTRE)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
@@ -258,21 +261,27 @@ class ResultTable(QTableView):
     def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
         """Show other rows; the one that is chosen stays so by its key."""
         key = self.key
-        fresh = tuple(columns) != self.grid.columns or not self.grid.rows
+        fresh = tuple(columns) != self.grid.columns
         self._quiet = True
         self.grid.show(columns, rows)
         self.setAccessibleDescription(description)
-        if fresh and rows:
-            self._fit()
+        self._fit(fresh)
         self._quiet = False
         self.select_key(key)
 
-    def _fit(self) -> None:
+    def _fit(self, fresh: bool) -> None:
+        """Columns as wide as what is in them; later they only grow, so that the user's widths stay."""
         self.verticalHeader().setDefaultSectionSize(int(1.5 * self.fontMetrics().height()))
-        self.resizeColumnsToContents()
-        most = 30 * self.fontMetrics().averageCharWidth()
-        for k in range(len(self.grid.columns)):
-            self.setColumnWidth(k, min(self.columnWidth(k) + 6, most))
+        metrics = self.fontMetrics()
+        most = 34 * metrics.averageCharWidth()
+        for k, column in enumerate(self.grid.columns):
+            texts = [column.title, column.unit]
+            if not column.check:
+                texts += [self.grid.text(r, k) for r in range(min(len(self.grid.rows), _MEASURED))]
+            # Bold is wider by about a tenth.
+            wide = int(1.1 * max(map(metrics.horizontalAdvance, texts))) + 14
+            if fresh or wide > self.columnWidth(k):
+                self.setColumnWidth(k, min(wide, most))
 
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
