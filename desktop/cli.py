@@ -154,6 +154,10 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--scheduler", metavar="ADDRESS", help="read on a dask.distributed cluster, such as tcp://host:8786"
     )
+    part = sub.add_argument_group("a part of one trace, as a trace of its own (needs -o)")
+    part.add_argument("--start", type=float, metavar="S", help="begin of the part, seconds")
+    part.add_argument("--end", type=float, metavar="S", help="end of the part, seconds")
+    part.add_argument("--ranks", type=_numbers, metavar="LIST", help="of these ranks only, such as 0-3,8")
     formats(sub, csv_too=False)
 
     sub = command("info", _info, "what a trace holds")
@@ -204,6 +208,14 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return value
+
+
+def _numbers(text: str) -> list[range]:
+    try:
+        ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of ranks such as 0-3,8") from None
+    return [range(part[0], part[-1] + 1) for part in ends]
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -279,6 +291,8 @@ def _import(options: argparse.Namespace) -> int:
         "time_unit": options.time_unit,
         "scheduler": options.scheduler,
     }
+    if (options.start, options.end, options.ranks) != (None, None, None):
+        return _import_part(options, how)
     with _progress() as progress:
         found = expand(options.sources, progress)
         folder = options.output and options.output.is_dir()
@@ -314,6 +328,40 @@ def _import(options: argparse.Namespace) -> int:
         _print_json(results[0] if len(results) == 1 else several)
     # Of several sources, those that failed are input that was refused.
     return FAILED if set(codes) == {FAILED} else LOSSY if any(codes) else DONE
+
+
+def _import_part(options: argparse.Namespace, how: dict[str, Any]) -> int:
+    from desktop.data.info import info
+    from desktop.data.store import open_store
+    from desktop.data.trim import trim
+
+    if len(options.sources) > 1 or options.output is None or options.output.is_dir():
+        raise ValueError("a part is made of one trace, and needs a file after -o")
+    source = options.sources[0]
+    start, end = (
+        given if given is not None else limit
+        for given, limit in ((options.start, -math.inf), (options.end, math.inf))
+    )
+    with _open(source, **how) as store:
+        locations = None
+        if options.ranks:
+            wanted = {rank for part in options.ranks for rank in part}
+            known = {at.rank for at in store.locations}
+            if wanted - known:
+                raise ValueError(f"{source}: it has no rank {min(wanted - known)}")
+            locations = [i for i, at in enumerate(store.locations) if at.rank in wanted]
+        with _progress() as progress:
+            trim(store, options.output, start, end, locations, progress)
+    with open_store(options.output) as part:
+        facts = info(part)
+        if options.json:
+            _print_json({"store": str(options.output), **facts})
+        else:
+            print(
+                f"{facts['source']['name']}: {facts['totals']['events']} events of "
+                f"{len(facts['locations'])} locations, kept in {options.output}"
+            )
+        return _outcome(part)
 
 
 def _info(options: argparse.Namespace) -> int:

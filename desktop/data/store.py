@@ -47,6 +47,7 @@ from desktop.data.events import (
     Nesting,
     Region,
 )
+from desktop.data.lines import in_order
 from desktop.errors import StoreError, TraceFormatError
 
 FORMAT = "phasewright"
@@ -277,7 +278,7 @@ class StoreWriter(_Described):
         self,
         path: Path,
         source: Source,
-        importer: Importer,
+        importer: Importer | ImporterInfo,
         digests: Sequence[Callable[[StoreWriter], Digest]] = (),
         only: Callable[[int], bool] | None = None,
     ) -> None:
@@ -544,6 +545,7 @@ class _TableWriter:
         self._last: Any = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
         self._latest: dict[str, tuple[int, NDArray[Any]]] = {}  # number and content of the last chunk read
+        self._room = 0  # rows that the datasets have room for
         self.datasets = {
             name: group.create_dataset(
                 name,
@@ -623,26 +625,28 @@ class _TableWriter:
 
     def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
         """Rows of a column, from the file or, where they are not there yet, from the buffer."""
-        number = start // CHUNK
-        if start < stop <= min((number + 1) * CHUNK, self.flushed):
-            # Of many locations with few rows, the next to be read are mostly in the same chunk.
-            if name not in self._latest or self._latest[name][0] != number:
-                self._latest[name] = number, self.datasets[name][number * CHUNK : (number + 1) * CHUNK]
-            return self._latest[name][1][start - number * CHUNK : stop - number * CHUNK].copy()
-        stored = self.datasets[name][start : min(stop, self.flushed)] if start < self.flushed else None
-        waiting = self.buffers[name][max(start - self.flushed, 0) : max(stop - self.flushed, 0)]
-        if stored is None:
-            return waiting.copy()
-        return stored if not waiting.size else np.concatenate([stored, waiting])
+        pieces = [
+            self._chunk(name, number)[max(start - number * CHUNK, 0) : stop - number * CHUNK]
+            for number in range(start // CHUNK, -(-min(stop, self.flushed) // CHUNK))
+        ]
+        if stop > self.flushed:
+            pieces.append(self.buffers[name][max(start - self.flushed, 0) : stop - self.flushed])
+        return np.concatenate(pieces)
+
+    def _chunk(self, name: str, number: int) -> NDArray[Any]:
+        # Of many locations with few rows, the next to be read are mostly in the same chunk.
+        if name not in self._latest or self._latest[name][0] != number:
+            _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
+            self._latest[name] = number, _unpack(packed, CHUNK, self.buffers[name].dtype)
+        return self._latest[name][1]
 
     def _flush(self) -> None:
+        if self.flushed == self._room:
+            self._room += CHUNK * max(1, min(self.flushed // CHUNK, 64))
+            for dataset in self.datasets.values():
+                dataset.resize((self._room,))
         for name, dataset in self.datasets.items():
-            dataset.resize((self.flushed + CHUNK,))
-            buffer = self.buffers[name]
-            planes = buffer.view(np.uint8).reshape(CHUNK, -1).T
-            dataset.id.write_direct_chunk(
-                (self.flushed,), isal_zlib.compress(np.ascontiguousarray(planes), 1)
-            )
+            dataset.id.write_direct_chunk((self.flushed,), _pack(self.buffers[name]))
         self.flushed += self.filled
         self.filled = 0
 
@@ -753,22 +757,15 @@ class TraceStore(_Described):
             yield self._read(table, a, min(a + rows, start + count), names)
 
     def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
-        datasets = self._tables[table]
-        if all(a // size == (b - 1) // size for size in (datasets[name].chunks[0] for name in names)):
-            # Of many locations with few rows, the next to be read are mostly in the same chunk.
-            start = {name: a // datasets[name].chunks[0] * datasets[name].chunks[0] for name in names}
-            block = {
-                name: self._chunk(table, name, start[name] // datasets[name].chunks[0])[
-                    a - start[name] : b - start[name]
-                ].copy()
-                for name in names
-            }
-        else:
-            with self._lock:
-                try:
-                    block = {name: datasets[name][a:b] for name in names}
-                except (OSError, RuntimeError, ValueError) as error:
-                    raise self._damaged(f"rows {a} to {b} of {table} cannot be read") from error
+        block = {}
+        for name in names:
+            size, _ = self._packed[table, name]
+            pieces = [
+                self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
+                for number in range(a // size, -(-b // size))
+            ]
+            # A copy, as what is kept must not change.
+            block[name] = pieces[0].copy() if len(pieces) == 1 else np.concatenate(pieces)
         _check_values(table, block, self._bound, self._damaged)
         return tuple(block[name] for name in names)
 
@@ -788,17 +785,7 @@ class TraceStore(_Described):
         if begin == end:
             return tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
         start = int(self._index[table][location, 0])
-        block = {}
-        for name in columns:
-            size, _ = self._packed[table, name]
-            a, b = start + begin, start + end
-            pieces = [
-                self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
-                for number in range(a // size, -(-b // size))
-            ]
-            block[name] = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        _check_values(table, block, self._bound, self._damaged)
-        return tuple(block[name] for name in columns)
+        return self._read(table, start + begin, start + end, columns)
 
     def _chunk(self, table: str, name: str, number: int) -> NDArray[Any]:
         """A whole chunk of a column; what lies beyond the column's end in the last one means nothing."""
@@ -808,32 +795,25 @@ class TraceStore(_Described):
             if known is not None:
                 self._chunks[key] = known
                 return known
-            dataset = self._tables[table][name]
-            size, ours = self._packed[table, name]
-            try:
-                mask, packed = dataset.id.read_direct_chunk((number * size,))
-                if mask or not ours:
-                    packed = None
-                    chunk: NDArray[Any] = dataset[number * size : (number + 1) * size]
-            except (OSError, RuntimeError, ValueError) as error:
-                raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
-        if packed is not None:
-            chunk = np.empty(size, dataset.dtype)
-            try:
-                # One byte more than fits, so that a bomb is found out and not unpacked.
-                planes = isal_zlib.decompressobj().decompress(packed, chunk.nbytes + 1)
-            except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
-                raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
-            if len(planes) != chunk.nbytes:
-                raise self._damaged(f"rows from {number * size} of {table} are too few or too many")
-            _unshuffle(
-                np.frombuffer(planes, np.uint8).reshape(-1, size), chunk.view(f"u{chunk.dtype.itemsize}")
-            )
+        chunk = self._unpacked(table, name, number)
         with self._lock:
             self._chunks[key] = chunk
             while len(self._chunks) > KEPT_CHUNKS:
                 self._chunks.pop(next(iter(self._chunks)), None)
         return chunk
+
+    def _unpacked(self, table: str, name: str, number: int) -> NDArray[Any]:
+        """The same, from the file."""
+        dataset = self._tables[table][name]
+        size, ours = self._packed[table, name]
+        try:
+            with self._lock:
+                mask, packed = dataset.id.read_direct_chunk((number * size,))
+                if mask or not ours:
+                    return np.asarray(dataset[number * size : (number + 1) * size])
+            return _unpack(packed, size, dataset.dtype)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
 
     def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
@@ -841,11 +821,24 @@ class TraceStore(_Described):
         if table not in self._tables:
             nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
             return np.zeros((len(self.locations), 2), np.int64), nothing
-        with self._lock:
-            try:
-                block = {name: self._tables[table][name][:] for name in columns}
-            except (OSError, RuntimeError, ValueError) as error:
-                raise self._damaged(f"{table} cannot be read") from error
+        block = {
+            name: np.empty(self._tables[table][name].size, (TABLES | DERIVED)[table][name])
+            for name in columns
+        }
+        chunks = [
+            (name, number)
+            for name in columns
+            for number in range(-(-block[name].size // self._packed[table, name][0]))
+        ]
+
+        def unpacked(chunk: tuple[str, int]) -> None:
+            name, number = chunk
+            begin = number * self._packed[table, name][0]
+            rows = block[name][begin : begin + self._packed[table, name][0]]
+            rows[:] = self._unpacked(table, name, number)[: rows.size]
+
+        for _ in in_order(unpacked, chunks):
+            pass
         _check_values(table, block, self._bound, self._damaged)
         return self._index[table], tuple(block[name] for name in columns)
 
@@ -1042,6 +1035,41 @@ def _filters(dataset: h5py.Dataset) -> list[int]:
     """In the order in which they are applied on writing."""
     properties = dataset.id.get_create_plist()
     return [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
+
+
+def _pack(rows: NDArray[Any]) -> bytes:
+    """Numbers as HDF5 packs them with its filters shuffle and gzip, of level 1."""
+    planes = np.empty((rows.itemsize, rows.size), np.uint8)
+    _shuffle(rows.view(f"u{rows.itemsize}"), planes)
+    return bytes(isal_zlib.compress(planes, 1))
+
+
+def _unpack(packed: bytes, rows: int, dtype: Any) -> NDArray[Any]:
+    """`rows` numbers from that.
+
+    Raises
+    ------
+    ValueError : it is no such thing.
+    """
+    out = np.empty(rows, dtype)
+    try:
+        # One byte more than fits, so that a bomb is found out and not unpacked.
+        planes = isal_zlib.decompressobj().decompress(packed, out.nbytes + 1)
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
+        raise ValueError(str(error)) from error
+    if len(planes) != out.nbytes:
+        raise ValueError("it is too short or too long")
+    _unshuffle(np.frombuffer(planes, np.uint8).reshape(-1, rows), out.view(f"u{out.itemsize}"))
+    return out
+
+
+@kernel
+def _shuffle(rows, planes):
+    """The planes (width, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
+    for k in range(planes.shape[0]):
+        place = np.uint64(8 * k)
+        for i in range(rows.size):
+            planes[k, i] = np.uint64(rows[i]) >> place
 
 
 @kernel

@@ -1,0 +1,390 @@
+"""A part of a trace as a trace of its own: a range of time, of all or some locations.
+
+What is open at the start is entered there, what is open at the end is left there, so that every state in the
+range lasts as long as it did. Rows of a range begin at its start and lie before its end, as in
+`desktop.data.statistics`; at the ends of the run nothing is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.classify import is_parallel
+from desktop.data.clock import Links, Matches, match_messages
+from desktop.data.events import TABLES, EventKind, Location
+from desktop.data.parts import DIGESTS
+from desktop.data.profile import BEGIN, END
+from desktop.data.store import Source, StoreWriter, TraceStore
+from desktop.data.utilization import build, is_worker, keep
+from desktop.errors import StoreError
+from desktop.progress import Progress, Share
+
+Ints = NDArray[np.int64]
+#: Tables with one time a row, besides the events.
+_DATED = ("messages", "marks", "metrics")
+#: Columns that refer to something numbered anew.
+_LOCATIONS = (("messages", "peer"), ("collectives", "root"))
+_TEXTS = (("collectives", "operation"), ("marks", "text"), ("metrics", "metric"))
+
+
+def trim(
+    store: TraceStore,
+    output: Path,
+    start_s: float,
+    end_s: float,
+    locations: Sequence[int] | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Write the range ``[start_s, end_s)`` of a trace as a new store; its time 0 is the start of the range.
+
+    Statistics of the new trace are those of the range in the old one, but for calls, of which those open at
+    the start are counted again. Clock shifts stay as they are. It ends when the last location ends.
+
+    Parameters
+    ----------
+    start_s, end_s : seconds on the axis of the curve with the default rules.
+    locations : indices in the store; None: all. What others sent to and got from them has no partner then.
+
+    Raises
+    ------
+    StoreError : there is nothing in the range or no such location, `output` is the trace itself, or it cannot
+        be written.
+    TraceFormatError : no processor among `locations` is there for any time.
+    Cancelled : by `progress`; nothing is left behind.
+    """
+    progress = progress or Progress()
+    output = Path(output).absolute()
+    if output.exists() and output.samefile(store.path):
+        raise StoreError("is the trace itself", file=output, hint="choose another name for the part of it")
+    use = build(store)
+    curve = use.curve()
+    end_of_run = curve.start + curve.duration
+    if not max(start_s, curve.start) < min(end_s, end_of_run):
+        raise StoreError(
+            f"holds nothing from {start_s:g} s to {end_s:g} s, it runs from {curve.start:g} s to "
+            f"{end_of_run:g} s",
+            file=store.path,
+        )
+    chosen = range(len(store.locations)) if locations is None else sorted(set(locations))
+    if not chosen or chosen[0] < 0 or chosen[-1] >= len(store.locations):
+        raise StoreError("no such location to keep", file=store.path, hint="choose at least one that it has")
+    about = Source(
+        store.source.path,
+        f"{store.source.name} [{max(start_s, curve.start):g} s to {min(end_s, end_of_run):g} s"
+        f"{'' if locations is None else f', {len(chosen)} of {len(store.locations)} locations'}]",
+        store.source.size,
+        store.source.sha256,
+    )
+    with StoreWriter(output, about, store.importer, DIGESTS) as writer:
+        part = _Part(store, writer, chosen)
+        if any(store.rows("curve", i) for i in chosen):
+            window = curve.window(start_s, end_s)
+            part.define(lambda location: location)
+            level = np.append(window.level, 0.0)
+            writer.append("curve", 0, time=window.edges, level=level)
+        else:
+            ticks = store.ticks_per_second
+            length = int(use.edges[-1])
+            a, b = (int(min(max(round(s * ticks), 0), length)) for s in (start_s, end_s))
+            if not a < b:
+                raise StoreError(f"{end_s - start_s:g} s are less than a tick of its clock", file=store.path)
+            span = _Span(a, b, length, use.start, store.repair)
+            part.define(span.clip)
+            part.copy(span, Share(progress, 0.0, 0.7))
+        writer.description.clock = replace(store.clock)
+        part.tell()
+        writer.complete()
+        with Links(writer) as links:
+            part.link(links)
+            links.keep()
+        keep(writer, Share(progress, 0.7, 1.0))
+    return output
+
+
+class _Ends(NamedTuple):
+    """A range on the clock of one location, in ticks as recorded: rows before `begin` and from `end` on are
+    out. Beyond all times where it reaches an end of the run."""
+
+    begin: int
+    end: int
+
+    def rows(self, time: Ints) -> slice:
+        """The rows inside, of rows in order."""
+        a, b = np.searchsorted(time, [self.begin, self.end], side="left")
+        return slice(int(a), int(b))
+
+
+@dataclass(frozen=True)
+class _Span:
+    """The range in ticks from the start of the run, whose first tick is `start` on the common clock."""
+
+    a: int
+    b: int
+    length: int
+    start: int
+    repaired: bool
+
+    def at(self, location: Location) -> _Ends:
+        offset = self.start - (location.shift if self.repaired else 0)
+        return _Ends(
+            BEGIN if self.a == 0 else self.a + offset, END if self.b == self.length else self.b + offset
+        )
+
+    def clip(self, location: Location) -> Location:
+        """The location as it is in the range: who is not there is a processor all the same, for no time."""
+        if location.first is None or location.last is None:
+            return location
+        ends = self.at(location)
+        first, last = (min(max(time, ends.begin), ends.end) for time in (location.first, location.last))
+        return replace(location, records=0, first=first, last=last)
+
+
+class _Part:
+    """The copy: numbers of the old trace and of the new, and what was cut."""
+
+    def __init__(self, store: TraceStore, writer: StoreWriter, chosen: Sequence[int]) -> None:
+        self._store, self._writer, self._chosen = store, writer, chosen
+        #: by the old number; the last one is for -1
+        self._locations = np.full(len(store.locations) + 1, -1, np.int64)
+        self._locations[list(chosen)] = np.arange(len(chosen))
+        self._regions = np.array([writer.region(region) for region in store.regions], np.int64)
+        self._texts = np.array([writer.text(text) for text in store.texts], np.int64)
+        self._parallel = np.array([is_parallel(region) for region in store.regions], np.uint8)
+        self._begin, self._end = (np.full(len(store.locations), t, np.int64) for t in (BEGIN, END))
+        self._cut = {"rows": 0, "open at start": 0, "open at end": 0, "operations": 0, "partners": 0}
+        self._unseen = 0
+
+    def define(self, clip: Callable[[Location], Location]) -> None:
+        store = self._store
+        self._writer.describe(
+            ticks_per_second=store.ticks_per_second,
+            nesting=store.nesting,
+            repair=store.repair,
+            notes=store.notes,
+        )
+        for i in self._chosen:
+            self._writer.location(replace(clip(store.locations[i])))
+
+    def copy(self, span: _Span, progress: Progress) -> None:
+        store, chosen = self._store, self._chosen
+        spans = {i: span.at(store.locations[i]) for i in chosen}
+        for i, ends in spans.items():
+            self._begin[i], self._end[i] = ends.begin, ends.end
+        tables: list[tuple[str, Callable[[int, _Ends], Iterable[dict[str, Any]]]]] = [
+            ("events", self._events),
+            *((table, partial(self._dated, table)) for table in _DATED),
+            ("collectives", self._collectives),
+        ]
+        for number, (table, rows) in enumerate(tables):
+            for new, i in enumerate(chosen):
+                progress.step(number * len(chosen) + new, len(tables) * len(chosen), "copying")
+                for block in rows(i, spans[i]):
+                    self._writer.append(table, new, **self._renumbered(table, block))
+
+    def _renumbered(self, table: str, block: dict[str, Any]) -> dict[str, Any]:
+        for name, values in block.items():
+            if name == "region":
+                block[name] = self._regions[values]
+            elif (table, name) in _TEXTS:
+                block[name] = self._texts[values]
+            elif (table, name) in _LOCATIONS:
+                block[name] = self._locations[values]
+                self._cut["partners"] += int(np.count_nonzero((values >= 0) & (block[name] < 0)))
+        return block
+
+    def _dated(self, table: str, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
+        self._cut["rows"] += self._store.rows(table, i)
+        for columns in self._store.blocks(table, i):
+            inside = ends.rows(columns[0])
+            self._cut["rows"] -= inside.stop - inside.start
+            yield {name: column[inside] for name, column in zip(TABLES[table], columns, strict=True)}
+            if inside.stop < columns[0].size:
+                return
+
+    def _collectives(self, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
+        """Those that begin and end inside; half an operation says nothing about its other members."""
+        for columns in self._store.blocks("collectives", i):
+            begin, end = columns[0], columns[1]
+            inside = (begin >= ends.begin) & (end <= ends.end)
+            self._cut["operations"] += int(
+                np.count_nonzero(~inside & (begin < ends.end) & (end > ends.begin))
+            )
+            yield {name: column[inside] for name, column in zip(TABLES["collectives"], columns, strict=True)}
+
+    def _events(self, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
+        location = self._store.locations[i]
+        clipped = self._writer.locations[int(self._locations[i])]
+        if location.last is None or clipped.first is None or clipped.last is None:
+            return
+        opened = _Open(len(self._store.regions))
+        # A thread is idle outside of parallel regions only if it is seen to enter one.
+        unseen = is_worker(self._store, i, location, self._parallel)
+        begun = False
+        self._cut["rows"] += self._store.rows("events", i)
+        for time, kind, region in self._store.blocks("events", i):
+            inside = ends.rows(time)
+            self._cut["rows"] -= inside.stop - inside.start
+            before = slice(0, inside.start)
+            opened.follow(kind[before], region[before])
+            if inside.start == time.size:
+                continue
+            if not begun:
+                begun = True
+                yield self._enter(clipped.first, opened.regions())
+                unseen = unseen and not self._parallel[opened.regions()].any()
+            unseen = unseen and not self._parallel[region[inside][kind[inside] == EventKind.ENTER]].any()
+            opened.follow(kind[inside], region[inside])
+            yield {"time": time[inside], "kind": kind[inside], "region": region[inside]}
+            if inside.stop < time.size:
+                break
+        if not begun:
+            yield self._enter(clipped.first, opened.regions())
+            unseen = unseen and not self._parallel[opened.regions()].any()
+        if unseen:
+            self._unseen += 1
+            (every,) = (
+                np.concatenate(c) for c in zip(*self._store.blocks("calls", i, "region"), strict=True)
+            )
+            one = every[self._parallel[every] > 0][:1].astype(np.int64)
+            yield _at(clipped.last, EventKind.ENTER, one)
+            yield _at(clipped.last, EventKind.LEAVE, one)
+        if location.last >= ends.end:
+            left = opened.regions()[::-1]
+            self._cut["open at end"] += left.size
+            yield _at(clipped.last, EventKind.LEAVE, left)
+
+    def _enter(self, time: int, regions: Ints) -> dict[str, Any]:
+        self._cut["open at start"] += regions.size
+        return _at(time, EventKind.ENTER, regions)
+
+    def link(self, links: Links) -> None:
+        """Messages that were matched in the whole, if both ends are inside."""
+        for found in _matched(self._store):
+            inside = np.ones(found.sent.size, bool)
+            for place, time in ((found.sender, found.sent), (found.receiver, found.received)):
+                inside &= self._locations[place] >= 0
+                inside &= (time >= self._begin[place]) & (time < self._end[place])
+            if inside.any():
+                kept = Matches(*(column[inside] for column in found))
+                sender, receiver = self._locations[kept.sender], self._locations[kept.receiver]
+                links.add(kept._replace(sender=sender, receiver=receiver))
+
+    def tell(self) -> None:
+        """Keep the findings of the import and add what was cut."""
+        report, cut = self._writer.report, self._cut
+        for finding in self._store.report:
+            report.findings[finding.name] = replace(finding)
+        # What the nesting lacks is counted again in what is left of it.
+        for name in ("leave without enter", "enter without leave"):
+            report.findings.pop(name, None)
+        report.add(
+            "trimmed",
+            "info",
+            f"This is a part of a trace, {self._writer.source.name}; the findings of the import and the "
+            f"checks of the clocks are those of the whole. Left out are {cut['rows']} rows of the chosen "
+            f"locations and {len(self._store.locations) - len(self._chosen)} locations.",
+        )
+        for name, what in (
+            ("open at start", "Regions that were open at the start of the part are entered there."),
+            ("open at end", "Regions that were open at the end of the part are left there."),
+            ("operations", "Collective operations across an end of the part are left out."),
+            ("partners", "Messages and roots refer to locations that are not in the part."),
+        ):
+            if cut[name]:
+                report.add(f"trimmed: {name}", "info", what, count=cut[name])
+        if self._unseen:
+            report.add(
+                "trimmed: workers",
+                "info",
+                "Threads that work in parallel regions only, and in none of the part, enter one for no time.",
+                count=self._unseen,
+            )
+
+
+def _at(time: int, kind: EventKind, regions: Ints) -> dict[str, Any]:
+    return {
+        "time": np.full(regions.size, time, np.int64),
+        "kind": np.full(regions.size, int(kind), np.uint8),
+        "region": regions,
+    }
+
+
+def _matched(store: TraceStore) -> Iterator[Matches]:
+    if not store.has("links"):
+        yield from match_messages(store)
+        return
+    for sender in range(len(store.locations)):
+        for time, arrival, peer, size, tag in store.blocks("links", sender):
+            yield Matches(
+                np.full(time.size, sender, np.int64), peer.astype(np.int64), time, arrival, size, tag
+            )
+
+
+class _Open:
+    """The regions of a location that are open, in the order in which they were entered."""
+
+    def __init__(self, regions: int) -> None:
+        self._last = np.full(regions, -1, np.int64)  # newest open node of each region
+        self._nodes = np.empty((4, 64), np.int64)  # region, older of the same region, older, newer
+        self._state = np.array([-1, -1, 0, 0], np.int64)  # newest, free, used, next row
+
+    def follow(self, kind: NDArray[np.uint8], region: NDArray[np.uint32]) -> None:
+        kind, region = np.ascontiguousarray(kind), np.ascontiguousarray(region)
+        self._state[3] = 0
+        _follow(kind, region, self._last, self._nodes, self._state)
+        while self._state[3] < kind.size:
+            self._nodes = np.concatenate([self._nodes, np.empty_like(self._nodes)], axis=1)
+            _follow(kind, region, self._last, self._nodes, self._state)
+
+    def regions(self) -> Ints:
+        """(n,) the oldest first."""
+        found = []
+        node = int(self._state[0])
+        while node >= 0:
+            found.append(int(self._nodes[0, node]))
+            node = int(self._nodes[2, node])
+        return np.array(found[::-1], np.int64)
+
+
+@kernel
+def _follow(kind, region, last, nodes, state):
+    """Enter and leave, as `desktop.data.utilization` does, until the end or until `nodes` are used up."""
+    for i in range(state[3], kind.size):
+        r = np.int64(region[i])
+        if kind[i] == 0:
+            node = state[1]
+            if node >= 0:
+                state[1] = nodes[1, node]
+            elif state[2] < nodes.shape[1]:
+                node = state[2]
+                state[2] += 1
+            else:
+                state[3] = i
+                return
+            nodes[0, node], nodes[1, node], nodes[2, node], nodes[3, node] = r, last[r], state[0], -1
+            if state[0] >= 0:
+                nodes[3, state[0]] = node
+            last[r] = state[0] = node
+        else:
+            node = last[r]
+            if node < 0:
+                continue
+            last[r] = nodes[1, node]
+            older, newer = nodes[2, node], nodes[3, node]
+            if older >= 0:
+                nodes[3, older] = newer
+            if newer >= 0:
+                nodes[2, newer] = older
+            else:
+                state[0] = older
+            nodes[1, node] = state[1]
+            state[1] = node
+    state[3] = kind.size
