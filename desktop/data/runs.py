@@ -162,6 +162,16 @@ def is_runs(path: Path) -> bool:
     )
 
 
+def holds_experiment(path: Path) -> bool:
+    """Whether this is an experiment (its folder or description) or a table of runs."""
+    from desktop.data.experiment import DESCRIPTION
+
+    path = Path(path)
+    if path.is_dir():
+        return (path / DESCRIPTION).is_file()
+    return path.name == DESCRIPTION or is_runs(path)
+
+
 def is_effects(path: Path) -> bool:
     """Whether a file looks like a table of effects rather than of runs."""
     try:

@@ -219,6 +219,14 @@ COMMANDS: tuple[Command, ...] = (
             lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _break_selected),
     Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
             lambda w: w.workbench.refit(), ("R",), lambda s: s.project.phases.breaks is not None),
+    Command("new_experiment", "New experiment…", "Experiment", "Describe an experiment of artificial delays",
+            lambda w: w.open_experiment("new")),
+    Command("open_experiment", "Open experiment…", "Experiment", "Open the folder of an experiment",
+            lambda w: w.open_experiment("open")),
+    Command("open_runs", "Open table of runs…", "Experiment", "Read trials that were run elsewhere",
+            lambda w: w.open_experiment("open_runs")),
+    Command("experiment_window", "Experiments…", "Experiment", "The window of experiments, with an example",
+            lambda w: w.open_experiment(""), rule=True),
     Command("factor_model", "Factor model…", "Model",
             "What belongs to the code and what to the system, from a table of run times",
             lambda w: w.open_model()),
@@ -247,4 +255,4 @@ MOUSE: tuple[tuple[str, str], ...] = (
     ("Wheel on the ranks, Up, Down, Page Up, Page Down", "Other rows"),
     ("Click in the error or break picture", "So many phases"),
 )
-MENUS = ("File", "Edit", "View", "Analyse", "Model", "Help")
+MENUS = ("File", "Edit", "View", "Analyse", "Experiment", "Model", "Help")

@@ -25,11 +25,13 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
 from desktop import resources
+from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui.settings import APPLICATION, ORGANISATION
 from desktop.ui.shell import MainWindow
 
 if TYPE_CHECKING:
+    from desktop.ui.experiment_window import ExperimentWindow
     from desktop.ui.model_window import ModelWindow
 
 _log = logging.getLogger("phasewright")
@@ -75,7 +77,7 @@ class Windows:
 
     def __init__(self, app: QApplication) -> None:
         self._app = app
-        self._open: list[MainWindow | ModelWindow] = []
+        self._open: list[MainWindow | ModelWindow | ExperimentWindow] = []
 
     def open(self, files: Iterable[Path] = ()) -> None:
         """A window per file; one window if there is none."""
@@ -85,6 +87,8 @@ class Windows:
         for path in paths:
             if holds_measurements(path):
                 self.open_model(path)
+            elif holds_experiment(path):
+                self.open_experiment(path)
             else:
                 self._make().open_path(path)
 
@@ -97,16 +101,28 @@ class Windows:
         if path is not None:
             window.open_path(path)
 
+    def open_experiment(self, wanted: Path | str = "") -> None:
+        """A window for experiments: one that is named, or with the dialog of one of its commands."""
+        from desktop.ui.experiment_window import ExperimentWindow
+
+        window = ExperimentWindow()
+        self._add(window)
+        if isinstance(wanted, Path):
+            window.open_path(wanted)
+        elif wanted:
+            window.actions_by_id[wanted].trigger()
+
     def _make(self) -> MainWindow:
         window = MainWindow()
         window.newWindowRequested.connect(self.open)
         window.modelRequested.connect(self.open_model)
+        window.experimentRequested.connect(self.open_experiment)
         window.quitRequested.connect(self.quit)
         self._add(window)
         window.warm_up()
         return window
 
-    def _add(self, window: MainWindow | ModelWindow) -> None:
+    def _add(self, window: MainWindow | ModelWindow | ExperimentWindow) -> None:
         window.themeChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         if self._open:
@@ -114,7 +130,7 @@ class Windows:
         self._open.append(window)
         window.show()
 
-    def _follow(self, source: MainWindow | ModelWindow) -> None:
+    def _follow(self, source: MainWindow | ModelWindow | ExperimentWindow) -> None:
         for window in self._open:
             if window is not source:
                 window.apply_theme()

@@ -49,6 +49,7 @@ from PySide6.QtWidgets import (
 
 import desktop
 from desktop import resources
+from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
@@ -94,6 +95,7 @@ class MainWindow(QMainWindow):
 
     newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
     modelRequested = Signal(object)  # Path of a table of run times, or None
+    experimentRequested = Signal(object)  # Path of an experiment or a table of runs, or what to ask for
     quitRequested = Signal()
     themeChanged = Signal()
     closed = Signal()
@@ -456,10 +458,16 @@ class MainWindow(QMainWindow):
         """The window of the factor model."""
         self.modelRequested.emit(None)
 
+    def open_experiment(self, ask: str) -> None:
+        """The window of experiments, and its dialog to begin with: "new", "open", "open_runs" or none."""
+        self.experimentRequested.emit(ask)
+
     def open_path(self, path: Path) -> None:
         """Open here if nothing is open, else in another window; a table of run times in a window for it."""
         if holds_measurements(path):
             self.modelRequested.emit(path)
+        elif holds_experiment(path):
+            self.experimentRequested.emit(path)
         elif self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
             self.workbench.open(path)
         else:

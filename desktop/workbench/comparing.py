@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Effect and standard error by name.
 EffectTable = Mapping[str, tuple[float, float]]
-_PAIR = re.compile(r"(?P<stem>.*?)1(?P<rest>(?:[_.-].*)?)")
+_PAIR = re.compile(r"(?P<stem>FB)1(?P<rest>(?:[_.-].*)?)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,15 +73,11 @@ class Pair:
 
 
 def pairs_in(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Pairs such as FB1_x and FB2_x: alike but for a 1 and a 2 that ends a part of the name."""
-    known = list(names)
-    found = []
-    for name in known:
-        match = _PAIR.fullmatch(name)
-        if match and match["stem"] and f"{match['stem']}2{match['rest']}" in known:
-            found.append((name, f"{match['stem']}2{match['rest']}"))
-    named = [pair for pair in found if pair[0].casefold().startswith("fb")]
-    return tuple(named)
+    """Pairs such as FB1_x and FB2_x."""
+    known = [name for name in names if ":" not in name]
+    matches = [match for match in map(_PAIR.fullmatch, known) if match]
+    pairs = [(match[0], f"{match['stem']}2{match['rest']}") for match in matches]
+    return tuple(pair for pair in pairs if pair[1] in known)
 
 
 def barriers(table: EffectTable, cost: float = 0.0) -> tuple[Pair, ...]:
@@ -208,6 +204,24 @@ def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
 
 def _common(tables: Sequence[Compared]) -> list[str]:
     return [n for n in tables[0].effects if ":" not in n and all(n in t.effects for t in tables)]
+
+
+#: How the number of processors is usually called.
+_SCALES = ("s", "x_s", "scale", "p", "procs", "processors", "threads", "ranks", "np", "nproc")
+
+
+def guess_scale(found: Effects) -> tuple[str, str]:
+    """Factor and scale of a 2^2: the scale by its name, the factor the first that can be told from it."""
+    names = found.trials.factors
+    plain = {name.casefold(): name for name in names}
+    scale = next((plain[name] for name in _SCALES if name in plain), names[-1])
+    for name in names:
+        try:
+            scale_test_of(found, name, scale)
+        except ValueError:
+            continue
+        return name, scale
+    return names[0], scale
 
 
 def scale_test_of(found: Effects, factor: str, scale: str) -> ScaleTest:

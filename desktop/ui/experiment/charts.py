@@ -1,5 +1,8 @@
-"""What the charts of an experiment show, as contents of `desktop.ui.plots.chart`. Keys are places in
-`Effects.effects` (of the chart that is drawn), or trials in their order."""
+"""What the charts of an experiment show, as contents of `desktop.ui.plots.chart`.
+
+`every` are the effects of all terms, `found` those of the model; keys are places in ``every.effects``, or
+trials in their order. Terms that were left out of the model stay to be seen, faintly.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,16 @@ def effect_word(half: bool) -> str:
     return "half effect" if half else "effect"
 
 
-def told(effect: Effect, found: Effects, half: bool, unit: str) -> str:
+def told(effect: Effect, kept: bool, half: bool, unit: str) -> str:
     """One effect in words, for a hover."""
     scale = 0.5 if half else 1.0
     unit = f" {unit}" if unit else ""
     text = f"{effect.term}\n{effect_word(half)} {digits(effect.value * scale)}{unit}"
-    if math.isfinite(effect.se):
+    if not kept:
+        text += ", left out of the model"
+    elif math.isfinite(effect.se):
         text += f" ± {digits(effect.se * scale, 2)}"
-    if math.isfinite(effect.p):
+    if kept and math.isfinite(effect.p):
         text += f", p {digits(effect.p, 2)}"
     if effect.aliases:
         text += "\nnot told apart from " + ", ".join(effect.aliases[:6])
@@ -42,20 +47,28 @@ def _selected(found: Effects, term: str) -> frozenset[int]:
     return frozenset(k for k, e in enumerate(found.effects) if term and e.term == term)
 
 
-def half_normal(found: Effects | None, half: bool, unit: str, term: str) -> Content:
+def _model(found: Effects, every: Effects) -> tuple[list[Effect], list[bool]]:
+    """Every term, as the model has it where it does, and whether it does."""
+    kept = {e.members: e for e in found.effects}
+    return [kept.get(e.members, e) for e in every.effects], [e.members in kept for e in every.effects]
+
+
+def half_normal(found: Effects | None, every: Effects | None, half: bool, unit: str, term: str) -> Content:
     """|effect| against half-normal quantiles; the line's slope is the standard error."""
     name = effect_word(half)
     x, y = (
         Axis(f"size of {name}{f' [{unit}]' if unit else ''}", zero=True),
         Axis("half-normal quantile", zero=True),
     )
-    if found is None or len(found.effects) < 3:
+    if found is None or every is None or len(every.effects) < 3:
         return Content(x, y, empty="The half-normal plot needs three or more effects.")
     scale = 0.5 if half else 1.0
-    size = np.array([abs(e.value) * scale for e in found.effects])
-    quantile = np.array([e.half_normal for e in found.effects])
-    negative = np.array([e.value < 0 for e in found.effects])
-    shown = sorted((k for k, e in enumerate(found.effects) if e.significant), key=lambda k: -size[k])
+    effects, kept = _model(found, every)
+    size = np.array([abs(e.value) * scale for e in effects])
+    quantile = np.array([e.half_normal for e in every.effects])
+    negative = np.array([e.value < 0 for e in effects])
+    marked = [k for k, e in enumerate(effects) if e.significant and kept[k]]
+    shown = sorted(marked, key=lambda k: -size[k])
     series: list[Series] = []
     se = _line_error(found)
     if math.isfinite(se) and se > 0:
@@ -71,10 +84,11 @@ def half_normal(found: Effects | None, half: bool, unit: str, term: str) -> Cont
             labels = frozenset(int(i) for i, k in enumerate(at) if k in shown[:LABELLED])
             series.append(
                 Series("points", size[at], quantile[at], label, colour=1 if sign else 0, mark=MARKS[mark],
-                       names=tuple(told(found.effects[k], found, half, unit) for k in at),
-                       keys=tuple(int(k) for k in at), labels=labels)
+                       names=tuple(told(effects[k], kept[k], half, unit) for k in at),
+                       keys=tuple(int(k) for k in at), labels=labels,
+                       faint=frozenset(i for i, k in enumerate(at) if not kept[k]))
             )  # fmt: skip
-    return Content(x, y, tuple(series), selected=_selected(found, term))
+    return Content(x, y, tuple(series), selected=_selected(every, term))
 
 
 def _line_error(found: Effects) -> float:
@@ -101,24 +115,27 @@ def limit_of(found: Effects) -> float:
     return float(stdtrit(df, 0.975)) * se if math.isfinite(df) else math.nan
 
 
-def pareto(found: Effects | None, half: bool, unit: str, term: str, most: int = 24) -> Content:
+def pareto(
+    found: Effects | None, every: Effects | None, half: bool, unit: str, term: str, most: int = 24
+) -> Content:
     """Effects by size, with the limit above which they are marked."""
     name = effect_word(half)
     title = f"size of {name}{f' [{unit}]' if unit else ''}"
-    if found is None or not found.effects:
+    if found is None or every is None or not every.effects:
         return Content(Axis(title), Axis(""), empty="There is no effect to show yet.")
     scale = 0.5 if half else 1.0
-    order = sorted(range(len(found.effects)), key=lambda k: abs(found.effects[k].value))[-most:]
+    effects, kept = _model(found, every)
+    order = sorted(range(len(effects)), key=lambda k: abs(effects[k].value))[-most:]
     place = {k: float(i) for i, k in enumerate(order)}
     series = []
     for sign, label in ((False, "above zero"), (True, "below zero")):
-        at = [k for k in order if (found.effects[k].value < 0) == sign]
+        at = [k for k in order if (effects[k].value < 0) == sign]
         if at:
-            faint = frozenset(i for i, k in enumerate(at) if not found.effects[k].significant)
+            faint = frozenset(i for i, k in enumerate(at) if not (effects[k].significant and kept[k]))
             series.append(
                 Series("bars", np.array([place[k] for k in at]),
-                       np.array([abs(found.effects[k].value) * scale for k in at]), label, colour=int(sign),
-                       names=tuple(told(found.effects[k], found, half, unit) for k in at), keys=tuple(at),
+                       np.array([abs(effects[k].value) * scale for k in at]), label, colour=int(sign),
+                       names=tuple(told(effects[k], kept[k], half, unit) for k in at), keys=tuple(at),
                        faint=faint)
             )  # fmt: skip
     limits = []
@@ -126,10 +143,10 @@ def pareto(found: Effects | None, half: bool, unit: str, term: str, most: int = 
     if math.isfinite(limit):
         limits.append((limit * scale, ""))
         title += "; those beyond the dashed line are marked"
-    categories = tuple(found.effects[k].term for k in order)
+    categories = tuple(effects[k].term for k in order)
     return Content(
         Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),
-        horizontal_bars=True, selected=_selected(found, term),
+        horizontal_bars=True, selected=_selected(every, term),
     )  # fmt: skip
 
 
@@ -147,20 +164,21 @@ def _cells(found: Effects, members: Sequence[int], levels: Sequence[float]) -> t
     return mean, float(stdtrit(found.df, 0.975)) * math.sqrt(found.variance / int(at.sum()))
 
 
-def main_effects(found: Effects | None, response: str, term: str) -> Content:
+def main_effects(found: Effects | None, every: Effects | None, response: str, term: str) -> Content:
     """Means without and with each delay, with 95 % intervals."""
     y = Axis(response)
-    if found is None:
+    if found is None or every is None:
         return Content(Axis("factor"), y, empty="There are no trials to average yet.")
     factors = found.trials.factors
-    terms = {e.term: k for k, e in enumerate(found.effects)}
+    terms = {e.term: k for k, e in enumerate(every.effects)}
+    marked = {e.term for e in found.effects if e.significant}
     series: list[Series] = []
     for j, name in enumerate(factors):
         means = [_cells(found, (j,), (v,)) for v in (-1.0, 1.0)]
         x, m = np.array([j - 0.22, j + 0.22]), np.array([a for a, _ in means])
         half = np.nan_to_num(np.array([b for _, b in means]))
         key = terms.get(name, -1)
-        faint = frozenset() if key < 0 or found.effects[key].significant else frozenset((0, 1))
+        faint = frozenset() if name in marked else frozenset((0, 1))
         series.append(Series("line", x, m, colour="muted" if faint else 0))
         words = tuple(
             f"{name} {sign}\nmean {digits(a)}" + (f" ± {digits(b, 2)} (95 %)" if b > 0 else "")
@@ -173,7 +191,7 @@ def main_effects(found: Effects | None, response: str, term: str) -> Content:
     grand = float(found.trials.y.mean())
     return Content(
         Axis("factor", categories=factors), y, tuple(series), ((grand, "mean"),),
-        selected=_selected(found, term),
+        selected=_selected(every, term),
     )  # fmt: skip
 
 

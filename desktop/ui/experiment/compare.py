@@ -47,6 +47,7 @@ class ComparePage(Page):
         super().__init__(bench)
         self.here_p = 0.0
         self.here_delay = 0.0
+        self._names: tuple[str, ...] = ()
         self.tables = ResultTable("Tables to compare")
         self.tables.grid.edited.connect(self._edited)
         self.barriers = ResultTable("Barrier pairs")
@@ -124,7 +125,7 @@ class ComparePage(Page):
                 None,
             ),
         )
-        QVBoxLayout(self.content).addWidget(beside(left, self.tabs, 30))
+        QVBoxLayout(self.content).addWidget(beside(left, self.tabs, 33))
 
     # ---- showing
 
@@ -173,7 +174,7 @@ class ComparePage(Page):
         for key, table in [*([(_HERE, here)] if here else []), *((str(k), t) for k, t in enumerate(others))]:
             base = table.unperturbed if math.isfinite(table.unperturbed) else None
             cells: tuple[Value, ...] = (
-                table.name, table.processors or None, table.delay or None, len(table.effects), base
+                table.name, _plain(table.processors), _plain(table.delay), len(table.effects), base
             )  # fmt: skip
             rows.append(Row(cells, key, "strong" if key == _HERE else "", str(table.path)))
         self.tables.show_rows(_TABLES, rows)
@@ -265,10 +266,13 @@ class ComparePage(Page):
         names = new.effects.trials.factors if new.effects else ()
         items = [(n, n) for n in names]
         fill(self.factor, items)
-        before = self.scale.count()
         fill(self.scale, items)
-        if before != len(items) and len(items) > 1:
-            self.scale.setCurrentIndex(len(items) - 1)
+        if names != self._names and new.effects is not None and len(names) > 1:
+            for combo, name in zip(
+                (self.factor, self.scale), comparing.guess_scale(new.effects), strict=True
+            ):
+                fill(combo, items, name)
+        self._names = names
         columns = (Column("Quantity"), Column("Half effect"), Column("SE", significant=3), Column("Meaning"))
         if new.effects is None or len(names) < 2:
             self.verdict.setText(
@@ -309,7 +313,8 @@ class ComparePage(Page):
         try:
             self._scaled = comparing.over_processors(tables)
             self.over_p_said.setText(
-                "Effects over processors fitted by a/p + b: a is shared among them, b is not. Slope "
+                "Effects over processors fitted by a/p + b (weighted by their standard errors): a is "
+                "shared, b is not. Slope "
                 "is that of "
                 "ln effect on ln p."
             )
@@ -429,6 +434,11 @@ class ComparePage(Page):
         key = self.tables.key
         if key and key != _HERE:
             self.bench.remove_table(int(key))
+
+
+def _plain(value: float) -> Value:
+    """A number that is usually whole; nothing for 0."""
+    return (int(value) if value.is_integer() else value) if value else None
 
 
 def _or_sentence(call: Callable[[], None], sentence: str) -> Callable[[], None]:

@@ -362,9 +362,11 @@ class ReadPage(Page):
     def _draw(self, new: ExperimentSnapshot) -> None:
         found, half, unit = new.effects, new.project.analysis.half, _unit(new)
         said = self.said.text()
-        self.half_normal.set_content(charts.half_normal(found, half, unit, new.selected), said)
+        self.half_normal.set_content(charts.half_normal(found, new.every, half, unit, new.selected), said)
         self._draw_pareto(new)
-        self.main_effects.set_content(charts.main_effects(found, _response(new), new.selected), said)
+        self.main_effects.set_content(
+            charts.main_effects(found, new.every, _response(new), new.selected), said
+        )
         self._draw_pairs(new)
         self._draw_residuals(new)
         self._predict(new)
@@ -373,7 +375,7 @@ class ReadPage(Page):
         """As many bars as have room for their names."""
         rows = int(self.upper_plots.height() / self.fontMetrics().height() - 6)
         half = new.project.analysis.half
-        content = charts.pareto(new.effects, half, _unit(new), new.selected, max(6, min(30, rows)))
+        content = charts.pareto(new.effects, new.every, half, _unit(new), new.selected, max(6, min(30, rows)))
         self.pareto.set_content(content, self.said.text())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -425,14 +427,14 @@ class ReadPage(Page):
     # ---- choosing
 
     def _effect(self, term: str) -> Effect | None:
-        found = self.bench.snapshot.effects
-        return next((e for e in found.effects if e.term == term), None) if found and term else None
+        every = self.bench.snapshot.every
+        return next((e for e in every.effects if e.term == term), None) if every and term else None
 
     def _clicked(self, key: int, more: bool) -> None:
         """Mark the term; with Ctrl held, take it out of the model or put it back."""
-        found = self.bench.snapshot.effects
-        if found is not None and 0 <= key < len(found.effects):
-            effect = found.effects[key]
+        every = self.bench.snapshot.every
+        if every is not None and 0 <= key < len(every.effects):
+            effect = every.effects[key]
             self.bench.select(effect.term)
             if more:
                 self.bench.toggle_term(effect.members)

@@ -18,8 +18,18 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QBrush, QColor, QFont, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QHeaderView, QMenu, QTableView, QWidget
+from PySide6.QtGui import QAction, QBrush, QColor, QFont, QGuiApplication, QKeySequence, QPainter
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QHeaderView,
+    QMenu,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableView,
+    QWidget,
+)
 
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import digits
@@ -215,6 +225,25 @@ def latex(texts: Texts) -> str:
     return "\n".join([rf"\begin{{tabular}}{{{spec}}}", lines[0], r"\hline", *lines[1:], r"\end{tabular}", ""])
 
 
+class _Boxes(QStyledItemDelegate):
+    """Boxes with a frame that is seen on a dark ground, too."""
+
+    def __init__(self, grid: Grid) -> None:
+        super().__init__(grid)
+        self._grid = grid
+
+    def paint(self, painter: QPainter, option: Any, index: Index) -> None:  # Qt's stubs lack its fields
+        super().paint(painter, option, index)
+        if self._grid.columns[index.column()].check:
+            full = QStyleOptionViewItem(option)
+            self.initStyleOption(full, index)
+            element = QStyle.SubElement.SE_ItemViewItemCheckIndicator
+            box = QApplication.style().subElementRect(element, full, None)
+            painter.setPen(QColor(self._grid.theme.border))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+
 class ResultTable(QTableView):
     """Emits the key of the row that the user chooses; `pasted` gets text and the key it begins at."""
 
@@ -227,6 +256,7 @@ class ResultTable(QTableView):
         self._quiet = False
         self._paste = paste
         self.setModel(self.grid)
+        self.setItemDelegate(_Boxes(self.grid))
         self.setAccessibleName(name)
         self.setObjectName(name.lower().replace(" ", "_"))
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
@@ -265,6 +295,8 @@ class ResultTable(QTableView):
         self._quiet = True
         self.grid.show(columns, rows)
         self.setAccessibleDescription(description)
+        # A number at the far end of a wide column would belong to no heading.
+        self.horizontalHeader().setStretchLastSection(any(isinstance(r.cells[-1], str) for r in rows))
         self._fit(fresh)
         self._quiet = False
         self.select_key(key)
