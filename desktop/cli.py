@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-COMMANDS = ("import", "info", "phases", "stats", "snapshot", "model", "spt")
+COMMANDS = ("import", "info", "phases", "stats", "report", "snapshot", "model", "spt")
 DEFAULT_MODEL = "mixed"
 
 
@@ -118,7 +118,7 @@ def _sentence(error: BaseException) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     from desktop.commands import model as factor_model
-    from desktop.commands import spt
+    from desktop.commands import report, spt
     from desktop.data.importers import FORMATS
 
     parser = argparse.ArgumentParser(
@@ -183,6 +183,11 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
     sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
     formats(sub, csv_too=True)
+
+    sub = command("report", _report, "a report for others: HTML, PDF or slides")
+    report.add_words(sub)
+    sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
+    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
 
     spt.add_words(command("spt", _spt, "experiments with artificial delays"))
 
@@ -653,6 +658,20 @@ def _print_stats(
         print(f"\nwhat changed from phase {number} to phase {number + 1}")
         for change in kept.changes(left, right, 5):
             print(textwrap.fill(change.sentence, 98, initial_indent="  ", subsequent_indent="    "))
+
+
+def _report(options: argparse.Namespace) -> int:
+    from desktop.commands import report
+
+    _check_budget(options.model, options.n)
+    with _progress() as progress:
+        result, store = report.run(options, progress)
+    with store:
+        if options.json:
+            _print_json(result)
+        else:
+            print("\n".join(report.told(result)))
+        return _outcome(store)
 
 
 def _snapshot(options: argparse.Namespace) -> int:

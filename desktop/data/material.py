@@ -81,8 +81,8 @@ class Mark:
 class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
-    `model`, `n` (None: the suggested number), `locked` and `breaks` (set by hand; seconds, with start and
-    end) are the fit; `marks` are drawn on the curve.
+    `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
+    are the fit; `marks` are drawn on the curve.
     """
 
     store: TraceStore
@@ -177,7 +177,8 @@ def gather(
     swept = sweep(curve, subject.model, largest, locked=subject.locked, stop=stop)
     suggestion = suggest(swept)
     if subject.breaks is not None:
-        fit = fit_breaks(curve, subject.breaks, subject.model)
+        ends = curve.start, curve.start + curve.duration
+        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model)
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):

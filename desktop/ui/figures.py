@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF
-from PySide6.QtGui import QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
+from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
 
 from desktop.core.envelope import envelope
 from desktop.data.events import Activity
@@ -157,6 +157,7 @@ def image(figure: str, material: Material, look: Look, dpi: float) -> QImage:
     """The figure as pixels."""
     scale = dpi / 25.4
     made = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
+    made.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
     made.setDotsPerMeterX(round(1000 * scale))
     made.setDotsPerMeterY(round(1000 * scale))
     with QPainter(made) as painter:

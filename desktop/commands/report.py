@@ -1,0 +1,144 @@
+"""``phasewright report``: a run and its phases as HTML, PDF or slides, for those who were not there."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.progress import Progress, Share
+
+if TYPE_CHECKING:
+    from desktop.data.material import Subject
+    from desktop.data.store import TraceStore
+    from desktop.data.utilization import Rules
+
+ACTIVITIES = ("computing", "overhead", "idle", "io", "unmeasured")
+STYLES = ("colour", "grey", "patterns")
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """The words of the command, but for those that all commands of phases share (-n, --model)."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="a trace or an imported file")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="ends in .html, .pdf or .pptx"
+    )
+    parser.add_argument("--title", default="", help="default: the name of the trace")
+    parser.add_argument("--plots", metavar="P,P", help="of curve, stack, residual, epsilon, timeline, phases")
+    parser.add_argument("--style", choices=STYLES, default="colour", help="of the plots; default colour")
+    parser.add_argument("--no-statistics", action="store_true", help="leave out what phases are made of")
+    parser.add_argument(
+        "--lock", action="append", default=[], type=float, metavar="S", help="a break to keep"
+    )
+    parser.add_argument(
+        "--break", dest="breaks", action="append", default=[], type=float, metavar="S",
+        help="all inner breaks, by hand",
+    )  # fmt: skip
+    parser.add_argument("--computing", metavar="A,A", help=f"what counts, of {', '.join(ACTIVITIES)}")
+    parser.add_argument(
+        "--classify", action="append", default=[], metavar="REGION=ACTIVITY", help="e.g. MPI_Wait=idle"
+    )
+    clocks = parser.add_mutually_exclusive_group()
+    clocks.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    clocks.add_argument("--repaired", action="store_true", help="repair them whatever the format")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], TraceStore]:
+    """Write the report as the words say; what it holds as one plain object, and the store it is about.
+
+    Raises
+    ------
+    ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
+    """
+    from desktop.data.material import FIGURES
+    from desktop.data.opening import open_trace
+    from desktop.data.report import Contents, command_line, compose
+    from desktop.ui.reporting import kind_of, write
+
+    kind = kind_of(options.output)
+    figures = tuple(options.plots.split(",")) if options.plots else tuple(FIGURES)
+    if not set(figures) <= set(FIGURES):
+        raise ValueError(f"--plots {options.plots}: choose of {', '.join(FIGURES)}")
+    if not options.output.absolute().parent.is_dir():
+        raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
+    _prepare_qt()
+    store = open_trace(options.file, Share(progress, 0, 0.3))
+    subject = _subject(store, options)
+    contents = Contents(figures, not options.no_statistics)
+    words = command_line(
+        str(options.file), subject, contents, options.output.name, options.title, options.style
+    )
+    report = compose(
+        [subject], contents, title=options.title, command=words, progress=Share(progress, 0.3, 0.8)
+    )
+    write(report, options.output, style=options.style, progress=Share(progress, 0.8, 1))
+    content = options.output.read_bytes()
+    return {
+        "output": str(options.output),
+        "kind": kind,
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "title": report.title,
+        "date": report.date.isoformat(timespec="seconds"),
+        "command": words,
+        "figures": [{"figure": p.figure, "number": p.number, "finding": p.finding} for p in report.pictures],
+        "runs": list(report.facts),
+    }, store
+
+
+def _prepare_qt() -> None:
+    """Fonts need a QGuiApplication, but no display."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from desktop.ui.app import application
+
+    application()
+
+
+def _subject(store: TraceStore, options: argparse.Namespace) -> Subject:
+    from desktop.data.material import Subject
+
+    if options.breaks and options.n is not None:
+        raise ValueError("--break says where all breaks are, leave out -n")
+    return Subject(
+        store=store,
+        title=options.title or store.source.name,
+        rules=_rules(options),
+        model=options.model,
+        n=options.n,
+        locked=tuple(sorted(options.lock)),
+        breaks=tuple(sorted(options.breaks)) or None,
+    )
+
+
+def _rules(options: argparse.Namespace) -> Rules:
+    from desktop.data.utilization import Rules
+
+    overrides = {}
+    for word in options.classify:
+        region, _, activity = word.rpartition("=")
+        if not region:
+            raise ValueError(f"{word!r} should read REGION=ACTIVITY")
+        overrides[region] = _activity(activity)
+    computing = Rules().computing
+    if options.computing:
+        computing = frozenset(_activity(name) for name in options.computing.split(","))
+    repaired = False if options.as_recorded else True if options.repaired else None
+    return Rules(overrides, computing, repaired)
+
+
+def _activity(name: str) -> Any:
+    from desktop.data.events import Activity
+
+    if name not in ACTIVITIES:
+        raise ValueError(f"{name!r} is no activity, choose of {', '.join(ACTIVITIES)}")
+    return Activity[name.upper()]
+
+
+def told(result: dict[str, Any]) -> list[str]:
+    """The outcome as lines for a person."""
+    lines = [f"{result['title']}: {result['size']} bytes of {result['kind'].upper()} in {result['output']}"]
+    lines += [f"Figure {f['number']}. {f['finding']}" for f in result["figures"]]
+    return lines

@@ -1,0 +1,696 @@
+"""A report as data: sections of text, tables and figures, that HTML, PDF and slides are made from.
+
+`compose` asks a store everything that a reader who was not there needs: the findings in sentences, the phases
+with their formulas, epsilon and what certifies it, what each phase is made of, what changed at each break,
+which file it was, what was done to its clocks, all options, and the command line that makes the report again.
+
+Texts of blocks are raw, as the trace has them. Whoever writes them out makes them `printable` and escapes
+them: `to_html` here, `desktop.data.slides` for slides.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from html import escape
+from importlib import metadata
+from itertools import pairwise
+from string import Template
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import desktop
+from desktop import resources
+from desktop.core.phase_stats import PhaseRow
+from desktop.data.events import Activity
+from desktop.data.material import FIGURES, Material, Subject, gather, printable
+from desktop.data.statistics import RangeStats, Statistics
+from desktop.data.store import TraceStore
+from desktop.data.utilization import Rules, Utilization
+from desktop.progress import Progress, Share
+
+_KINDS = ("constant", "linear", "quadratic")
+# Rows of a table of regions, locations or changes: what is longer is for the window.
+_REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
+# A text longer than this is cut, wherever it came from.
+_LONGEST = 4000
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A sentence or more."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Points:
+    """Sentences that stand side by side."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Command:
+    """Words for a terminal."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells of text under headings; the first `left` columns are words, the others numbers."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure (a key of `FIGURES`) with what it shows in one sentence. `number` counts from 1."""
+
+    figure: str
+    number: int
+    finding: str
+    material: Material
+
+
+Block = Paragraph | Points | Command | Table | Picture
+
+
+@dataclass(frozen=True)
+class Section:
+    """Blocks under a heading; `level` 1 begins a run."""
+
+    title: str
+    blocks: tuple[Block, ...]
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Report:
+    """A whole report. `facts` says in plain values which runs it is about, as ``report --json`` prints."""
+
+    title: str
+    subtitle: str
+    date: datetime
+    sections: tuple[Section, ...]
+    facts: tuple[dict[str, Any], ...]
+
+    @property
+    def pictures(self) -> tuple[Picture, ...]:
+        return tuple(b for section in self.sections for b in section.blocks if isinstance(b, Picture))
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What goes in: `figures` by their keys, and whether the statistics, which read all events once."""
+
+    figures: tuple[str, ...] = tuple(FIGURES)
+    statistics: bool = True
+
+
+def today() -> datetime:
+    """Now, or what ``SOURCE_DATE_EPOCH`` says, so that a report can be made again byte for byte."""
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+
+
+def command_line(
+    source: str,
+    subject: Subject,
+    contents: Contents,
+    output: str = "report.html",
+    title: str = "",
+    style: str = "colour",
+) -> str:
+    """The words that make the report of `subject`, found at `source`, again."""
+    rules, words = subject.rules, ["phasewright", "report", source, "-o", output]
+    if subject.n is not None and subject.breaks is None:
+        words += ["-n", str(subject.n)]
+    words += ["--model", subject.model]
+    words += [word for t in subject.locked for word in ("--lock", repr(t))]
+    words += [word for t in subject.breaks or () for word in ("--break", repr(t))]
+    if subject.breaks == ():
+        words += ["-n", "1"]
+    if rules.repaired is not None:
+        words.append("--repaired" if rules.repaired else "--as-recorded")
+    if rules.computing != Rules().computing:
+        words += ["--computing", ",".join(a.name.lower() for a in sorted(rules.computing))]
+    for region, activity in rules.overrides.items():
+        words += ["--classify", f"{region}={activity.name.lower()}"]
+    if contents.figures != Contents().figures:
+        words += ["--plots", ",".join(contents.figures)]
+    if not contents.statistics:
+        words.append("--no-statistics")
+    if style != "colour":
+        words += ["--style", style]
+    if title:
+        words += ["--title", title]
+    return shlex.join(words)
+
+
+def compose(
+    subjects: Sequence[Subject],
+    contents: Contents | None = None,
+    *,
+    title: str = "",
+    command: str = "",
+    date: datetime | None = None,
+    progress: Progress | None = None,
+    stop: NDArray[Any] | None = None,
+) -> Report:
+    """The report of one run or of several, one after the other.
+
+    Parameters
+    ----------
+    title : of the whole; of one run, its own if not given.
+    command : the command line that makes it again, see `command_line`.
+    stop : array of one byte; a fit ends soon after it becomes nonzero.
+
+    Raises
+    ------
+    ValueError : nothing to report on, a figure that is unknown, an n that is impossible.
+    StoreError : a store is damaged.
+    Cancelled : by `progress` or `stop`.
+    """
+    progress, contents = progress or Progress(), contents or Contents()
+    unknown = [key for key in contents.figures if key not in FIGURES]
+    if unknown or not subjects:
+        raise ValueError(f"there is no figure {unknown[0]!r}" if unknown else "there is no run to report on")
+    sections: list[Section] = []
+    facts: list[dict[str, Any]] = []
+    pictures = 0
+    for k, subject in enumerate(subjects):
+        part = Share(progress, k / len(subjects), (k + 1) / len(subjects))
+        material, use = gather(subject, Share(part, 0, 0.5), stop)
+        run = _Run(subject, material, use)
+        several = len(subjects) > 1
+        if several:
+            sections.append(Section(subject.title, (), 1))
+        sections += run.sections(contents, pictures, Share(part, 0.5, 1))
+        pictures = sum(isinstance(block, Picture) for section in sections for block in section.blocks)
+        facts.append(run.facts())
+    date = date or today()
+    sections.append(_made(command))
+    name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
+    subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
+    return Report(name, subtitle, date, tuple(sections), tuple(facts))
+
+
+def _made(command: str) -> Section:
+    versions = [("Phasewright", desktop.__version__), ("Python", platform.python_version())]
+    versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
+    blocks: list[Block] = []
+    if command:
+        blocks += [Paragraph("This command makes the report again:"), Command(command)]
+    blocks.append(Table("Versions", ("Program", "Version"), tuple(versions), 2))
+    return Section("How to make this report again", tuple(blocks))
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One run and all that is said of it."""
+
+    subject: Subject
+    material: Material
+    use: Utilization
+    statistics: list[RangeStats | None] = field(default_factory=list)  # the run, then each phase
+
+    @property
+    def _store(self) -> TraceStore:
+        return self.subject.store
+
+    @property
+    def _scale(self) -> tuple[float, str]:
+        """The unit of times in all tables of the run."""
+        return _time_unit(self.material.curve.duration)
+
+    def facts(self) -> dict[str, Any]:
+        fit, store = self.material.fit, self._store
+        return {
+            "title": self.subject.title,
+            "source": {
+                "name": store.source.name,
+                "size": store.source.size,
+                "sha256": store.source.sha256,
+            },
+            "importer": {"name": store.importer.id, "version": store.importer.version},
+            "duration_s": self.material.curve.duration,
+            "model": fit.model,
+            "n": fit.n,
+            "epsilon": fit.epsilon,
+            "lower": fit.lower,
+            "upper": fit.upper,
+            "breaks_s": fit.breaks.tolist(),
+        }
+
+    def sections(self, contents: Contents, drawn: int, progress: Progress) -> list[Section]:
+        kept = Statistics(self._store)
+        if contents.statistics:
+            self.statistics.extend(self._ask(kept, progress))
+        keys = [key for key in contents.figures if key in self.material.figures()]
+        pictures = [
+            Picture(key, drawn + k, self._finding(key, kept), self.material) for k, key in enumerate(keys, 1)
+        ]
+        found = [Section("Summary", (Points(tuple(self._summary(kept))),))]
+        if pictures:
+            found.append(Section("Figures", tuple(pictures)))
+        found.append(Section("Phases", tuple(self._phases())))
+        if contents.statistics:
+            found.append(Section("What each phase is made of", tuple(self._made_of(kept))))
+            found.append(Section("What changed at each break", tuple(self._changes(kept))))
+        found.append(Section("The file", tuple(self._file(kept))))
+        found.append(Section("Options", (self._options(),)))
+        return found
+
+    def _ask(self, kept: Statistics, progress: Progress) -> list[RangeStats | None]:
+        """Statistics of the run and of each phase; None of one shorter than a tick."""
+        fit, unit = self.material.fit, self.use.unit
+        ranges = [(float(fit.breaks[0]), float(fit.breaks[-1]))]
+        ranges += [(float(a), float(b)) for a, b in pairwise(fit.breaks)]
+        whole = [np.rint(b / unit) > np.rint(a / unit) or self._store.has("curve") for a, b in ranges]
+        asked = [r for r, there in zip(ranges, whole, strict=True) if there]
+        answers = iter(kept.ranges(asked, self.use, progress, replay=True))
+        return [next(answers) if there else None for there in whole]
+
+    # ---- sentences
+
+    def _summary(self, kept: Statistics) -> list[str]:
+        curve, fit = self.material.curve, self.material.fit
+        lines = [
+            f"The run takes {_time(curve.duration)} on {_number(curve.capacity)} processors.",
+            self._finding("curve", kept),
+            self._finding("residual", kept),
+            self._finding("epsilon", kept),
+        ]
+        if self.material.bars is not None and self.statistics:
+            lines.append(self._finding("timeline", kept))
+        worst = self._lossy()
+        if worst:
+            lines.append(worst)
+        return [*lines, fit.note] if fit.note else lines
+
+    def _lossy(self) -> str:
+        lost = [f for f in self._store.report if f.severity in ("loss", "error")]
+        if not lost:
+            return ""
+        return f"Part of the input was lost: {sum(f.count for f in lost)} findings, listed under “The file”."
+
+    def _finding(self, figure: str, kept: Statistics) -> str:
+        """What a figure shows, in one sentence."""
+        material = self.material
+        curve, fit, rows = material.curve, material.fit, material.rows
+        share = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
+        overall = f"{_number(curve.mean)} of {_number(curve.capacity)} processors compute on average{share}"
+        if figure == "curve":
+            if fit.n == 1:
+                return f"{overall}; one {_KINDS[rows[0].degree]} phase describes the whole run."
+            low = min(range(fit.n), key=lambda k: rows[k].mean)
+            part = (rows[low].end_s - rows[low].start_s) / curve.duration
+            return (
+                f"{overall}; of {fit.n} phases, phase {low + 1} is the least busy: {_number(rows[low].mean)} "
+                f"for {_percent(part)} of the time."
+            )
+        if figure == "stack":
+            parts = {
+                name: level.integral / (curve.duration * curve.capacity)
+                for name, level in material.stack.items()
+                if name != "computing" and curve.capacity
+            }
+            most = max(parts, key=lambda name: parts[name], default="")
+            if not most:
+                return f"{overall}."
+            names = {"io": "I/O", "unmeasured": "no measurement"}
+            share = f"{names.get(most, most)}: {_percent(parts[most])} of all time"
+            return f"{overall}; most of the rest is {share}."
+        if figure == "residual":
+            worst = int(np.argmax([row.error for row in rows]))
+            return (
+                f"Phase {worst + 1} is described least well: the curve is off by {_number(rows[worst].rms)} "
+                f"processors (root of the mean square) there."
+            )
+        if figure == "epsilon":
+            chosen = f"{fit.requested} {'parameters' if fit.model == 'budget' else 'phases'} are shown"
+            chosen = chosen.replace("1 phases are", "1 phase is") if fit.requested == 1 else chosen
+            if material.suggestion is None:
+                return f"{chosen}; the largest error is {_number(fit.epsilon)} processors·√s."
+            return f"{chosen}; {material.suggestion.n} would be suggested, as {material.suggestion.reason}."
+        if figure == "timeline":
+            return self._loads(kept)
+        return self._table_finding(rows)
+
+    def _table_finding(self, rows: Sequence[PhaseRow]) -> str:
+        longest = max(range(len(rows)), key=lambda k: rows[k].end_s - rows[k].start_s)
+        row = rows[longest]
+        return (
+            f"Phase {longest + 1} is the longest: {_time(row.end_s - row.start_s)}, "
+            f"{_percent((row.end_s - row.start_s) / self.material.curve.duration)} of the run."
+        )
+
+    def _loads(self, kept: Statistics) -> str:
+        stats = self.statistics[0] if self.statistics else None
+        if stats is None or not stats.is_processor.any():
+            return "Which processors compute when."
+        most, least = int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0])
+        high, low = (_percent(float(stats.utilization[i])) for i in (most, least))
+        if most == least:
+            return f"{_capital(kept.name(most))} computes {high} of the time."
+        return (
+            f"{_capital(kept.name(most))} computes most, {high} of the time, {kept.name(least)} least, {low}"
+            f"; the load balance is {_percent(stats.load_balance)}."
+        )
+
+    # ---- tables
+
+    def _phases(self) -> Iterable[Block]:
+        fit, rows = self.material.fit, self.material.rows
+        factor, unit = self._scale
+        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Least",
+                 "Largest", "of P", "Work (proc·s)", "RMS", "Error (proc·√s)")  # fmt: skip
+        yield Table(
+            "Phases",
+            heads,
+            tuple(
+                (
+                    f"{k}",
+                    _number(row.start_s / factor, 6),
+                    _number(row.end_s / factor, 6),
+                    _number((row.end_s - row.start_s) / factor, 6),
+                    _KINDS[row.degree],
+                    _number(row.mean),
+                    _number(row.min),
+                    _number(row.max),
+                    f"{100 * row.efficiency:.1f} %",
+                    _number(row.work_s),
+                    _number(row.rms),
+                    _number(row.error),
+                )
+                for k, row in enumerate(rows, 1)
+            ),
+            note="Mean, least, largest and work are the curve's own. RMS is the root of the mean square of "
+            "curve minus fit; the error is RMS times the root of the length.",
+        )
+        yield Table(
+            "Formulas",
+            ("Phase", "From (s)", "To (s)", "Processors computing at t (s)"),
+            tuple(
+                (f"{k}", f"{row.start_s:.9g}", f"{row.end_s:.9g}", _formula(row))
+                for k, row in enumerate(rows, 1)
+            ),
+            left=1,
+        )
+        if fit.n > 1:
+            yield Table(
+                "Breaks",
+                ("Break", "Time (s)", "may lie from (s)", "to (s)"),
+                tuple(
+                    (f"{k}", f"{fit.breaks[k]:.9g}", f"{fit.break_low[k]:.9g}", f"{fit.break_high[k]:.9g}")
+                    for k in range(1, fit.n)
+                ),
+                note="Within its range a break can move, the others moving with it, and ε stays.",
+            )
+        yield Paragraph(self._certificate())
+
+    def _certificate(self) -> str:
+        """How large the error is, and what proves that no partition is better."""
+        fit = self.material.fit
+        text = f"The largest local error is ε = {fit.epsilon:.6g} processors·√s"
+        text += f", the total squared error {fit.sse:.6g} processors²·s"
+        text += f", the least over the largest local error {fit.equidistribution:.4g}. "
+        if self.subject.breaks is not None:
+            return text + (
+                f"The breaks were set by hand. The least ε that is possible with {fit.n} phases lies between "
+                f"{fit.lower:.6g} and {fit.upper:.6g}."
+            )
+        if fit.model == "mixed":
+            return text + (
+                "It is weighted: the error of a constant by √2, of a line by √(4/3). No tolerance below "
+                f"{fit.lower:.6g}, the least possible with as many quadratic phases, would do."
+            )
+        every = "as many parameters" if fit.model == "budget" else "as many phases"
+        return text + (
+            f"The least ε that is possible lies between {fit.lower:.6g} and {fit.upper:.6g}: of any "
+            f"partition with {every}, the least local error is at most, the largest at least that."
+        )
+
+    def _ranges(self) -> list[tuple[str, RangeStats]]:
+        names = ["Run", *(f"Phase {k}" for k in range(1, len(self.statistics)))]
+        return [(name, s) for name, s in zip(names, self.statistics, strict=True) if s is not None]
+
+    def _made_of(self, kept: Statistics) -> Iterable[Block]:
+        factor, unit = self._scale
+        ranges = self._ranges()
+        heads = ("Range", f"Length ({unit})", "Computing", "Parallel efficiency", "Load balance",
+                 "Communication", "Serialisation", "Transfer", "Messages", "Bytes sent")  # fmt: skip
+        rows = []
+        for name, stats in ranges:
+            talk = stats.messages
+            rows.append(
+                (
+                    name,
+                    _number(stats.duration_s / factor),
+                    _number(stats.computing),
+                    *map(
+                        _part,
+                        (
+                            stats.parallel_efficiency,
+                            stats.load_balance,
+                            stats.communication_efficiency,
+                            stats.serialisation_efficiency,
+                            stats.transfer_efficiency,
+                        ),
+                    ),
+                    "–" if talk is None else f"{int(talk.sent.sum())}",
+                    "–" if talk is None else f"{int(talk.bytes_sent.sum())}",
+                )
+            )
+        notes = {note for _, s in ranges for note in _notes(s)}
+        yield Table("Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)))
+        if any(stats.seconds.any() for _, stats in ranges):
+            yield self._activities(ranges)
+            yield self._processors(kept, ranges)
+        regions = [
+            (name, row.name, "–" if row.activity is None else row.activity.name.lower(), _percent(row.share),
+             _time(row.exclusive_s), f"{row.calls}")
+            for name, stats in ranges
+            for row in kept.flat(stats, self.use)[:_REGIONS]
+        ]  # fmt: skip
+        if regions:
+            yield Table(
+                "Regions that take most time",
+                ("Range", "Region", "Counts as", "Share", "Time of its own", "Calls"),
+                tuple(regions),
+                left=3,
+                note="Over all processors; the share is of all their time.",
+            )
+
+    def _activities(self, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
+        seen = [a for a in Activity if any(stats.by_activity[a] for _, stats in ranges)]
+        rows = []
+        for name, stats in ranges:
+            whole = stats.seconds.sum() or math.nan
+            rows.append((name, *(_part(stats.by_activity[a] / whole) for a in seen)))
+        heads = ("Range", *(_capital(a.name.lower()) for a in seen))
+        return Table("Activities, as parts of all processors' time", heads, tuple(rows))
+
+    def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
+        rows = []
+        for name, stats in ranges:
+            ends = [int(v[0]) for v in (stats.most_loaded(1), stats.idlest(1)) if v.size]
+            cells = [cell for i in ends for cell in (kept.name(i), _part(float(stats.utilization[i])))]
+            rows.append((name, *(cells or ["–"] * 4)))
+        heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
+        return Table("Most and least loaded processors", heads, tuple(rows))
+
+    def _changes(self, kept: Statistics) -> Iterable[Block]:
+        told = False
+        for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
+            changes = [] if left is None or right is None else kept.changes(left, right, _CHANGES)
+            if changes:
+                told = True
+                yield Paragraph(
+                    f"From phase {k} to phase {k + 1}, at {_time(self.material.rows[k].start_s)}:"
+                )
+                yield Points(tuple(change.sentence for change in changes))
+        if not told:
+            yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
+                            else "There is one phase, so nothing changes.")  # fmt: skip
+
+    def _file(self, kept: Statistics) -> Iterable[Block]:
+        store, clock = self._store, self._store.clock
+        source, rate = store.source, store.ticks_per_second
+        facts = [
+            ("Name", source.name),
+            ("Size", f"{source.size} bytes"),
+            ("SHA-256", source.sha256 or "–"),
+            ("Importer", f"{store.importer.id}, version {store.importer.version}"),
+            ("Clock", f"{rate:g} ticks per second"),
+            (
+                "Locations",
+                f"{len(store.locations)}, of them {_number(self.use.processors)} processors with events",
+            ),
+            ("Events", f"{sum(location.records for location in store.locations)}"),
+            ("Steps of the curve", f"{self.material.curve.segments}"),
+        ]
+        yield Table("Identity", ("What", "Value"), tuple(facts), 2)
+        rules = self.use.rules
+        applied = store.repair if rules.repaired is None else rules.repaired
+        yield Paragraph(
+            f"Clocks: {clock.checked} messages and collectives were checked, {clock.violations_before} "
+            f"contradict the clocks as recorded, {clock.violations_after} after the repair ({clock.repair}). "
+            + ("The repair is applied." if applied else "Times are as recorded, the repair is not applied.")
+        )
+        shifted = [
+            (kept.name(i), f"{x.shift / rate:.9g}", f"{x.half_width / rate:.3g}")
+            for i, x in enumerate(store.locations)
+            if x.shift
+        ]  # fmt: skip
+        if shifted and applied:
+            more = f"{len(shifted) - _SHIFTS} more are not listed." if len(shifted) > _SHIFTS else ""
+            heads = ("Location", "Shift (s)", "± (s)")
+            yield Table("Clock shifts", heads, tuple(shifted[:_SHIFTS]), note=more)
+        found = [(f.severity, f"{f.count}", f.text, f.where) for f in store.report]
+        if found:
+            yield Table("Import report", ("Severity", "Count", "What", "Where"), tuple(found), 4)
+        else:
+            yield Paragraph("The import found nothing to report.")
+
+    def _options(self) -> Table:
+        subject, fit, rules = self.subject, self.material.fit, self.use.rules
+        number = "suggested" if subject.n is None and subject.breaks is None else "as asked"
+        rows = [
+            ("Model", fit.model),
+            ("Parameters" if fit.model == "budget" else "Phases", f"{fit.requested} ({number})"),
+            ("Locked breaks (s)", ", ".join(f"{t:.9g}" for t in subject.locked) or "none"),
+            ("Breaks set by hand (s)", ", ".join(f"{t:.9g}" for t in subject.breaks or ()) or "none"),
+            ("Counts as computing", ", ".join(a.name.lower() for a in sorted(rules.computing))),
+            ("Clock repair", {None: "as the format recommends", True: "yes", False: "no"}[rules.repaired]),
+        ]
+        rows += [(f"Class of {region}", a.name.lower()) for region, a in rules.overrides.items()]
+        for mark in subject.marks:
+            until = "" if mark.end_s is None else f" to {_time(mark.end_s)}"
+            rows.append((f"Annotation at {_time(mark.start_s)}{until}", mark.text))
+        return Table("Options", ("Option", "Value"), tuple(rows), 2)
+
+
+def _notes(stats: RangeStats) -> list[str]:
+    replayed = stats.replayed
+    notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
+    return [note for note in notes if note]
+
+
+def _formula(row: PhaseRow) -> str:
+    """A phase as a polynomial, in the paper's powers of the time since its start."""
+    words = ""
+    for power, value in enumerate(row.coefficients):
+        sign = " − " if value < 0 else " + "
+        if power == 0:
+            sign = "−" if value < 0 else ""
+        factor = ("", f" (t − {row.start_s:.9g})", f" (t − {row.start_s:.9g})²")[power]
+        words += f"{sign}{abs(value):.7g}{factor}"
+    return words
+
+
+def _number(value: float, significant: int = 4) -> str:
+    """Rounded, without an exponent where it can be read.
+
+    >>> _number(1234.5678), _number(0.0123456), _number(16.0), _number(float("nan"))
+    ('1235', '0.01235', '16', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if value == round(value) and abs(value) < 1e9:
+        return f"{value:.0f}".replace("-", "−")
+    size = math.floor(math.log10(abs(value)))
+    if -4 <= size < 9:
+        return f"{value:.{max(0, significant - 1 - size)}f}".replace("-", "−")
+    return f"{value:.{significant - 1}e}".replace("-", "−")
+
+
+def _time_unit(span: float) -> tuple[float, str]:
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+    return next((unit for unit in units if abs(span) >= unit[0]), units[-1])
+
+
+def _time(seconds: float) -> str:
+    factor, unit = _time_unit(seconds) if seconds else (1.0, "s")
+    return f"{_number(seconds / factor)} {unit}"
+
+
+def _percent(part: float) -> str:
+    return "–" if not math.isfinite(part) else f"{100 * part:.2g} %" if part < 0.01 else f"{100 * part:.0f} %"
+
+
+def _part(value: float | None) -> str:
+    return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# ------------------------------------------------------------------ HTML
+
+
+def to_html(report: Report, draw: Callable[[Picture], str], style: str = "screen.css") -> str:
+    """One HTML document, style and figures inside; `draw` gives the markup of a figure.
+
+    It needs no network and no script, and forbids both.
+    """
+    home = resources.folder() / "report"
+    body = "".join(_section(section, draw) for section in report.sections)
+    return Template((home / "report.html").read_text(encoding="utf-8")).substitute(
+        title=_h(report.title),
+        subtitle=_h(report.subtitle),
+        style=(home / style).read_text(encoding="utf-8"),
+        body=body,
+        version=_h(desktop.__version__),
+    )
+
+
+def _section(section: Section, draw: Callable[[Picture], str]) -> str:
+    title = f"<h{section.level}>{_h(section.title)}</h{section.level}>\n"
+    return title + "".join(_block(block, draw, section.title) for block in section.blocks)
+
+
+def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
+    if isinstance(block, Paragraph):
+        return f"<p>{_h(block.text)}</p>\n"
+    if isinstance(block, Points):
+        return "<ul>" + "".join(f"<li>{_h(item)}</li>" for item in block.items) + "</ul>\n"
+    if isinstance(block, Command):
+        return f"<pre>{_h(block.text)}</pre>\n"
+    if isinstance(block, Picture):
+        caption = f"<b>Figure {block.number}.</b> {_h(block.finding)}"
+        return f'<div class="figure">{draw(block)}<p class="caption">{caption}</p></div>\n'
+    heads = "".join(f"<th{_side(k, block)}>{_h(head)}</th>" for k, head in enumerate(block.heads))
+    rows = "".join(
+        "<tr>" + "".join(f"<td{_side(k, block)}>{_h(cell)}</td>" for k, cell in enumerate(row)) + "</tr>\n"
+        for row in block.rows
+    )
+    note = f'<p class="note">{_h(block.note)}</p>\n' if block.note else ""
+    title = "" if block.title == above else f"<h3>{_h(block.title)}</h3>\n"
+    return (
+        f'{title}<div class="wide"><table width="100%" cellspacing="0" cellpadding="3">'
+        f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{note}"
+    )
+
+
+def _side(column: int, table: Table) -> str:
+    """Words on the left, numbers on the right; as attributes, which Qt's documents understand too."""
+    return ' align="left"' if column < table.left else ' align="right"'
+
+
+def _h(text: str) -> str:
+    return escape(printable(text, _LONGEST))

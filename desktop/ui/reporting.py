@@ -1,0 +1,243 @@
+"""A report with its figures as a file: HTML with SVG inside, a PDF document, slides.
+
+Everything here may run in a thread of its own, beside the window, once there is a QGuiApplication.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from uuid import NAMESPACE_URL, uuid5
+
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRect, QRectF, QSizeF
+from PySide6.QtGui import (
+    QAbstractTextDocumentLayout,
+    QFont,
+    QPageLayout,
+    QPageSize,
+    QPainter,
+    QPdfWriter,
+    QPyTextObject,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+    QTextFormat,
+)
+
+from desktop.data import slides
+from desktop.data.atomic import PartFile
+from desktop.data.material import printable
+from desktop.data.report import Picture, Report, to_html
+from desktop.errors import DesktopError
+from desktop.progress import Progress
+from desktop.ui import figures
+from desktop.ui.drawing import FAMILY, QtSheet
+from desktop.ui.figures import Look, Style
+
+#: Endings of the files that a report can be.
+KINDS = ("html", "pdf", "pptx")
+# A page of A4 with these margins, mm; what a line of text measures; the foot with the page's number.
+_MARGIN, _TEXT, _FOOT = 18.0, 174.0, 9.0
+_FIGURE_HEIGHT = {"epsilon": 70.0, "timeline": 95.0}
+_HOLE = "￼"
+
+
+def kind_of(path: Path) -> str:
+    """What kind of report a file name asks for.
+
+    Raises
+    ------
+    DesktopError : by its ending it is none of `KINDS`.
+    """
+    kind = path.suffix.lower().lstrip(".")
+    if kind not in KINDS:
+        raise DesktopError(
+            f"a report cannot end in {path.suffix or 'nothing'}",
+            file=path,
+            hint="use .html, .pdf or .pptx",
+        )
+    return kind
+
+
+def write(report: Report, path: Path, *, style: Style = "colour", progress: Progress | None = None) -> None:
+    """Write `report` to `path`, by whose ending its kind is known; whole or not at all.
+
+    Raises
+    ------
+    DesktopError : the ending is none of `KINDS`.
+    OSError : the folder cannot be written.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    made = {"html": html, "pdf": pdf, "pptx": pptx}[kind_of(path)](report, style, progress)
+    progress.step(1, 1, "writing")
+    save(path, made)
+
+
+def save(path: Path, content: bytes) -> None:
+    """A file that is there whole or as it was before. OSError: the folder cannot be written."""
+    part = PartFile(path)
+    try:
+        part.part.write_bytes(content)
+        part.commit()
+    except BaseException:
+        part.discard()
+        raise
+
+
+def look_of(picture: Picture, style: Style, width: float = 170.0) -> Look:
+    """How a figure stands in a report: as wide as the text; the phase table as high as its rows."""
+    height = _FIGURE_HEIGHT.get(picture.figure, 80.0)
+    if picture.figure == "phases":
+        height = min(18.0 + 5.7 * len(picture.material.rows), 200.0)
+    return Look(width=width, height=max(height, figures.SMALLEST[1]), points=8.5, style=style)
+
+
+def html(report: Report, style: Style, progress: Progress) -> bytes:
+    """One HTML file."""
+    shown = _counting(report, progress)
+
+    def draw(picture: Picture) -> str:
+        shown()
+        prefix = f"f{picture.number}-"
+        look = look_of(picture, style)
+        return figures.svg(picture.figure, picture.material, look, inline=True, prefix=prefix)
+
+    return to_html(report, draw).encode()
+
+
+def pptx(report: Report, style: Style, progress: Progress) -> bytes:
+    """Slides; their text is large, as those in the last row read it too."""
+    shown = _counting(report, progress)
+
+    def draw(picture: Picture) -> bytes:
+        shown()
+        # Drawn at half the slide's size, so that 8 points become 16.
+        width, height = (v / 2 for v in slides.PICTURE)
+        look = Look(width=width, height=height, points=8.0, style=style, lines=1.2)
+        return figures.png(picture.figure, picture.material, look, 360)
+
+    return slides.to_pptx(report, draw)
+
+
+def _counting(report: Report, progress: Progress) -> Callable[[], None]:
+    done, total = 0, len(report.pictures)
+
+    def shown() -> None:
+        nonlocal done
+        progress.step(done, total, f"figure {done + 1} of {total}")
+        done += 1
+
+    return shown
+
+
+# ------------------------------------------------------------------ PDF
+
+
+class _Drawn(QPyTextObject):
+    """Figures that flow with the text of a document; drawn as lines and text, not as pixels."""
+
+    KIND = QTextFormat.ObjectTypes.UserObject + 1
+    NUMBER = QTextFormat.Property.UserProperty + 1
+
+    def __init__(
+        self, pictures: dict[int, Picture], style: Style, unit: float, shown: Callable[[], None]
+    ) -> None:
+        super().__init__()
+        self._pictures, self._style, self._unit, self._shown = pictures, style, unit, shown
+
+    def intrinsicSize(self, _document: QTextDocument, _at: int, form: QTextFormat) -> QSizeF:
+        look = self._look(form)
+        return QSizeF(look.width, look.height) * self._unit
+
+    def drawObject(
+        self, painter: QPainter, rect: QRectF | QRect, _document: QTextDocument, _at: int, form: QTextFormat
+    ) -> None:
+        picture, look = self._pictures[form.property(self.NUMBER)], self._look(form)
+        self._shown()
+        painter.save()
+        painter.translate(QRectF(rect).topLeft())
+        sheet = QtSheet(painter, look.width, look.height, self._unit)
+        figures.draw(sheet, picture.figure, picture.material, look)
+        painter.restore()
+
+    def _look(self, form: QTextFormat) -> Look:
+        return look_of(self._pictures[form.property(self.NUMBER)], self._style, _TEXT - 1)
+
+
+def pdf(report: Report, style: Style, progress: Progress) -> bytes:
+    """An A4 document with numbered pages; headings of tables are repeated on every page of them."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setResolution(600)
+    writer.setTitle(printable(report.title))
+    writer.setCreator("Phasewright")
+    page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
+    writer.setPageLayout(page)
+    unit = writer.resolution() / 25.4
+    document = QTextDocument()
+    document.setUndoRedoEnabled(False)
+    font = QFont(FAMILY)
+    font.setPointSizeF(9)
+    document.setDefaultFont(font)
+    document.documentLayout().setPaintDevice(writer)
+    document.setDocumentMargin(0)
+    pictures = {picture.number: picture for picture in report.pictures}
+    holes = _Drawn(pictures, style, unit, _counting(report, progress))
+    document.documentLayout().registerHandler(_Drawn.KIND, holes)
+    document.setHtml(to_html(report, lambda picture: f"<p>{_HOLE}{picture.number}{_HOLE}</p>", "print.css"))
+    _fill(document)
+    height = writer.height() / unit - 2 * _MARGIN - _FOOT
+    document.setPageSize(QSizeF(_TEXT, height) * unit)
+    with QPainter(writer) as painter:
+        for number in range(document.pageCount()):
+            if number:
+                writer.newPage()
+            _paint_page(painter, document, number, unit, report)
+            progress.step(number, document.pageCount(), "pages")
+    return _dated(bytes(buffer.data().data()), report.date)
+
+
+def _fill(document: QTextDocument) -> None:
+    """Put figures where their numbers stand between two marks, which no text of a report can hold."""
+    found = document.find(_HOLE)
+    while not found.isNull():
+        end = document.find(_HOLE, found)
+        whole = QTextCursor(document)
+        whole.setPosition(found.selectionStart())
+        whole.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
+        number = int(whole.selectedText().strip(_HOLE))
+        form = QTextCharFormat()
+        form.setObjectType(_Drawn.KIND)
+        form.setProperty(_Drawn.NUMBER, number)
+        whole.insertText(_HOLE, form)
+        found = document.find(_HOLE, whole)
+
+
+def _paint_page(painter: QPainter, document: QTextDocument, number: int, unit: float, report: Report) -> None:
+    size = document.pageSize()
+    painter.save()
+    painter.translate(_MARGIN * unit, _MARGIN * unit - number * size.height())
+    context = QAbstractTextDocumentLayout.PaintContext()
+    context.clip = QRectF(0, number * size.height(), size.width(), size.height())
+    painter.setClipRect(context.clip)
+    document.documentLayout().draw(painter, context)
+    painter.restore()
+    sheet = QtSheet(painter, 210, 297, unit)
+    foot = 297 - _MARGIN + 1
+    sheet.text(_MARGIN, foot, f"{printable(report.title, 80)}", 2.6, "#55606d")
+    sheet.text(_MARGIN + _TEXT, foot, f"{number + 1} / {document.pageCount()}", 2.6, "#55606d", "end")
+
+
+def _dated(content: bytes, date: datetime) -> bytes:
+    """The document with the report's date for the clock's and an id made from it, in as many bytes."""
+    iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
+    short = date.strftime("D:%Y%m%d%H%M%S").encode()
+    number = str(uuid5(NAMESPACE_URL, f"phasewright-report-{date.isoformat()}")).encode()
+    content = re.sub(rb"(?<=\()D:\d{14}", short, content)
+    content = re.sub(rb"(?<=[>\"])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, content)
+    content = re.sub(rb"(?<=uuid:)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", number, content)
+    return re.sub(rb"(?<=<)[0-9a-f]{72}(?=>)", number.hex().encode(), content)
