@@ -20,6 +20,7 @@ Which activity a path is follows from the user's rules, so they are no part of t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -308,6 +309,10 @@ def add_until(time: Any, kind: Any, peer: Any, size: Any, cut: int, peers: Any, 
 _Position = tuple[Ints, Ints]
 
 
+def _bytes(position: _Position) -> int:
+    return sum(part.nbytes for part in position)
+
+
 class Tree(NamedTuple):
     """Call paths of a location; node 0 is no region.
 
@@ -323,6 +328,7 @@ class Profile:
     """The notes of a store, and what they say of any time.
 
     A store that was imported before there were notes is gone through once, and they are kept in memory.
+    Several threads may ask at once, each about other locations.
 
     Raises
     ------
@@ -331,7 +337,8 @@ class Profile:
 
     def __init__(self, store: TraceStore, progress: Progress | None = None) -> None:
         self._store = store
-        self._scratch = callpaths.walk(max(1, len(store.regions)), 1)
+        self._idle: list[callpaths.Walk] = []  # of which nobody uses one now
+        self._lock = Lock()
         self._positions: dict[tuple[str, int, int], _Position] = {}  # the latest used last
         self._size = 0
         whole: Any = store
@@ -390,18 +397,20 @@ class Profile:
     ) -> list[_Position]:
         """Positions of cuts: those known from before, and those that `find`, given rising cuts, finds."""
         names = [(table, location, cut) for cut in cuts.tolist()]
-        found = [self._positions.pop(name, None) for name in names]
+        with self._lock:
+            found = [self._positions.pop(name, None) for name in names]
+            self._size -= sum(_bytes(position) for position in found if position is not None)
         missing = np.array([i for i, position in enumerate(found) if position is None], np.int64)
         if missing.size:
             order = missing[np.argsort(cuts[missing], kind="stable")]
             for i, position in zip(order, find(location, cuts[order]), strict=True):
                 found[i] = position
-                self._size += sum(part.nbytes for part in position)
         known = [position for position in found if position is not None]
-        self._positions.update(zip(names, known, strict=True))
-        while self._size > KEPT and len(self._positions) > 1:
-            old = self._positions.pop(next(iter(self._positions)))
-            self._size -= sum(part.nbytes for part in old)
+        with self._lock:
+            self._positions.update(zip(names, known, strict=True))
+            self._size += sum(map(_bytes, known))
+            while self._size > KEPT and len(self._positions) > 1:
+                self._size -= _bytes(self._positions.pop(next(iter(self._positions))))
         return known
 
     def _find(self, location: int, cuts: Ints) -> list[_Position]:
@@ -423,9 +432,12 @@ class Profile:
         slots = np.zeros(1 << int(4 * nodes).bit_length(), np.int64)
         state = callpaths.start(np.zeros(callpaths.FIELDS, np.int64))
         planted = np.full((2, nodes), -1, np.int64)
-        if not callpaths.plant(tree[0, 1:], tree[1, 1:], self._scratch.last.size, planted, slots, state):
+        regions = max(1, len(self._store.regions))
+        if not callpaths.plant(tree[0, 1:], tree[1, 1:], regions, planted, slots, state):
             raise self._damaged()
-        walk = self._scratch._replace(tree=planted, slots=slots, state=state)
+        with self._lock:
+            walk = self._idle.pop() if self._idle else callpaths.walk(regions, 1)
+        walk = walk._replace(tree=planted, slots=slots, state=state)
         way = np.empty(nodes, np.int64)
         found = []
         summed = 0
@@ -457,7 +469,7 @@ class Profile:
             walk.ticks[walk.entries[4, top] if top >= 0 else 0] += time - int(walk.state[TIME])
             found.append((walk.ticks, walk.calls))
         callpaths.close_all(walk.last, walk.entries, walk.state)
-        self._scratch = walk
+        self._idle.append(walk)
         return found
 
     def traffic(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:

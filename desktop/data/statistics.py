@@ -23,6 +23,7 @@ waiting and transfer) is done only when asked for, and kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -34,6 +35,7 @@ from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
+from desktop.data.lines import in_order
 from desktop.data.profile import BEGIN, END, Profile
 from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
@@ -262,10 +264,9 @@ class _Counted:
         counted = sorted(use.rules.computing)
         return np.ascontiguousarray(self.time[:, :, counted].sum(axis=2).T)
 
-    def stats(self, j: int, cuts: _Cuts, use: Utilization, curve: StepCurve) -> RangeStats:
+    def stats(self, j: int, cuts: _Cuts, use: Utilization, levels: Floats, shares: Floats) -> RangeStats:
         unit = np.float64(use.unit)
         a, b = int(cuts.begin[j]), int(cuts.end[j])
-        levels, shares = concurrency(curve, a, b)
         useful = self.useful(use)[j]
         return RangeStats(
             start_s=float(a * unit),
@@ -343,8 +344,15 @@ class Statistics:
             nothing = np.zeros_like(cuts.begin)
             begin, end = np.concatenate([cuts.begin, nothing]), np.concatenate([cuts.end, cuts.begin])
             cuts = _Cuts(begin, end, cuts.length)
-        counted = self._count(cuts, use, progress)
-        found = [counted.stats(j, cuts, use, curve) for j in range(len(wanted))]
+        with ThreadPoolExecutor(1) as beside:
+            levels = beside.submit(
+                lambda: [
+                    concurrency(curve, a, b)
+                    for a, b in zip(cuts.begin[: len(wanted)].tolist(), cuts.end.tolist(), strict=False)
+                ]
+            )
+            counted = self._count(cuts, use, progress)
+            found = [counted.stats(j, cuts, use, *level) for j, level in enumerate(levels.result())]
         if replay:
             if self._replays is None or self._replays.rules != use.rules:
                 self._replays = Replays(self._store, use.rules, progress)
@@ -435,23 +443,36 @@ class Statistics:
         there = np.zeros(places, bool)
         talk = _Talk(places, k) if store.has("messages") else None
         folding = False
-        for i, location in enumerate(store.locations):
-            progress.step(i, places, "statistics")
+
+        def positions(i: int) -> tuple[int, tuple[Ints, Ints] | None, tuple[Ints, Ints] | None]:
+            """What location i spent and how often it entered, and its messages, at the cuts."""
+            location = store.locations[i]
             if location.first is None or location.last is None:
-                continue
+                return i, None, None
             local, begin, end = cuts.local(use.start - self._shift(location, use))
+            talked = passed = None
             if talk is not None and store.rows("messages", i):
                 peers, counts = notes.traffic(i, local)
-                talk.add(i, peers, counts[:, end] - counts[:, begin])
-            if location.kind != "cpu":
+                talked = peers, counts[:, end] - counts[:, begin]
+            if location.kind == "cpu":
+                ticks, entered = notes.at(i, local)
+                spent, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, entered))
+                passed = spent, came
+            return i, passed, talked
+
+        for i, passed, talked in in_order(positions, range(places)):
+            progress.step(i, places, "statistics")
+            location = store.locations[i]
+            if talk is not None and talked is not None:
+                talk.add(i, *talked)
+            if passed is None:
                 continue
             there[i] = True
+            spent, came = passed
             tree, folds = notes.tree(i)
-            ticks, entered = notes.at(i, local)
-            spent = np.ascontiguousarray((ticks[end] - ticks[begin]).T)
-            came = np.ascontiguousarray((entered[end] - entered[begin]).T)
             if folds:
                 folding = True
+                local, begin, end = cuts.local(use.start - self._shift(location, use))
                 time[i] = self._by_states(i, local[begin], local[end], use)
             else:
                 doing = self._doing(i, location, tree, classes, active)

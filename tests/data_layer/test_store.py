@@ -308,7 +308,10 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
 VICTIM = """
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from tests.data_layer.test_store import write
+with TemporaryDirectory() as folder:
+    write(Path(folder) / "first.h5", 40_000)  # loads what is compiled
 path = Path(sys.argv[1])
 number = int(sys.argv[2])
 print("ready", flush=True)
