@@ -10,6 +10,7 @@ Both can be run again at no cost: what is already there is not installed twice.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import shutil
@@ -79,24 +80,70 @@ def has_venv() -> bool:
     return subprocess.call([sys.executable, "-c", "import ensurepip"], stderr=subprocess.DEVNULL) == 0
 
 
-def set_up(extra: str) -> None:
-    """Make .venv with Phasewright and the packages of `extra`; nothing to do if it is there already."""
+def set_up(*extras: str) -> None:
+    """Make .venv with Phasewright and the packages of `extras`; nothing to do if they are there already."""
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
         sys.exit(f"Phasewright needs Python 3.11 or newer, this is {sys.version.split()[0]}")
     install_system_packages()
     wanted = hashlib.sha256(sys.version.encode())
     for name in ("pyproject.toml", "constraints.txt"):
         wanted.update((ROOT / name).read_bytes())
-    stamp = VENV / f"set-up-{extra or 'run'}"
-    if PYTHON.exists() and stamp.exists() and stamp.read_text() == wanted.hexdigest():
+    there = installed(VENV, wanted.hexdigest()) if PYTHON.exists() else None
+    if there is None or not there.issuperset(extras):
+        print("Setting up .venv (once, about a minute)", flush=True)
+        if not PYTHON.exists():
+            venv.create(VENV, with_pip=True, clear=True)
+        target = f".[{','.join(extras)}]" if extras else "."
+        run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt",
+            "-e", target)  # fmt: skip
+        note_installed(VENV, wanted.hexdigest(), {*extras, *(there or ())})
+    drop_stale_kernels(ROOT / "desktop", VENV / "kernels")
+
+
+def installed(folder: Path, state: str) -> set[str] | None:
+    """The extras that are installed in the environment; None if it was made for another state, or not."""
+    stamp = folder / "set-up"
+    lines = stamp.read_text().splitlines() if stamp.exists() else []
+    return set(lines[1:]) if lines[:1] == [state] else None
+
+
+def note_installed(folder: Path, state: str, extras: set[str]) -> None:
+    (folder / "set-up").write_text("\n".join([state, *sorted(extras)]))
+
+
+def drop_stale_kernels(package: Path, stamp: Path) -> None:
+    """Forget all compiled kernels if a source of any has changed since the last time.
+
+    Numba looks at the file of a kernel only. A kernel that calls another file's, or was compiled with its
+    constants, would go on as that file was before.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(kernel_sources(package)):
+        digest.update(f"{file.relative_to(package)}\0".encode() + file.read_bytes())
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
         return
-    print("Setting up .venv (once, about a minute)", flush=True)
-    if not PYTHON.exists():
-        venv.create(VENV, with_pip=True, clear=True)
-    target = f".[{extra}]" if extra else "."
-    run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt",
-        "-e", target)  # fmt: skip
-    stamp.write_text(wanted.hexdigest())
+    for ending in ("nbi", "nbc"):
+        for file in package.rglob(f"__pycache__/*.{ending}"):
+            file.unlink(missing_ok=True)
+    stamp.write_text(digest.hexdigest())
+
+
+def kernel_sources(package: Path) -> set[Path]:
+    """The files with kernels, and the package's files that they import."""
+    jit = f"{package.name}.core.jit"
+    found = set()
+    for file in package.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        if jit not in text:
+            continue
+        names = set()
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        if jit in names:
+            places = {package.parent / f"{name.replace('.', '/')}.py" for name in names}
+            found |= {file, *(place for place in places if place.exists())}
+    return found
 
 
 def has_display() -> bool:
@@ -106,7 +153,7 @@ def has_display() -> bool:
 
 
 def main_job(files: list[str]) -> None:
-    set_up("")
+    set_up()
     if not files:
         files = [str(SAMPLES / "cholesky_16" / "traces.otf2")]
     if has_display():
@@ -120,7 +167,7 @@ def main_job(files: list[str]) -> None:
 
 
 def tests(arguments: list[str]) -> None:
-    set_up("test,cluster")
+    set_up("test", "cluster")
     run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
     run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
     run(PYTHON, "-m", "mypy")
@@ -128,7 +175,7 @@ def tests(arguments: list[str]) -> None:
 
 
 def bench() -> None:
-    set_up("test,bench")
+    set_up("test", "bench")
     for name in ("phases", "otf2_import", "live"):
         run(PYTHON, "-m", f"tests.benchmarks.{name}", QT_QPA_PLATFORM="offscreen")
 
