@@ -125,6 +125,7 @@ class Windows:
     def _add(self, window: MainWindow | ModelWindow | ExperimentWindow) -> None:
         window.themeChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
+        window.closed.connect(window.deleteLater)
         if self._open:
             window.move(self._open[-1].x() + 32, self._open[-1].y() + 32)
         self._open.append(window)

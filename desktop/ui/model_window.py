@@ -253,8 +253,10 @@ class ModelWindow(QMainWindow):
             self.measured.show_sheet(new.sheet or EMPTY)
         if new.view.lines != old.view.lines or new.sheet is not old.sheet:
             self.measured.select(new.view.lines)
-        self._show_count(new)
-        self._show_summary(new)
+        if table is not old.project.table or new.view.lines != old.view.lines:
+            self._show_count(new)
+        if (new.fit, new.selection, new.test) != (old.fit, old.selection, old.test):
+            self._show_summary(new)
         self.plots.show_snapshot(old, new)
         self.tables.show_snapshot(old, new)
         if new.task is not old.task:
@@ -264,7 +266,7 @@ class ModelWindow(QMainWindow):
                 self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
             else:
                 self.problem_bar.hide()
-        if table is not (old.project.table):
+        if table is not old.project.table:
             self._offer_merge(new)
         if new.unassigned is not None and new.unassigned is not old.unassigned:
             self._ask_columns(new)

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QGuiApplication, QKeySequence
+from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QMenu, QTableView
 
 from desktop.ui.theme import LIGHT, Theme
@@ -194,7 +194,7 @@ class SheetView(QTableView):
         self._keys: frozenset[int] = frozenset()
         self.selectionModel().selectionChanged.connect(lambda *_: self._tell())
         self.sheet_model.layoutChanged.connect(lambda: self.select(self._keys))
-        self.activated.connect(self._activate)
+        self.doubleClicked.connect(self._activate)
         copy = QAction("Copy", self)
         copy.setShortcut(QKeySequence(QKeySequence.StandardKey.Copy))
         copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
@@ -258,6 +258,12 @@ class SheetView(QTableView):
         menu.addAction("Copy as Markdown", lambda: self.copy(markdown))
         menu.addAction("Export table as CSV…", self.exportRequested.emit)
         menu.exec(event.globalPos())
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.currentIndex().isValid():
+            self._activate(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
 
     def _tell(self) -> None:
         if self._quiet:

@@ -176,7 +176,7 @@ class Chart(QWidget):
         left = em * 1.2 + 16
         if content.y.categories:
             widest = max(metrics.horizontalAdvance(name) for name in content.y.categories)
-            left += min(widest, self.width() // 3)
+            left += min(widest + 2, self.width() // 3)
         else:
             ticks = self._ticks(content.y, (low, high), self.height() - top - bottom)
             left += max((metrics.horizontalAdvance(label) for label in ticks.labels), default=0)
@@ -351,8 +351,11 @@ class Chart(QWidget):
         xs = [float(self._px(10.0**v if self._content.x.log else v)) for v in x_ticks.positions]
         ys = [float(self._lane.y(v)) for v in y_ticks.positions]
         scales.grid(painter, self._lane, t, [] if self._content.x.categories else xs, ys)
-        room = int(r.left() - em * 1.2 - 16)
-        labels = [metrics.elidedText(s, Qt.TextElideMode.ElideMiddle, room) for s in y_ticks.labels]
+        # Widths are rounded, so a label may be wider by half a pixel than was said.
+        room = math.ceil(r.left() - em * 1.2 - 16) + 1
+        labels = y_ticks.labels
+        if self._content.y.categories:
+            labels = [metrics.elidedText(s, Qt.TextElideMode.ElideMiddle, room) for s in labels]
         scales.level_axis(painter, self._lane, Ticks(y_ticks.positions, labels), t, self._content.y.title)
         painter.setPen(QColor(t.muted))
         wide = r.width() / max(len(xs), 1)
