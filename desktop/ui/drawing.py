@@ -23,6 +23,7 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
+    QPaintEngine,
     QPainter,
     QPainterPath,
     QPen,
@@ -65,7 +66,12 @@ class Sheet(Protocol):
     width: float
     height: float
 
-    def area(self, points: ArrayLike, fill: Fill) -> None: ...
+    def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
+        """A step function as a line: `y` (k,) between the k+1 places `x`."""
+
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, fill: Fill) -> None:
+        """The area between two step functions."""
+
     def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
     def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
     def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
@@ -137,6 +143,11 @@ def _array(values: ArrayLike, columns: int) -> NDArray[np.float64]:
     return np.asarray(values, np.float64).reshape(-1, columns)
 
 
+def _corners(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    """(2k, 2) the corners of a step function."""
+    return np.stack([np.repeat(np.asarray(x, np.float64), 2)[1:-1], np.repeat(y, 2)], axis=1)
+
+
 class SvgSheet:
     """A sheet that becomes SVG text.
 
@@ -166,8 +177,11 @@ class SvgSheet:
             f"<defs>{defs}</defs>\n" + "\n".join(self._parts) + "\n</svg>\n"
         )
 
-    def area(self, points: ArrayLike, fill: Fill) -> None:
-        self._shape(_path(_array(points, 2)) + "Z", fill)
+    def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
+        self.line(_corners(x, y), stroke)
+
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, fill: Fill) -> None:
+        self._shape(_path(np.concatenate([_corners(x, high), _corners(x, low)[::-1]])) + "Z", fill)
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None:
         path = "".join(
@@ -274,13 +288,27 @@ class QtSheet:
     def __init__(self, painter: QPainter, width: float, height: float, scale: float) -> None:
         self.width, self.height = width, height
         self._painter, self._scale = painter, scale
+        self._pixels = painter.paintEngine().type() == QPaintEngine.Type.Raster
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         self._font = QFont(FAMILY)
         self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
 
-    def area(self, points: ArrayLike, fill: Fill) -> None:
+    def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
+        corners = _corners(x, y)
+        if self._pixels:  # a long thick path costs the rasteriser a hundred times its pieces
+            self.lines(np.concatenate([corners[:-1], corners[1:]], axis=1), stroke)
+        else:
+            self.line(corners, stroke)
+
+    def band(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, fill: Fill) -> None:
+        if self._pixels and not fill.hatch:
+            left, bottom, top = (np.asarray(v, np.float64) for v in (x, low, high))
+            self._painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)  # columns must join
+            self.rects(np.stack([left[:-1], top, np.diff(left), bottom - top], axis=1), fill)
+            self._painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            return
         path = QPainterPath()
-        path.addPolygon(QPolygonF(self._points(points)))
+        path.addPolygon(QPolygonF(self._points(np.concatenate([_corners(x, high), _corners(x, low)[::-1]]))))
         path.closeSubpath()
         self._shape(path, fill)
 

@@ -46,7 +46,8 @@ _ALL_COLUMNS = 2400
 @dataclass(frozen=True)
 class Look:
     """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds
-    (None: all); `words` replaces texts by their key in `texts`; `bare` leaves out title and legend."""
+    (None: all); `phase` is a chosen one; `words` replaces texts by their key in `texts`. The curve alone can
+    be drawn in layers, so that what lies `below` its fit is drawn once while the fit above it changes."""
 
     width: float = 160.0
     height: float = 90.0
@@ -57,7 +58,7 @@ class Look:
     span: tuple[float, float] | None = None
     phase: int | None = None
     words: Mapping[str, str] = field(default_factory=dict)
-    bare: bool = False
+    layer: Literal["all", "below", "above"] = "all"
 
 
 @dataclass(frozen=True)
@@ -257,13 +258,15 @@ class _Frame:
         self.ink = ink(look)
         self.em = look.points * MM_PER_POINT
         self.pad = 0.6 * self.em
-        sheet.rects([[0, 0, sheet.width, sheet.height]], Fill(self.ink.ground))
         self.top = self.pad
-        if not look.bare and words["title"]:
+        if look.layer != "above":
+            sheet.rects([[0, 0, sheet.width, sheet.height]], Fill(self.ink.ground))
+        if words["title"]:
             size = 1.15 * self.em
             line = fitted(words["title"], size, sheet.width - 2 * self.pad, bold=True)
             self.top += size
-            sheet.text(self.pad, self.top, line, size, self.ink.text, bold=True)
+            if look.layer != "above":
+                sheet.text(self.pad, self.top, line, size, self.ink.text, bold=True)
             self.top += 0.55 * self.em
 
     def stroke(self, colour: str, points: float, dash: tuple[float, ...] = ()) -> Stroke:
@@ -276,10 +279,8 @@ class _Frame:
 
     def legend(self, entries: list[tuple[Fill | None, Stroke | None, str]]) -> None:
         """A row of swatches and names under the title, in as many lines as it takes."""
-        if self.look.bare:
-            return
         em, sheet, swatch = self.em, self.sheet, 2.2 * self.em
-        x = self.pad
+        x, shown = self.pad, self.look.layer != "above"
         self.top += em
         for fill, stroke, name in entries:
             name = fitted(name, em, sheet.width - 2 * self.pad - swatch - em)
@@ -287,14 +288,15 @@ class _Frame:
             if x + wide - 1.4 * em > sheet.width - self.pad and x > self.pad:
                 x = self.pad
                 self.top += 1.45 * em
-            if fill is not None:
+            if fill is not None and shown:
                 sheet.rects([[x, self.top - 0.75 * em, swatch, 0.85 * em]], fill)
-            if stroke is not None:
+            if stroke is not None and shown:
                 middle = self.top - 0.33 * em
                 sheet.lines([[x, middle, x + swatch, middle]], stroke)
-            elif fill is not None:
+            elif fill is not None and shown:
                 self._frame_of(x, self.top - 0.75 * em, swatch, 0.85 * em)
-            sheet.text(x + swatch + 0.5 * em, self.top, name, em, self.ink.text)
+            if shown:
+                sheet.text(x + swatch + 0.5 * em, self.top, name, em, self.ink.text)
             x += wide
         self.top += 0.6 * em
 
@@ -364,11 +366,6 @@ class _Frame:
         return (a, b) if a < b else (start, end)
 
 
-def _steps(x: NDArray[np.float64], level: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
-    """The corners of a step function."""
-    return np.repeat(x, 2)[1:-1], np.repeat(level, 2)
-
-
 def _times(material: Material, a: float, b: float, width: float) -> tuple[NDArray[np.float64], bool]:
     """Where the picture's columns begin and end, and whether each is a single step of the curve."""
     curve = material.curve
@@ -383,14 +380,12 @@ def _times(material: Material, a: float, b: float, width: float) -> tuple[NDArra
 def _paint_curve(frame: _Frame, material: Material, box: Box, x: NDArray[np.float64], exact: bool) -> None:
     """The curve in columns between the times `x`, with its extremes unless each is one step (`exact`)."""
     columns = envelope(material.curve).columns(x)
-    corners = box.points(*_steps(x, np.nan_to_num(columns.mean)))
-    ends = np.array([[box.right, box.bottom], [box.left, box.bottom]])
-    frame.sheet.area(np.concatenate([corners, ends]), frame.ink.areas["computing"])
+    sheet, places = frame.sheet, box.x(x)
+    mean, low, high = (box.y(np.nan_to_num(v)) for v in (columns.mean, columns.minimum, columns.maximum))
+    sheet.band(places, np.full(mean.size, box.bottom), mean, frame.ink.areas["computing"])
     if not exact:
-        high = box.points(*_steps(x, np.nan_to_num(columns.maximum)))
-        low = box.points(*_steps(x, np.nan_to_num(columns.minimum)))
-        frame.sheet.area(np.concatenate([high, low[::-1]]), Fill(frame.ink.curve, 0.3))
-    frame.sheet.line(corners, frame.stroke(frame.ink.curve, 0.8))
+        sheet.band(places, low, high, Fill(frame.ink.curve, 0.3))
+    sheet.steps(places, mean, frame.stroke(frame.ink.curve, 0.8))
 
 
 def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
@@ -453,7 +448,7 @@ def _paint_rail(frame: _Frame, material: Material, box: Box) -> None:
 
 def _paint_marks(frame: _Frame, material: Material, box: Box) -> None:
     """Annotations: a line or a band with its text in a box, in rows so that texts keep apart."""
-    em, sheet = 0.9 * frame.em, frame.sheet
+    em, sheet = frame.em, frame.sheet
     ends: list[float] = []  # where the text of each row ends
     for mark in sorted(material.marks, key=lambda mark: mark.start_s):
         until = mark.start_s if mark.end_s is None else mark.end_s
@@ -496,15 +491,18 @@ def _curve(frame: _Frame, material: Material) -> None:
     box = frame.room(ticks.labels, rail=1.5 * frame.em)
     box = Box(box.left, box.top, box.width, box.height, a, b, low, high + 0.04 * (high - low))
     ticks = frame.levels(box.y0, box.y1, box.height)
-    _paint_curve(frame, material, box, x, exact)
-    frame.grid(box, frame.time_axis(box), ticks)
+    if look.layer != "above":
+        _paint_curve(frame, material, box, x, exact)
+        frame.grid(box, frame.time_axis(box), ticks)
+        frame.vertical(box, ticks, words["processors"])
+    if look.layer == "below":
+        return
     with frame.sheet.clipped(box.left, box.top, box.width, box.height):
         _paint_breaks(frame, material, box)
         _paint_fit(frame, material, box)
     _paint_marks(frame, material, box)
     _paint_rail(frame, material, box)
     frame.border(box)
-    frame.vertical(box, ticks, words["processors"])
 
 
 def _stack(frame: _Frame, material: Material) -> None:
@@ -522,10 +520,9 @@ def _stack(frame: _Frame, material: Material) -> None:
     below = np.zeros(x.size - 1)
     for name in names:
         above = below + np.nan_to_num(envelope(material.stack[name]).columns(x).mean)
-        upper, lower = box.points(*_steps(x, above)), box.points(*_steps(x, below))
-        frame.sheet.area(np.concatenate([upper, lower[::-1]]), frame.ink.areas[name])
+        frame.sheet.band(box.x(x), box.y(below), box.y(above), frame.ink.areas[name])
         if (above > below).any():
-            frame.sheet.line(upper, Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
+            frame.sheet.steps(box.x(x), box.y(above), Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
         below = above
     frame.grid(box, frame.time_axis(box), ticks)
     _paint_breaks(frame, material, box, ranges=False)
@@ -552,10 +549,9 @@ def _residual(frame: _Frame, material: Material) -> None:
     box = Box(box.left, box.top, box.width, box.height, a, b, -1.05 * most, 1.05 * most)
     ticks = frame.levels(box.y0, box.y1, box.height)
     frame.grid(box, frame.time_axis(box), ticks)
-    high = box.points(*_steps(x, np.nan_to_num(left.maximum)))
-    low = box.points(*_steps(x, np.nan_to_num(left.minimum)))
-    frame.sheet.area(np.concatenate([high, low[::-1]]), Fill(frame.ink.residual, 0.3))
-    frame.sheet.line(box.points(*_steps(x, np.nan_to_num(left.mean))), frame.stroke(frame.ink.residual, 0.9))
+    low, high, mean = (box.y(np.nan_to_num(v)) for v in (left.minimum, left.maximum, left.mean))
+    frame.sheet.band(box.x(x), low, high, Fill(frame.ink.residual, 0.3))
+    frame.sheet.steps(box.x(x), mean, frame.stroke(frame.ink.residual, 0.9))
     frame.sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
     spread = []
     for phase in fit_overlay.visible(fit, a, b).tolist():
@@ -635,7 +631,7 @@ def _timeline(frame: _Frame, material: Material) -> None:
     if bars.left_out:
         note = f"{len(bars.names)} of {len(bars.names) + bars.left_out} processors, at even distances"
         frame.top += 0.7 * em
-        sheet.text(frame.pad, frame.top, fitted(note, 0.9 * em, sheet.width), 0.9 * em, frame.ink.muted)
+        sheet.text(frame.pad, frame.top, fitted(note, em, sheet.width), em, frame.ink.muted)
     names = [fitted(name, em, 0.25 * sheet.width) for name in bars.names]
     a, b = frame.span(material)
     box = frame.room(names, rail=1.5 * em)
