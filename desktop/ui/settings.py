@@ -11,7 +11,7 @@ ORGANISATION = "Phasewright"
 APPLICATION = "phasewright"
 RECENT = 10
 #: Raised when docks or toolbars change, so that an old state is not restored into a new window.
-STATE_VERSION = 1
+STATE_VERSION = 2
 
 ThemeChoice = Literal["light", "dark", "system"]
 TEXT_SIZES = (100, 125, 150, 200)
