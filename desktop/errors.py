@@ -8,6 +8,7 @@
     ├── CurveError          a curve that violates its invariants
     ├── TableError          a table of measurements that cannot be used
     ├── ExperimentError     an experiment that cannot be read or run
+    ├── ProjectError        a project file that cannot be used
     └── RunError            a program that could not be built or run as it should
 
 Wrong arguments of a function are ``ValueError``. A damaged trace is usually no exception: it is
@@ -60,6 +61,22 @@ class TableError(DesktopError):
 
 class ExperimentError(DesktopError):
     """An experiment's description or journal cannot be used."""
+
+
+class ProjectError(DesktopError):
+    """A project file cannot be used; `problems` lists all of them, each with the path of its key."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        file: str | Path | None = None,
+        where: str = "",
+        hint: str = "",
+        problems: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(what, file=file, where=where, hint=hint)
+        self.problems = problems
 
 
 class RunError(DesktopError):

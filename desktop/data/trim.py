@@ -23,7 +23,7 @@ from desktop.data.events import TABLES, EventKind, Location
 from desktop.data.parts import DIGESTS
 from desktop.data.profile import BEGIN, END
 from desktop.data.store import Source, StoreWriter, TraceStore
-from desktop.data.utilization import build, is_worker, keep
+from desktop.data.utilization import Rules, build, is_worker, keep
 from desktop.errors import StoreError
 from desktop.progress import Progress, Share
 
@@ -42,6 +42,7 @@ def trim(
     end_s: float,
     locations: Sequence[int] | None = None,
     progress: Progress | None = None,
+    repaired: bool | None = None,
 ) -> Path:
     """Write the range ``[start_s, end_s)`` of a trace as a new store; its time 0 is the start of the range.
 
@@ -50,7 +51,8 @@ def trim(
 
     Parameters
     ----------
-    start_s, end_s : seconds on the axis of the curve with the default rules.
+    start_s, end_s : seconds on the axis of the curve.
+    repaired : times with clock shifts or as recorded, in the new trace too; None: as the trace has it.
     locations : indices in the store; None: all. What others sent to and got from them has no partner then.
 
     Raises
@@ -64,7 +66,8 @@ def trim(
     output = Path(output).absolute()
     if output.exists() and output.samefile(store.path):
         raise StoreError("is the trace itself", file=output, hint="choose another name for the part of it")
-    use = build(store)
+    repaired = store.repair if repaired is None else repaired
+    use = build(store, Rules(repaired=None if repaired == store.repair else repaired))
     curve = use.curve()
     end_of_run = curve.start + curve.duration
     if not max(start_s, curve.start) < min(end_s, end_of_run):
@@ -84,7 +87,7 @@ def trim(
         store.source.sha256,
     )
     with StoreWriter(output, about, store.importer, DIGESTS) as writer:
-        part = _Part(store, writer, chosen)
+        part = _Part(store, writer, chosen, repaired)
         if any(store.rows("curve", i) for i in chosen):
             window = curve.window(start_s, end_s)
             part.define(lambda location: location)
@@ -96,7 +99,7 @@ def trim(
             a, b = (int(min(max(round(s * ticks), 0), length)) for s in (start_s, end_s))
             if not a < b:
                 raise StoreError(f"{end_s - start_s:g} s are less than a tick of its clock", file=store.path)
-            span = _Span(a, b, length, use.start, store.repair)
+            span = _Span(a, b, length, use.start, repaired)
             part.define(span.clip)
             part.copy(span, Share(progress, 0.0, 0.7))
         writer.description.clock = replace(store.clock)
@@ -150,8 +153,8 @@ class _Span:
 class _Part:
     """The copy: numbers of the old trace and of the new, and what was cut."""
 
-    def __init__(self, store: TraceStore, writer: StoreWriter, chosen: Sequence[int]) -> None:
-        self._store, self._writer, self._chosen = store, writer, chosen
+    def __init__(self, store: TraceStore, writer: StoreWriter, chosen: Sequence[int], repaired: bool) -> None:
+        self._store, self._writer, self._chosen, self._repaired = store, writer, chosen, repaired
         #: by the old number; the last one is for -1
         self._locations = np.full(len(store.locations) + 1, -1, np.int64)
         self._locations[list(chosen)] = np.arange(len(chosen))
@@ -167,7 +170,7 @@ class _Part:
         self._writer.describe(
             ticks_per_second=store.ticks_per_second,
             nesting=store.nesting,
-            repair=store.repair,
+            repair=self._repaired,
             notes=store.notes,
         )
         for i in self._chosen:

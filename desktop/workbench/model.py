@@ -1,9 +1,14 @@
-"""What the user has asked for: one frozen tree of plain values."""
+"""What the user has asked for: one frozen tree of plain values, which is also what a project file keeps.
+
+Each class says by `problem` what would be wrong with its values in a file, or nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.data.utilization import Rules
@@ -11,6 +16,11 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
 #: Classes that can be drawn above each other, in drawing order.
 CLASSES = ("computing", "overhead", "io", "idle", "unmeasured")
 DEFAULT_MODEL = "mixed"
+MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+#: Views that can be kept, by their keys 1 to 9.
+VIEWS = 9
+#: Colours of annotations.
+COLOURS = 8
 
 
 @dataclass(frozen=True)
@@ -31,20 +41,144 @@ class PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
         return replace(self, breaks=None)
 
+    def problem(self) -> str:
+        if self.model not in MODELS:
+            return f"model is {self.model}, allowed are {', '.join(MODELS)}"
+        if not 1 <= self.n <= 999:
+            return f"n is {self.n}, allowed are 1 to 999"
+        if self.breaks is not None and len(self.breaks) < 2:
+            return "breaks are fewer than two"
+        for name, times in (("locked", self.locked), ("breaks", self.breaks or ())):
+            if any(a >= b for a, b in pairwise(times)):
+                return f"{name} are not in order of time"
+        return ""
+
 
 @dataclass(frozen=True)
 class View:
-    """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0."""
+    """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
+
+    `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
+    rows; None and "" as they are at first.
+    """
 
     selection: tuple[float, float] | None = None
     phase: int | None = None
     shown: frozenset[str] = frozenset(CLASSES)
+    span: tuple[float, float] | None = None
+    order: str = ""
+
+    def problem(self) -> str:
+        if not self.shown <= set(CLASSES):
+            return f"shown has other classes than {', '.join(CLASSES)}"
+        if any(ends is not None and ends[0] > ends[1] for ends in (self.selection, self.span)):
+            return "a range ends before it begins"
+        return "phase is negative" if self.phase is not None and self.phase < 0 else ""
+
+
+@dataclass(frozen=True)
+class NamedView:
+    """A view that was kept under a number (1 to `VIEWS`)."""
+
+    number: int
+    name: str
+    view: View
+
+    def problem(self) -> str:
+        return "" if 1 <= self.number <= VIEWS else f"number is {self.number}, allowed are 1 to {VIEWS}"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """A remark on an instant (`end_s` None) or a range, in seconds; on a location (its index) or on all."""
+
+    start_s: float
+    text: str
+    end_s: float | None = None
+    colour: int = 0
+    location: int | None = None
+    hidden: bool = False
+
+    def problem(self) -> str:
+        if not 0 <= self.colour < COLOURS:
+            return f"colour is {self.colour}, allowed are 0 to {COLOURS - 1}"
+        return "it ends before it begins" if self.end_s is not None and self.end_s < self.start_s else ""
 
 
 @dataclass(frozen=True)
 class Project:
-    """Everything the user has asked for about one trace. `rules` None: as the store has it."""
+    """Everything the user has asked for about one trace. `rules` None: as the store has it.
+
+    `views` by rising number, `annotations` in the order of time. `names`: what regions are called instead.
+    """
 
     phases: PhaseSettings = PhaseSettings()
     rules: Rules | None = None
     view: View = View()
+    annotations: tuple[Annotation, ...] = ()
+    views: tuple[NamedView, ...] = ()
+    names: dict[str, str] = field(default_factory=dict)
+
+    def problem(self) -> str:
+        numbers = [kept.number for kept in self.views]
+        return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
+
+    @property
+    def made(self) -> Project:
+        """What counts as a change: all but what is looked at."""
+        return replace(self, view=View())
+
+
+@dataclass(frozen=True)
+class TraceId:
+    """Which trace a run is: where it was, and by what it is known again. Size in bytes of all its files."""
+
+    path: Path
+    name: str
+    size: int
+    sha256: str
+    importer: str
+    version: str
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A trace, and what was asked about it."""
+
+    trace: TraceId
+    project: Project = Project()
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """All that a project file holds. `shown`: the run that was open, by its place."""
+
+    runs: tuple[KeptRun, ...] = ()
+    experiments: tuple[Path, ...] = ()
+    tables: tuple[Path, ...] = ()
+    shown: int = 0
+
+    def problem(self) -> str:
+        return (
+            "" if 0 <= self.shown < max(len(self.runs), 1) else f"shown is {self.shown}, there is no such run"
+        )
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What an unfinished session leaves: its workspace, the project file it belongs to (None: not saved yet),
+    and the process that keeps it, by number, start (seconds since 1970) and machine."""
+
+    workspace: Workspace
+    of: Path | None
+    process: int
+    started: float
+    machine: str
+    kept: float
+
+
+def names() -> dict[str, Any]:
+    """The classes that the annotations here name but this module does not load."""
+    from desktop.data.utilization import Rules
+
+    return {"Rules": Rules}

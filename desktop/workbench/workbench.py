@@ -18,7 +18,16 @@ from desktop.progress import Progress
 from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
-from desktop.workbench.model import CLASSES, DEFAULT_MODEL, PhaseSettings, Project, View
+from desktop.workbench.model import (
+    CLASSES,
+    COLOURS,
+    DEFAULT_MODEL,
+    Annotation,
+    NamedView,
+    PhaseSettings,
+    Project,
+    View,
+)
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
     from desktop.core.curve import StepCurve
@@ -158,20 +167,31 @@ class Workbench:
         """Load and compile, beside the window, what the first trace will need."""
         self._sweeping.submit("Getting ready", lambda job: _warm_up(), lambda _: None, self._failed)
 
-    def open(self, source: Path, format_id: str | None = None) -> None:
-        """Import `source`, or use what was imported before, and fit it.
+    def open(
+        self,
+        source: Path,
+        format_id: str | None = None,
+        history: History[Project] | None = None,
+        view: View | None = None,
+    ) -> None:
+        """Import `source`, or use what was imported before, and fit it, as its `history` says if it has one.
 
         What is open stays until the new trace is there, and if it cannot be had.
         """
+        kept = None if history is None else history.project
 
         def done(opened: tuple[Any, Document, Run, _Fits]) -> None:
             store, document, run, fits = opened
             self._release()
             self._store, self._fits = store, fits
-            settings = _first_settings(fits)
-            self._history = History(Project(settings))
+            if history is not None and kept is not None:
+                fitting = replace(kept, phases=_within(kept.phases, run.curve))
+                self._history = history if fitting == kept else History(fitting)
+            else:
+                self._history = History(Project(_first_settings(fits)))
+            project = self._history.project
             self._show(
-                project=self._history.project,
+                project=project if view is None else replace(project, view=view),
                 document=document,
                 run=run,
                 fit=None,
@@ -190,11 +210,37 @@ class Workbench:
         self._show(opening=Task(f"Opening {source.name}"), problem=None)
         self._files.submit(
             f"Opening {source.name}",
-            lambda job: _open(source, format_id, job),
+            lambda job: _open(source, format_id, kept, job),
             done,
             failed,
             lambda task: self._show(opening=task),
         )
+
+    def run(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        """Other long work on files, shown and cancelled as opening is, and replaced by it."""
+
+        def finished(result: Any) -> None:
+            self._show(opening=None)
+            done(result)
+
+        def failed(error: BaseException) -> None:
+            self._show(opening=None, problem=_problem(error))
+
+        self._keep_rules()
+        self._show(opening=Task(title), problem=None)
+        self._files.submit(title, work, finished, failed, lambda task: self._show(opening=task))
+
+    def save_part(self, output: Path, start_s: float, end_s: float, done: Callable[[Path], None]) -> None:
+        """Save a range of time (seconds) as a trace of its own."""
+        store, rules = self._store, self._rules()
+
+        def work(job: Job) -> Path:
+            from desktop.data.trim import trim
+
+            return trim(store, output, start_s, end_s, None, job, rules.repaired)
+
+        if store is not None:
+            self.run("Saving the selection", work, done)
 
     def cancel_opening(self) -> None:
         """Give up `open` or a change of rules; what was open before is as it was."""
@@ -327,6 +373,50 @@ class Workbench:
         if self._history.project.rules is not None:
             self._edit("classify as at first", None, replace(self._history.project, rules=None))
 
+    def annotate(
+        self, text: str, start_s: float, end_s: float | None = None, location: int | None = None
+    ) -> None:
+        """A remark on an instant or a range (seconds), in the colour after the last one's."""
+        known = self._history.project.annotations
+        colour = (known[-1].colour + 1) % COLOURS if known else 0
+        made = Annotation(start_s, text, end_s, colour, location)
+        self._edit_annotations("add annotation", (*known, made))
+
+    def change_annotation(self, index: int, **changes: Any) -> None:
+        """Other values for fields of annotation `index`."""
+        known = self._history.project.annotations
+        made = replace(known[index], **changes)
+        if made != known[index]:
+            verb = "edit" if "hidden" not in changes else "hide" if made.hidden else "show"
+            self._edit_annotations(f"{verb} annotation", (*known[:index], made, *known[index + 1 :]))
+
+    def remove_annotation(self, index: int) -> None:
+        known = self._history.project.annotations
+        self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
+
+    def keep_view(self, number: int, span: tuple[float, float], order: str = "", name: str = "") -> None:
+        """Keep what is looked at, with the visible `span` (seconds), as view `number`."""
+        old = next((kept.name for kept in self._history.project.views if kept.number == number), "")
+        made = NamedView(number, name or old, replace(self._view, span=span, order=order))
+        self._edit_views(f"keep view {number}", made, number)
+
+    def rename_view(self, number: int, name: str) -> None:
+        for kept in self._history.project.views:
+            if kept.number == number and kept.name != name:
+                self._edit_views(f"rename view {number}", replace(kept, name=name), number)
+
+    def remove_view(self, number: int) -> None:
+        self._edit_views(f"delete view {number}", None, number)
+
+    def name_region(self, region: str, name: str) -> None:
+        """Call a region otherwise; by its own name again if `name` is empty."""
+        names = dict(self._history.project.names)
+        names.pop(region, None)
+        if name and name != region:
+            names[region] = name
+        if names != self._history.project.names:
+            self._edit(f"rename {region}", None, replace(self._history.project, names=names))
+
     def undo(self) -> None:
         self._go(self._history.undo())
 
@@ -361,7 +451,24 @@ class Workbench:
         """Draw a class of the stack or leave it out."""
         self._look(shown=self._view.shown ^ {name})
 
+    def show_view(self, number: int) -> View | None:
+        """Look at what was kept under a number; the plots show its span and order."""
+        for kept in self._history.project.views:
+            if kept.number == number:
+                view = kept.view
+                phase = (
+                    view.phase if view.phase is not None and view.phase < len(self.snapshot.rows) else None
+                )
+                self._look(selection=view.selection, phase=phase, shown=view.shown)
+                return view
+        return None
+
     # ---- inside
+
+    @property
+    def history(self) -> History[Project]:
+        """Of the open trace; `open` takes it to go on where it was left."""
+        return self._history
 
     @property
     def _phases(self) -> PhaseSettings:
@@ -405,6 +512,15 @@ class Workbench:
         rules = replace(self._rules(), **changes)
         if rules != self._rules():
             self._edit(label, None, replace(self._history.project, rules=rules))
+
+    def _edit_annotations(self, label: str, annotations: tuple[Annotation, ...]) -> None:
+        self._edit(label, None, replace(self._history.project, annotations=annotations))
+
+    def _edit_views(self, label: str, made: NamedView | None, number: int) -> None:
+        kept = [one for one in self._history.project.views if one.number != number]
+        views = tuple(sorted([*kept, *([made] if made else [])], key=lambda one: one.number))
+        if views != self._history.project.views:
+            self._edit(label, None, replace(self._history.project, views=views))
 
     def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
         n = len(breaks) - 1
@@ -584,7 +700,9 @@ def _warm_up() -> None:
     phases.warm_up()
 
 
-def _open(source: Path, format_id: str | None, job: Job) -> tuple[Any, Document, Run, _Fits]:
+def _open(
+    source: Path, format_id: str | None, kept: Project | None, job: Job
+) -> tuple[Any, Document, Run, _Fits]:
     from desktop.data.info import info
     from desktop.data.opening import open_trace
 
@@ -592,7 +710,8 @@ def _open(source: Path, format_id: str | None, job: Job) -> tuple[Any, Document,
     try:
         facts, regions = info(store), tuple(store.regions)
         document = Document(source, Path(store.path), facts, store.report, regions, store.repair)
-        run, fits = _build(store, None, DEFAULT_MODEL, job)
+        model = DEFAULT_MODEL if kept is None else kept.phases.model
+        run, fits = _build(store, None if kept is None else kept.rules, model, job)
     except BaseException:
         store.close()
         raise
@@ -645,6 +764,19 @@ def _rows(run: Run, fit: PhaseFit) -> tuple[PhaseRow, ...]:
 
 def _least_n(model: str, locked: tuple[float, ...]) -> int:
     return (len(locked) + 1) * (2 if model == "budget" else 1)
+
+
+def _within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
+    """Settings that were kept, on a curve that may have become another since."""
+    start, end = curve.start, curve.start + curve.duration
+    locked = tuple(t for t in phases.locked if start < t < end)
+    breaks = phases.breaks
+    if breaks is not None:
+        breaks = (start, *(t for t in breaks[1:-1] if start < t < end), end)
+    n = max(phases.n, _least_n(phases.model, locked))
+    if breaks is not None and phases.model != "budget":
+        n = len(breaks) - 1
+    return replace(phases, n=n, locked=locked, breaks=breaks)
 
 
 def _first_settings(fits: _Fits) -> PhaseSettings:

@@ -1,0 +1,476 @@
+"""The project of a window: which runs it holds, where it is saved, and what a crash would leave.
+
+Saving is atomic and keeps the version before. Between savings, what has changed is kept for recovery in the
+state folder of the user, under the number of this process; a process that has ended without discarding its
+file has crashed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from desktop.errors import ProjectError, TraceFormatError
+from desktop.progress import Share
+from desktop.workbench import model
+from desktop.workbench.history import History
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+from desktop.workbench.model import KeptRun, Project, Recovery, TraceId, View, Workspace
+from desktop.workbench.workbench import Document, Snapshot, Workbench
+
+#: Seconds between two savings for recovery.
+AUTOSAVE = 120.0
+#: Folders below the project's in which a moved trace is looked for, and files that are looked at.
+DEPTH, LOOKED_AT = 3, 20_000
+
+
+class Keeper:
+    """The project that the trace in a workbench belongs to; every window has one, saved or not.
+
+    Parameters
+    ----------
+    locate : asks where a trace is that is not where it was; None: it stays missing.
+    tell : is given sentences that the user should see.
+    changed : is called when `title`, `path` or `modified` may have changed.
+    folder : where recoveries are kept; None: in the user's state folder.
+    """
+
+    def __init__(
+        self,
+        bench: Workbench,
+        locate: Callable[[TraceId], Path | None],
+        tell: Callable[[str], None],
+        changed: Callable[[], None],
+        deliver: Deliver = at_once,
+        folder: Path | None = None,
+        executor: Executor | None = None,
+    ) -> None:
+        self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
+        self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
+        self._recovery = (folder or recovery_folder()) / f"{os.getpid()}-{secrets.token_hex(4)}.phasewright"
+        self._workspace = Workspace()
+        self._histories: dict[int, History[Project]] = {}
+        self._current: int | None = None  # the run that is open
+        self._awaited: int | None = None  # the run that is being opened
+        self._saved: Workspace | None = Workspace()
+        self._kept: Workspace | None = None  # by the last autosave
+        self.path: Path | None = None
+        bench.subscribe(self._follow)
+
+    # ---- what there is
+
+    @property
+    def workspace(self) -> Workspace:
+        """Everything as it is now."""
+        snapshot, k = self._bench.snapshot, self._current
+        if k is None or snapshot.document is None:
+            return self._workspace
+        runs = list(self._workspace.runs)
+        runs[k] = KeptRun(_identity(snapshot.document), snapshot.project)
+        return replace(self._workspace, runs=tuple(runs), shown=k)
+
+    @property
+    def modified(self) -> bool:
+        """Something has changed since it was saved or opened; what is looked at does not count."""
+        return self._saved is None or _made(self.workspace) != self._saved
+
+    @property
+    def by_hand(self) -> bool:
+        """There is work in it that a click would not bring back: more than a number and a kind of phases."""
+        return any(
+            run.project.annotations
+            or run.project.views
+            or run.project.names
+            or run.project.rules is not None
+            or run.project.phases.breaks is not None
+            or run.project.phases.locked
+            for run in self.workspace.runs
+        )
+
+    @property
+    def current(self) -> int | None:
+        """The run that is shown, by its place in the workspace."""
+        return self._current
+
+    @property
+    def busy(self) -> bool:
+        return self._lane.busy
+
+    # ---- opening
+
+    def open(self, path: Path) -> None:
+        """Open a project or a bundle, and show the run that was shown."""
+
+        def work(job: Job) -> tuple[Path | None, Workspace]:
+            from desktop.data import project_file
+
+            if not project_file.is_bundle(path):
+                return path.absolute(), read_workspace(path)
+            # A stranger's bundle has no place of its own yet: saving asks for one.
+            return None, read_workspace(_unpacked(path, job))
+
+        def done(found: tuple[Path | None, Workspace]) -> None:
+            self._take(*found, saved=True)
+
+        self._bench.run(f"Opening {path.name}", work, done)
+
+    def recover(self, file: Path, found: Recovery) -> None:
+        """Go on where a session that crashed has left."""
+        self._take(found.of, found.workspace, saved=False)
+        self._keep_now(self._workspace)
+        file.unlink(missing_ok=True)
+
+    def _take(self, path: Path | None, workspace: Workspace, *, saved: bool) -> None:
+        self._discard_recovery()
+        self.path, self._workspace = path, workspace
+        self._current, self._histories = None, {}
+        self._saved = _made(workspace) if saved else None
+        self._changed()
+        if workspace.runs:
+            self.show_run(workspace.shown)
+        else:
+            self._bench.close_document()
+            self._tell("The project holds no trace; add one with File > Add trace to project.")
+
+    def show_run(self, index: int) -> None:
+        """Show another run of the project."""
+        self._put_away()
+        kept = self._workspace.runs[index]
+        place = self._find(kept.trace)
+        if place is None:
+            self._bench.report(
+                ProjectError(
+                    "is not where it was when the project was saved, nor beside the project",
+                    file=kept.trace.path,
+                    hint="open the project again and say where it is",
+                )
+            )
+            return
+        history = self._histories.get(index)
+        if history is None or history.project.made != kept.project.made:
+            history = History(kept.project)
+        self._awaited = index
+        self._bench.open(place, history=history, view=kept.project.view)
+
+    def add_run(self, path: Path) -> None:
+        """Another trace for the project."""
+        self._put_away()
+        self._awaited = len(self._workspace.runs)
+        self._bench.open(path)
+
+    def remove_run(self, index: int) -> None:
+        """Take a run that is not shown out of the project."""
+        if index == self._current:
+            return
+        self._put_away()
+        runs = self._workspace.runs
+        self._histories = {k - (k > index): h for k, h in self._histories.items() if k != index}
+        if self._current is not None and self._current > index:
+            self._current -= 1
+        shown = min(self._workspace.shown, len(runs) - 2) if self._current is None else self._current
+        self._workspace = replace(self._workspace, runs=runs[:index] + runs[index + 1 :], shown=max(shown, 0))
+        self._changed()
+
+    def add_files(self, *, experiments: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()) -> None:
+        """Experiments and tables of measurements that belong to the project."""
+        known = self._workspace
+        self._workspace = replace(
+            known,
+            experiments=tuple(dict.fromkeys((*known.experiments, *(p.absolute() for p in experiments)))),
+            tables=tuple(dict.fromkeys((*known.tables, *(p.absolute() for p in tables)))),
+        )
+        self._changed()
+
+    def _put_away(self) -> None:
+        """Remember the run that is shown, before another takes its place."""
+        self._workspace = self.workspace
+        if self._current is not None:
+            self._histories[self._current] = self._bench.history
+
+    def _find(self, trace: TraceId) -> Path | None:
+        if trace.path.exists():
+            return trace.path
+        if self.path is not None:
+            found = _beside(self.path.parent, trace)
+            if found is not None:
+                self._tell(f"{trace.name} has moved and was found in {found.parent}.")
+                return found
+        return self._locate(trace)
+
+    def _follow(self, old: Snapshot, new: Snapshot) -> None:
+        if new.document is not old.document:
+            if new.document is None:
+                self._start(Workspace())
+            else:
+                self._arrived(new.document, new.project)
+        if new.project is not old.project or new.document is not old.document:
+            self._changed()
+        if old.opening is not None and new.opening is None:
+            self._awaited = None
+
+    def _arrived(self, document: Document, project: Project) -> None:
+        index, self._awaited = self._awaited, None
+        now = _identity(document)
+        if index is None:
+            self._start(Workspace((KeptRun(now, project),)))
+            self._current = 0
+            return
+        runs = list(self._workspace.runs)
+        if index < len(runs):
+            before = runs[index].trace
+            if before.sha256 and (before.sha256, before.size) != (now.sha256, now.size):
+                self._tell(
+                    f"{now.name} is not as it was when the project was saved ({before.size} bytes then, "
+                    f"{now.size} now, other content): breaks, annotations and views may not fit any more."
+                )
+            elif project.phases != runs[index].project.phases:
+                self._tell(f"Breaks that lie outside of {now.name} were left out.")
+            runs[index] = KeptRun(now, project)
+        else:
+            runs.append(KeptRun(now, project))
+        self._workspace = replace(self._workspace, runs=tuple(runs), shown=index)
+        self._current = index
+
+    def _start(self, workspace: Workspace) -> None:
+        self._discard_recovery()
+        self.path, self._workspace, self._saved = None, workspace, _made(workspace)
+        self._current, self._histories = None, {}
+
+    # ---- saving
+
+    def save(self, path: Path | None = None, view: View | None = None) -> None:
+        """Save the project, at another place if `path` is given; `view` is what is seen now.
+
+        Raises
+        ------
+        OSError : it cannot be written; the file is as it was.
+        """
+        from desktop.data import project_file
+
+        target = path or self.path
+        assert target is not None
+        content = _seen(self.workspace, view)
+        project_file.write(target, content)
+        self.path, self._saved = target.absolute(), _made(content)
+        self._discard_recovery()
+        self._changed()
+
+    def autosave(self, view: View | None = None) -> None:
+        """Keep what has changed for recovery, beside the window; to be called every `AUTOSAVE` seconds."""
+        content = _seen(self.workspace, view)
+        if not self.modified or content == self._kept:
+            return
+        self._kept = content
+        self._lane.submit(
+            "Keeping for recovery", lambda job: self._keep(content), lambda _: None, self._bench.report
+        )
+
+    def _keep_now(self, content: Workspace) -> None:
+        self._kept = content
+        self._keep(content)
+
+    def _keep(self, content: Workspace) -> None:
+        from desktop.data import project_file
+
+        self._recovery.parent.mkdir(parents=True, exist_ok=True)
+        kept = Recovery(content, self.path, *_this_process(), kept=time.time())
+        project_file.write(self._recovery, kept, project_file.RECOVERY, backup=False)
+
+    def _discard_recovery(self) -> None:
+        self._lane.cancel()
+        self._lane.submit(
+            "", lambda job: self._recovery.unlink(missing_ok=True), lambda _: None, lambda _: None
+        )
+        self._kept = None
+
+    def close(self) -> None:
+        """The user has saved or does not want to."""
+        self._discard_recovery()
+        self._lane.close()
+        with suppress(OSError):
+            self._recovery.unlink(missing_ok=True)
+
+    # ---- bundles
+
+    def export_bundle(self, target: Path, report: Path | None, done: Callable[[Path], None]) -> None:
+        """Pack project, stores, experiments, tables and a `report` into one file."""
+        content = self.workspace
+
+        def work(job: Job) -> Path:
+            _pack(content, target, report, job)
+            return target
+
+        self._bench.run(f"Packing {target.name}", work, done)
+
+
+def read_workspace(path: Path) -> Workspace:
+    """What a project file holds.
+
+    Raises
+    ------
+    ProjectError : see `desktop.data.project_file.read`.
+    """
+    from desktop.data import project_file
+
+    return project_file.read(path, Workspace, model.names())
+
+
+def _made(workspace: Workspace) -> Workspace:
+    """What counts as a change."""
+    runs = tuple(replace(run, project=run.project.made) for run in workspace.runs)
+    return replace(workspace, runs=runs, shown=0)
+
+
+def _seen(workspace: Workspace, view: View | None) -> Workspace:
+    """With what the plots show of the run that is shown."""
+    if view is None or not workspace.runs:
+        return workspace
+    runs, k = list(workspace.runs), workspace.shown
+    runs[k] = replace(runs[k], project=replace(runs[k].project, view=view))
+    return replace(workspace, runs=tuple(runs))
+
+
+def _identity(document: Document) -> TraceId:
+    source, importer = document.info["source"], document.info["importer"]
+    return TraceId(
+        document.source.absolute(),
+        source["name"],
+        source["size"],
+        source["sha256"],
+        importer["name"],
+        importer["version"],
+    )
+
+
+def _beside(folder: Path, trace: TraceId) -> Path | None:
+    """A trace of this name in the folder or below; of several, one whose file has the right size."""
+    found = []
+    looked_at = 0
+    for place, folders, files in os.walk(folder):
+        here = Path(place)
+        if len(here.relative_to(folder).parts) >= DEPTH:
+            folders.clear()
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        looked_at += len(files)
+        if trace.path.name in files or trace.path.name in folders:
+            found.append(here / trace.path.name)
+        if looked_at > LOOKED_AT:
+            break
+    found.sort(key=lambda path: not path.is_file() or path.stat().st_size != trace.size)
+    return found[0] if found else None
+
+
+# ---- recovery
+
+
+def recovery_folder() -> Path:
+    from platformdirs import user_state_path
+
+    return user_state_path("phasewright", appauthor=False) / "recovery"
+
+
+def recoveries(folder: Path | None = None) -> list[tuple[Path, Recovery]]:
+    """What sessions on this machine have left that ended without saving or discarding; the latest first.
+
+    What cannot be read stays where it is.
+    """
+    from desktop.data import project_file
+
+    found = []
+    for file in sorted((folder or recovery_folder()).glob("*.phasewright")):
+        try:
+            left = json.loads(file.read_bytes())["tree"]
+            if left["machine"] != platform.node() or _lives(left["process"], left["started"]):
+                continue
+            found.append((file, project_file.read(file, Recovery, model.names(), project_file.RECOVERY)))
+        except (OSError, ValueError, LookupError, TypeError, ProjectError, RecursionError):
+            continue
+    return sorted(found, key=lambda one: -one[1].kept)
+
+
+def _this_process() -> tuple[int, float, str]:
+    import psutil
+
+    return os.getpid(), psutil.Process().create_time(), platform.node()
+
+
+def _lives(process: int, started: float) -> bool:
+    import psutil
+
+    try:
+        found = psutil.Process(process)
+        return abs(found.create_time() - started) < 1 and found.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, ValueError, OverflowError):
+        return False
+
+
+# ---- bundles
+
+
+def _pack(workspace: Workspace, target: Path, report: Path | None, job: Job) -> None:
+    from desktop.data import project_file
+    from desktop.data.opening import open_trace
+
+    files: dict[str, Path] = {}
+    with TemporaryDirectory(prefix="phasewright-") as name:
+        folder = Path(name)
+        runs = []
+        for k, run in enumerate(workspace.runs):
+            share = Share(job, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))
+            with open_trace(run.trace.path, share) as store:
+                place = f"stores/{k + 1}-{Path(run.trace.path).stem[:60]}.h5"
+                files[place] = store.path
+            runs.append(replace(run, trace=replace(run.trace, path=folder / place)))
+
+        def taken(kind: str, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+            there = [path for path in paths if path.is_file()]
+            places = [f"{kind}/{k}-{path.name}" for k, path in enumerate(there, 1)]
+            files.update(zip(places, there, strict=True))
+            return tuple(folder / place for place in places)
+
+        content = replace(
+            workspace,
+            runs=tuple(runs),
+            experiments=taken("experiments", workspace.experiments),
+            tables=taken("tables", workspace.tables),
+        )
+        if report is not None:
+            files[f"report{report.suffix}"] = report
+        project_file.write(folder / project_file.BUNDLED, content)
+        project_file.pack(target, folder, files, Share(job, 0.5, 1.0))
+
+
+def _unpacked(bundle: Path, job: Job) -> Path:
+    """The project of a bundle, unpacked into the user's data folder, once for each content."""
+    import hashlib
+
+    from platformdirs import user_data_path
+
+    from desktop.data import project_file
+    from desktop.data.atomic import WorkFolder
+
+    with bundle.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    folder = user_data_path("phasewright", appauthor=False) / "bundles" / f"{bundle.stem[:60]}-{digest}"
+    if not folder.exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with WorkFolder(folder) as work:
+            inside = work / "unpacked"
+            inside.mkdir()
+            found = project_file.unpack_bundle(bundle, inside, job)
+            if not found.is_file():
+                raise TraceFormatError("is an archive without a project", file=bundle)
+            shutil.move(inside, folder)
+    return folder / project_file.BUNDLED
+
+
+__all__ = ["AUTOSAVE", "Keeper", "Recovery", "read_workspace", "recoveries", "recovery_folder"]

@@ -1,0 +1,280 @@
+"""Project files: what is written is read, and what is not as declared is refused by the path of its key."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from desktop.data import project_file
+from desktop.data.events import Activity
+from desktop.data.project_file import backup_of, is_bundle, is_project, pack, read, unpack_bundle, write
+from desktop.data.utilization import Rules
+from desktop.errors import ProjectError, TraceFormatError
+from desktop.progress import Progress
+from desktop.workbench.keeping import read_workspace
+from desktop.workbench.model import (
+    CLASSES,
+    COLOURS,
+    MODELS,
+    Annotation,
+    KeptRun,
+    NamedView,
+    PhaseSettings,
+    Project,
+    TraceId,
+    View,
+    Workspace,
+)
+
+KEPT = Path(__file__).parent.parent / "data" / "projects" / "schema1.phasewright"
+
+text = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
+    ["<b>", "\x00\n", "\udcff", "Größe"]
+)
+time = st.floats(-1e9, 1e9)
+times = st.lists(time, max_size=4, unique=True).map(sorted).map(tuple)
+spans = st.tuples(time, time).map(sorted).map(tuple) | st.none()
+phases = st.builds(
+    PhaseSettings,
+    st.sampled_from(MODELS),
+    st.integers(1, 999),
+    times,
+    times.filter(lambda t: len(t) > 1) | st.none(),
+)
+views = st.builds(
+    View, spans, st.integers(0, 99) | st.none(), st.frozensets(st.sampled_from(CLASSES)), spans, text
+)
+activities = st.sampled_from(list(Activity))
+rules = st.builds(
+    Rules,
+    st.dictionaries(text, activities, max_size=3),
+    st.frozensets(activities, min_size=1),
+    st.booleans() | st.none(),
+)
+
+
+@st.composite
+def annotations(draw: st.DrawFn) -> Annotation:
+    start = draw(time)
+    end = draw(st.none() | st.floats(0, 1e6).map(lambda length: start + length))
+    return Annotation(
+        start, draw(text), end, draw(st.integers(0, COLOURS - 1)), draw(st.integers(0, 9) | st.none())
+    )
+
+
+named = st.builds(NamedView, st.integers(1, 9), text, views)
+projects = st.builds(
+    Project,
+    phases,
+    rules | st.none(),
+    views,
+    st.lists(annotations(), max_size=3).map(tuple),
+    st.lists(named, max_size=3, unique_by=lambda kept: kept.number).map(tuple),
+    st.dictionaries(text, text, max_size=2),
+)
+names = st.text("abc -é", min_size=1, max_size=9).map(str.strip).filter(bool)
+places = st.lists(names, min_size=1, max_size=3)
+
+
+@st.composite
+def workspaces(draw: st.DrawFn, folder: Path) -> Workspace:
+    """Traces beside, below and above the project."""
+
+    def path() -> Path:
+        up = draw(st.integers(0, 2))
+        return Path(os.path.normpath(folder.joinpath(*[".."] * up, *draw(places))))
+
+    runs = tuple(
+        KeptRun(TraceId(path(), draw(text), draw(st.integers(0, 2**60)), draw(text), "otf2", "1"), kept)
+        for kept in draw(st.lists(projects, max_size=3))
+    )
+    shown = draw(st.integers(0, max(len(runs) - 1, 0)))
+    return Workspace(runs, (path(),), (path(), path()), shown)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_what_is_written_is_read(data: st.DataObject) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name) / "one" / "two"
+        folder.mkdir(parents=True)
+        workspace = data.draw(workspaces(folder))
+        file = folder / "p.phasewright"
+        write(file, workspace)
+        assert is_project(file)
+        assert read_workspace(file) == workspace
+        content = json.loads(file.read_text())
+        assert content["schema"] == 1 and list(content) == sorted(content)
+        for run in content["tree"]["runs"]:
+            assert not os.path.isabs(run["trace"]["path"])
+
+
+def test_a_folder_may_move_as_a_whole(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    kept = KeptRun(TraceId(here / "traces" / "run.otf2", "run.otf2", 5, "ab", "otf2", "1"))
+    write(here / "p.phasewright", Workspace((kept,)))
+    here.rename(there)
+    (run,) = read_workspace(there / "p.phasewright").runs
+    assert run.trace.path == there / "traces" / "run.otf2"
+
+
+def test_the_version_before_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "p.phasewright"
+    for n in (1, 2, 3):
+        write(file, Workspace(tables=(tmp_path / str(n),)))
+    assert read_workspace(file).tables == (tmp_path / "3",)
+    assert read_workspace(backup_of(file)).tables == (tmp_path / "2",)
+    assert sorted(tmp_path.iterdir()) == [file, backup_of(file)]
+
+
+def changed(content: dict[str, Any], place: str, value: Any) -> dict[str, Any]:
+    at: Any = content
+    *way, last = [int(key) if key.isdigit() else key for key in place.split(".")]
+    for key in way:
+        at = at[key]
+    at[last] = value
+    return content
+
+
+RUN = "tree.runs.0.project"
+WRONG: list[tuple[str, Any, str]] = [
+    (f"{RUN}.colour", 1, "tree.runs[0].project.colour is not known"),
+    ("tree.macros", [], "tree.macros is not known"),
+    ("extra", 1, "extra is not known"),
+    (f"{RUN}.phases.n", "many", 'tree.runs[0].project.phases.n is "many", it must be of type int'),
+    (f"{RUN}.phases.n", True, "tree.runs[0].project.phases.n is true"),
+    (f"{RUN}.phases.n", 0, "tree.runs[0].project.phases: n is 0"),
+    (f"{RUN}.phases.model", "cubic", "model is cubic, allowed are constant"),
+    (f"{RUN}.phases.locked", [2, 1], "locked are not in order"),
+    (f"{RUN}.view.selection", [1], "tree.runs[0].project.view.selection is [1], it must be a list of 2"),
+    (f"{RUN}.view.selection", [3, 1], "a range ends before it begins"),
+    (f"{RUN}.rules.overrides.MPI_Send", "sleeping", "allowed are computing, overhead"),
+    (f"{RUN}.annotations.0.colour", 99, "tree.runs[0].project.annotations[0]: colour is 99"),
+    (f"{RUN}.annotations.0.start_s", 1e301, "start_s is 1e+301, it must be of type float"),
+    (f"{RUN}.views.0.number", 10, "tree.runs[0].project.views[0]: number is 10"),
+    ("tree.runs.0.trace.path", "", 'tree.runs[0].trace.path is "", it must be a path'),
+    ("tree.runs.0.trace", None, "tree.runs[0].trace is null, it must be an object"),
+    ("tree.runs", {}, "tree.runs is {}, it must be a list"),
+    ("tree.shown", 7, "tree: shown is 7"),
+    ("tree", 3, "tree is 3, it must be an object"),
+    ("schema", 2, "newer version (schema 2, this version reads up to 1), update Phasewright"),
+    ("schema", "1", "no valid schema number"),
+    ("format", "something", "is no phasewright project"),
+]
+
+
+@pytest.mark.parametrize(("place", "value", "sentence"), WRONG)
+def test_what_is_not_as_declared_is_named(tmp_path: Path, place: str, value: Any, sentence: str) -> None:
+    file = tmp_path / "p.phasewright"
+    file.write_text(json.dumps(changed(json.loads(KEPT.read_text()), place, value)))
+    with pytest.raises(ProjectError) as caught:
+        read_workspace(file)
+    assert sentence in str(caught.value) and str(file) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_all_problems_are_listed(tmp_path: Path) -> None:
+    content = json.loads(KEPT.read_text())
+    for place, value, _ in WRONG[:4] + WRONG[13:15]:
+        changed(content, place, value)
+    file = tmp_path / "p.phasewright"
+    file.write_text(json.dumps(content))
+    with pytest.raises(ProjectError, match=r"; and 3 more$") as caught:
+        read_workspace(file)
+    assert len(caught.value.problems) == 6
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"{", b"[" * 100_000, b"null", b'{"format": NaN}'])
+def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "p.phasewright"
+    file.write_bytes(content)
+    with pytest.raises(ProjectError):
+        read_workspace(file)
+    with pytest.raises(ProjectError, match="No such file"):
+        read_workspace(tmp_path / "missing.phasewright")
+
+
+def test_the_kept_file_of_schema_1_is_read() -> None:
+    (run, other) = read_workspace(KEPT).runs
+    assert run.trace.path == KEPT.parent / "traces" / "run a.otf2" and other.trace.importer == "picl"
+    assert run.project.phases == PhaseSettings("linear", 3, (0.5,), (0.0, 0.5, 1.25, 2.0))
+    assert run.project.rules == Rules({"MPI_Send": Activity.OVERHEAD}, frozenset({Activity.COMPUTING}), False)
+    first, second = run.project.annotations
+    assert (first.text, first.end_s, second.location) == ("the farm starts", None, 3)
+    assert run.project.views[0].view.span == (0.25, 1.5)
+    assert run.project.names == {"f_1": "factorise"}
+
+
+def test_older_files_go_through_every_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True)
+    class Tree:
+        counts: tuple[int, ...]
+
+    def two(content: dict[str, Any]) -> dict[str, Any]:
+        return content | {"schema": 2, "tree": {"count": content["tree"]["number"]}}
+
+    def three(content: dict[str, Any]) -> dict[str, Any]:
+        return content | {"schema": 3, "tree": {"counts": [content["tree"]["count"]]}}
+
+    file = tmp_path / "p.phasewright"
+    file.write_text(json.dumps({"format": project_file.PROJECT, "schema": 1, "tree": {"number": 4}}))
+    monkeypatch.setattr(project_file, "SCHEMA", 3)
+    monkeypatch.setattr(project_file, "MIGRATIONS", {1: two, 2: three})
+    assert read(file, Tree, {"Tree": Tree}) == Tree((4,))
+
+
+def test_every_older_schema_has_a_migration_and_a_kept_file() -> None:
+    assert sorted(project_file.MIGRATIONS) == list(range(1, project_file.SCHEMA))
+    for schema in range(1, project_file.SCHEMA + 1):
+        read_workspace(KEPT.with_name(f"schema{schema}.phasewright"))
+
+
+def test_a_bundle_is_unpacked_as_it_was_packed(tmp_path: Path) -> None:
+    work, out = tmp_path / "work", tmp_path / "out"
+    for folder in (work, out):
+        folder.mkdir()
+    data = work / "some.h5"
+    data.write_bytes(os.urandom(3 << 20))
+    write(work / project_file.BUNDLED, Workspace(tables=(work / "stores" / "1.h5",)))
+    bundle = tmp_path / "b.zip"
+    pack(bundle, work, {"stores/1.h5": data}, Progress())
+    assert is_bundle(bundle) and not is_project(bundle)
+    found = unpack_bundle(bundle, out, Progress())
+    (table,) = read_workspace(found).tables
+    assert table == out / "stores" / "1.h5" and table.read_bytes() == data.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["../evil", "/etc/evil", "stores/../../evil", "C:\\evil"])
+def test_a_bundle_never_leads_out_of_its_folder(tmp_path: Path, name: str) -> None:
+    bundle, out = tmp_path / "b.zip", tmp_path / "out" / "deep"
+    out.mkdir(parents=True)
+    with zipfile.ZipFile(bundle, "w") as packed:
+        packed.writestr(project_file.BUNDLED, KEPT.read_bytes())
+        packed.writestr(name, "x")
+    with pytest.raises(TraceFormatError, match="leads out of its folder"):
+        unpack_bundle(bundle, out, Progress())
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_other_zips_are_no_bundles(tmp_path: Path) -> None:
+    other = tmp_path / "o.zip"
+    with zipfile.ZipFile(other, "w") as packed:
+        packed.writestr("traces.otf2", "x")
+    (tmp_path / "t").write_text("PK")
+    assert not any(is_bundle(path) for path in (other, tmp_path / "t", tmp_path / "missing", tmp_path))
+    assert not is_project(tmp_path)
+
+
+def test_what_is_looked_at_is_no_change() -> None:
+    kept = Project(view=View(selection=(0.0, 1.0)))
+    assert kept.made == Project() != replace(kept, names={"a": "b"}).made

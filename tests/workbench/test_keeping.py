@@ -1,0 +1,367 @@
+"""The project of a window: what is kept, found again, noticed, and what a killed process leaves."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from desktop.data.events import Activity
+from desktop.data.project_file import backup_of
+from desktop.data.utilization import Rules
+from desktop.workbench.jobs import Inline
+from desktop.workbench.keeping import Keeper, read_workspace, recoveries
+from desktop.workbench.model import NamedView, TraceId, View
+from desktop.workbench.workbench import Workbench
+
+ROOT = Path(__file__).parent.parent.parent
+#: Processes that are killed, of each kind.
+KILLS = int(os.environ.get("PHASEWRIGHT_KILLS", "12"))
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CACHE", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> tuple[Path, Path]:
+    files = tmp_path / "work" / "a.txt", tmp_path / "work" / "b.txt"
+    files[0].parent.mkdir()
+    files[0].write_text("0 1\n1 5\n2 2\n3 6\n4 0\n")
+    files[1].write_text("0 3\n1 7\n2 4\n3 0\n")
+    return files
+
+
+class Desk:
+    """A workbench and its keeper, and what they said."""
+
+    def __init__(self) -> None:
+        self.bench = Workbench(executors={"store": Inline(), "fit": Inline(), "sweep": Inline()})
+        self.told: list[str] = []
+        self.asked: list[TraceId] = []
+        self.answer: Path | None = None
+        self.keeper = Keeper(self.bench, self.locate, self.told.append, lambda: None, executor=Inline())
+
+    def locate(self, trace: TraceId) -> Path | None:
+        self.asked.append(trace)
+        return self.answer
+
+    def close(self) -> None:
+        self.keeper.close()
+        self.bench.close()
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.close()
+
+
+def test_everything_that_was_asked_for_comes_back(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file, bench = tmp_path / "work" / "p.phasewright", desk.bench
+    bench.open(traces[0])
+    assert not desk.keeper.modified and desk.keeper.path is None
+    bench.set_model("constant")
+    bench.set_n(3)
+    bench.move_break(1, 1.25)
+    bench.toggle_lock(1)
+    bench.set_computing(frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
+    bench.annotate("a peak", 1.0)
+    bench.annotate("calm", 2.0, 3.0, location=0)
+    bench.select((0.5, 1.5))
+    bench.keep_view(4, (0.25, 2.0), "busy", "the peak")
+    bench.name_region("f_1", "factorise")
+    assert desk.keeper.modified and desk.keeper.by_hand
+    seen = View((0.5, 1.5), None, bench.snapshot.project.view.shown, (0.1, 3.9), "first")
+    desk.keeper.save(file, seen)
+    assert not desk.keeper.modified
+
+    other.keeper.open(file)
+    project = other.bench.snapshot.project
+    assert project == replace(bench.snapshot.project, view=seen)
+    assert project.rules == Rules(computing=frozenset({Activity.COMPUTING, Activity.OVERHEAD}))
+    assert project.phases.breaks is not None and project.phases.breaks[1] == 1.25
+    assert project.views == (NamedView(4, "the peak", project.views[0].view),)
+    fit, before = other.bench.snapshot.fit, bench.snapshot.fit
+    assert fit is not None and before is not None
+    assert fit.breaks.tolist() == before.breaks.tolist() and fit.epsilon == before.epsilon
+    assert not other.keeper.modified and other.told == [] and other.bench.snapshot.problem is None
+    assert other.bench.snapshot.undo is None, "opening is no step"
+
+
+def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: tuple[Path, Path]) -> None:
+    bench = desk.bench
+    bench.open(traces[0])
+    first = bench.snapshot.project
+    bench.annotate("one", 1.0)
+    bench.change_annotation(0, text="two", colour=5)
+    bench.change_annotation(0, hidden=True)
+    bench.remove_annotation(0)
+    bench.keep_view(1, (0.0, 1.0))
+    bench.rename_view(1, "start")
+    bench.remove_view(1)
+    bench.name_region("f", "g")
+    labels = []
+    while bench.snapshot.undo:
+        labels.append(bench.snapshot.undo)
+        bench.undo()
+    assert labels[::-1] == [
+        "add annotation", "edit annotation", "hide annotation", "delete annotation",
+        "keep view 1", "rename view 1", "delete view 1", "rename f",
+    ]  # fmt: skip
+    assert bench.snapshot.project == first and not desk.keeper.modified
+    for _ in range(3):
+        bench.redo()
+    (note,) = bench.snapshot.project.annotations
+    assert (note.text, note.colour, note.hidden) == ("two", 5, True)
+
+
+def test_looking_is_no_change(desk: Desk, traces: tuple[Path, Path]) -> None:
+    desk.bench.open(traces[0])
+    desk.bench.select((0.0, 1.0))
+    desk.bench.select_phase(0)
+    desk.bench.toggle_class("idle")
+    assert not desk.keeper.modified and not desk.keeper.by_hand
+
+
+def test_several_runs_each_with_its_own_history(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    bench, keeper = desk.bench, desk.keeper
+    bench.open(traces[0])
+    bench.annotate("in a", 1.0)
+    keeper.add_run(traces[1])
+    assert keeper.current == 1 and bench.snapshot.project.annotations == ()
+    bench.annotate("in b", 2.0)
+    keeper.add_files(tables=(tmp_path / "work" / "times.csv",))
+    keeper.save(tmp_path / "p.phasewright")
+    keeper.show_run(0)
+    assert [note.text for note in bench.snapshot.project.annotations] == ["in a"]
+    assert bench.snapshot.undo == "add annotation", "what was done before can still be undone"
+    bench.undo()
+    assert keeper.modified
+    keeper.show_run(1)
+    assert [note.text for note in bench.snapshot.project.annotations] == ["in b"]
+    keeper.save()
+    other.keeper.open(tmp_path / "p.phasewright")
+    runs = other.keeper.workspace.runs
+    assert [run.trace.name for run in runs] == ["a.txt", "b.txt"] and other.keeper.current == 1
+    assert [len(run.project.annotations) for run in runs] == [0, 1]
+    assert other.keeper.workspace.tables == (tmp_path / "work" / "times.csv",)
+    other.keeper.remove_run(0)
+    assert [run.trace.name for run in other.keeper.workspace.runs] == ["b.txt"]
+    assert other.keeper.current == 0 and other.keeper.modified
+    assert [note.text for note in other.bench.snapshot.project.annotations] == ["in b"]
+
+
+def saved(desk: Desk, trace: Path, file: Path) -> None:
+    desk.bench.open(trace)
+    desk.bench.set_model("constant")
+    desk.bench.set_n(2)
+    desk.bench.move_break(1, 2.5)
+    desk.bench.annotate("here", 1.0)
+    desk.keeper.save(file)
+
+
+def test_a_moved_trace_is_found_or_asked_for(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "work" / "p.phasewright"
+    saved(desk, traces[0], file)
+    below = tmp_path / "work" / "moved" / "here"
+    below.mkdir(parents=True)
+    traces[0].rename(below / "a.txt")
+    other.keeper.open(file)
+    assert other.asked == [] and "moved" in other.told[0] and str(below) in other.told[0]
+    assert other.bench.snapshot.project.annotations[0].text == "here"
+    assert other.keeper.modified, "the new place is worth saving"
+    away = tmp_path / "away.txt"
+    (below / "a.txt").rename(away)
+    other.keeper.open(file)
+    assert [trace.name for trace in other.asked] == ["a.txt"]
+    assert other.bench.snapshot.problem is not None
+    assert "not where it was" in other.bench.snapshot.problem.sentence
+    other.answer = away
+    other.keeper.open(file)
+    other.keeper.save()
+    (run,) = read_workspace(file).runs
+    assert run.trace.path == away and run.project.annotations[0].text == "here"
+
+
+def test_a_changed_trace_is_noticed_and_what_fits_is_kept(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "work" / "p.phasewright"
+    saved(desk, traces[0], file)
+    traces[0].write_text("0 1\n1 5\n2 0\n")
+    other.keeper.open(file)
+    (sentence,) = other.told
+    assert "a.txt is not as it was" in sentence and "21 bytes then" not in sentence
+    snapshot = other.bench.snapshot
+    assert snapshot.problem is None and snapshot.fit is not None
+    assert snapshot.project.phases.breaks == (0.0, 2.0), "the break at 2.5 s is beyond the end now"
+    assert snapshot.project.annotations[0].text == "here"
+
+
+def test_a_newer_project_is_refused_and_nothing_changes(
+    desk: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "p.phasewright"
+    saved(desk, traces[0], file)
+    file.write_text(file.read_text().replace('"schema": 1', '"schema": 2'))
+    before = desk.bench.snapshot
+    desk.keeper.open(file)
+    after = desk.bench.snapshot
+    assert after.problem is not None and "newer version (schema 2" in after.problem.sentence
+    assert after.run is before.run and len(desk.keeper.workspace.runs) == 1
+
+
+def test_a_bundle_is_opened_in_one_step(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    saved(desk, traces[0], tmp_path / "work" / "p.phasewright")
+    desk.keeper.add_run(traces[1])
+    table = tmp_path / "times.csv"
+    table.write_text("p,t\n1,2\n")
+    desk.keeper.add_files(tables=(table,))
+    report = tmp_path / "r.html"
+    report.write_text("<p>")
+    done: list[Path] = []
+    desk.keeper.export_bundle(tmp_path / "b.zip", report, done.append)
+    assert done == [tmp_path / "b.zip"] and desk.bench.snapshot.problem is None
+    for path in (*traces, table):
+        path.unlink()
+    other.keeper.open(tmp_path / "b.zip")
+    assert other.bench.snapshot.problem is None and other.told == [] and other.asked == []
+    assert [run.trace.name for run in other.keeper.workspace.runs] == ["a.txt", "b.txt"]
+    assert other.keeper.path is None, "it has no place before it is saved"
+    other.keeper.show_run(0)
+    assert other.bench.snapshot.project.annotations[0].text == "here"
+    (kept,) = other.keeper.workspace.tables
+    assert kept.read_text() == "p,t\n1,2\n"
+    assert (kept.parent.parent / "report.html").exists()
+
+
+def test_recovery_is_kept_until_saved_or_discarded(
+    desk: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "state" / "phasewright" / "recovery"
+    desk.bench.open(traces[0])
+    desk.keeper.autosave()
+    assert not folder.exists(), "nothing has changed"
+    desk.bench.annotate("here", 1.0)
+    desk.keeper.autosave()
+    assert len(list(folder.iterdir())) == 1
+    assert recoveries() == [], "whoever keeps it is still there"
+    desk.keeper.save(tmp_path / "p.phasewright")
+    assert list(folder.iterdir()) == []
+    desk.bench.undo()
+    desk.keeper.autosave()
+    assert len(list(folder.iterdir())) == 1
+    desk.keeper.close()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_crashed_session_is_taken_up(other: Desk, traces: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "work" / "p.phasewright"
+    script = f"""
+import os
+from pathlib import Path
+from tests.workbench.test_keeping import Desk, saved
+desk = Desk()
+saved(desk, Path({str(traces[0])!r}), Path({str(file)!r}))
+desk.bench.annotate("not saved", 3.0)
+desk.keeper.autosave()
+os._exit(1)
+"""
+    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 1
+    ((left, found),) = recoveries()
+    assert found.of == file and len(read_workspace(file).runs[0].project.annotations) == 1
+    other.keeper.recover(left, found)
+    assert [note.text for note in other.bench.snapshot.project.annotations] == ["here", "not saved"]
+    assert other.keeper.modified and other.keeper.path == file
+    assert not left.exists() and recoveries() == []
+    other.keeper.save()
+    assert len(read_workspace(file).runs[0].project.annotations) == 2
+    assert len(read_workspace(backup_of(file)).runs[0].project.annotations) == 1
+
+
+def test_damaged_recoveries_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "1-a.phasewright").write_text("{")
+    (tmp_path / "2-b.phasewright").write_text('{"tree": 3}')
+    assert recoveries(tmp_path) == [] and len(list(tmp_path.iterdir())) == 2
+
+
+def killed(mode: str, folder: Path, delay: float, interval: float) -> tuple[list[list[str]], float]:
+    """What the process said before it was killed, and when that was."""
+    words = [sys.executable, "-m", "tests.workbench.saving", mode, folder / "p.phasewright", folder / "r"]
+    process = subprocess.Popen([*map(str, words), str(interval)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    lines = [process.stdout.readline().split()]
+    ended: list[float] = []
+
+    def kill() -> None:
+        process.send_signal(signal.SIGKILL)
+        ended.append(time.monotonic())
+
+    timer = Timer(delay, kill)
+    timer.start()
+    lines += [line.split() for line in process.stdout if line.endswith("\n")]
+    timer.join()
+    process.wait()
+    process.stdout.close()
+    return lines, ended[0]
+
+
+def test_what_was_saved_survives_a_kill_at_any_moment(tmp_path: Path) -> None:
+    rng = random.Random(6)
+    for number in range(KILLS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        lines, _ = killed("save", folder, rng.uniform(0.0, 0.4), 0)
+        last = max((int(n) for word, n, _ in lines if word == "saved"), default=0)
+        file = folder / "p.phasewright"
+        found = len(read_workspace(file).tables) if file.exists() else 0
+        assert last <= found <= last + 1
+        if backup_of(file).exists():
+            before = len(read_workspace(backup_of(file)).tables)
+            assert found - 1 <= before <= found
+        else:
+            assert found <= 1
+
+
+def test_autosave_loses_no_more_than_its_interval(tmp_path: Path) -> None:
+    rng, interval = random.Random(7), 0.1
+    for number in range(KILLS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        lines, end = killed("autosave", folder, rng.uniform(0.0, 0.6), interval)
+        times = {int(n): float(t) for word, n, t in lines if word == "edited"}
+        kept = max((int(n) for word, n, _ in lines if word == "saved"), default=0)
+        left = recoveries(folder / "r")
+        found = len(left[0][1].workspace.tables) if left else 0
+        assert found >= kept, "what was kept is lost"
+        lost = [t for n, t in times.items() if n > found]
+        # Writing takes its time too, on a busy machine more.
+        assert not lost or end - min(lost) < interval + 0.5
