@@ -248,22 +248,18 @@ def _window(words: list[str]) -> int:
             file=sys.stderr,
         )
         return FAILED if os.sep in missing[0] or "." in missing[0] else USAGE
-    if not _has_display():
+    from desktop.display import obstacle
+
+    reason = obstacle()
+    if reason:
         print(
-            "phasewright: there is no display to open a window on, "
-            "use 'phasewright snapshot FILE -o OUT.png' or one of the other commands",
+            f"phasewright: {reason}, use 'phasewright snapshot FILE -o OUT.png' or one of the other commands",
             file=sys.stderr,
         )
         return FAILED
     from desktop.ui.app import run as run_window
 
     return run_window(files)
-
-
-def _has_display() -> bool:
-    if os.environ.get("QT_QPA_PLATFORM") or not sys.platform.startswith("linux"):
-        return True
-    return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _outcome(store: TraceStore) -> int:
