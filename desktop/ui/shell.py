@@ -53,6 +53,7 @@ from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
+from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar, column
 from desktop.ui.panels import PanelSpec, panels
@@ -60,7 +61,9 @@ from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.scales import format_number
 from desktop.ui.plots.sweep_plots import SweepPlot
+from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.plots.timeline_pane import TimelinePane
+from desktop.ui.presentation import Presentation, present
 from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
 from desktop.ui.start_page import StartPage
 from desktop.ui.units import digits, instant, left, quantity
@@ -107,6 +110,7 @@ class MainWindow(QMainWindow):
     mode: str
     vertical_locked: bool
     percent: bool
+    presentation: Presentation | None
     _docks_sized: bool
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -115,6 +119,7 @@ class MainWindow(QMainWindow):
         self.mode = "select"
         self.vertical_locked = True
         self.percent = False
+        self.presentation = None
         self._results = MainThread(self)
         self.workbench = Workbench(self._results.deliver)
         self._cursor = math.nan
@@ -343,6 +348,8 @@ class MainWindow(QMainWindow):
             self.timeline.view.set_phase(view.phase)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
+        if self.presentation is not None:
+            self.presentation.show_snapshot(old, new)
         if new.opening is not old.opening:
             self._show_task(new.opening)
         if new.problem is not old.problem:
@@ -591,9 +598,40 @@ class MainWindow(QMainWindow):
             act(phase + 1)
 
     def copy_picture(self) -> None:
-        """The plots at twice their size on the clipboard, on white whatever the theme."""
-        self.curve_view.copy_picture()
-        self.statusBar().showMessage("The picture is on the clipboard", 4000)
+        """The plot that has the focus, else the curve, at twice its size on the clipboard, on white."""
+        plot = self.focusWidget()
+        if not isinstance(plot, TimePlot | SweepPlot):
+            plot = self.curve_view
+        QGuiApplication.clipboard().setImage(picture_of(plot, self._theme))
+        name = plot.accessibleName() or "Plot"
+        self.statusBar().showMessage(f"{name}: the picture is on the clipboard", 4000)
+
+    def export_figure(self) -> None:
+        """A figure in a file, of a size in mm."""
+        dialog = FigureDialog(
+            self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self
+        )
+        dialog.open()
+
+    def make_report(self) -> None:
+        """The run and its phases as HTML, PDF or slides."""
+        ReportDialog(self.workbench.snapshot, self._results.deliver, self).open()
+
+    def present(self) -> None:
+        """The curve over the whole screen, with what is in view."""
+        if self.presentation is not None:
+            self.presentation.close()
+            return
+        nav = self.curve_view.navigation
+        span = self.curve_view.visible_range()
+        whole = span == (nav.start, nav.end)
+        self.presentation = present(
+            self.workbench, self, self._theme.dark, None if whole else span, self._presented
+        )
+
+    def _presented(self) -> None:
+        self.presentation = None
+        self._refresh_actions()
 
     def copy_table(self) -> None:
         self.panel("table").copy()
@@ -749,6 +787,10 @@ class MainWindow(QMainWindow):
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.
             self.settings.save_window(self.saveGeometry(), self.saveState(STATE_VERSION))
+        if self.presentation is not None:
+            self.presentation.close()
+        for dialog in self.findChildren(ExportDialog):
+            dialog.close()
         self._results.close()
         self.timeline.close_trace()
         self.workbench.close()

@@ -1,0 +1,540 @@
+"""Handing results over from the window: the picture of a plot, a figure in a file, a report.
+
+The dialogs read the store anew in a thread of their own, so that the window stays free; what they write is
+there whole or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from PySide6.QtCore import QSize, Qt, QTimer
+from PySide6.QtGui import QCloseEvent, QGuiApplication, QImage, QPixmap
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFileDialog,
+    QFormLayout,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.errors import DesktopError
+from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.theme import LIGHT, Theme
+from desktop.workbench.jobs import Deliver, Job, Lane, Task
+from desktop.workbench.workbench import Snapshot
+
+if TYPE_CHECKING:
+    from desktop.data.material import Mark, Material, Subject
+    from desktop.data.store import TraceStore
+    from desktop.ui.figures import Look
+
+#: Kinds of files a figure can be.
+FORMATS = {"svg": "SVG (drawing, text stays text)", "pdf": "PDF (drawing)", "png": "PNG (pixels)"}
+STYLES = {"colour": "Colour", "grey": "Greyscale", "patterns": "Patterns and dashes"}
+REPORTS = {
+    "html": "HTML (one file)",
+    "pdf": "PDF (A4)",
+    "pptx": "Slides (PPTX, 16:9)",
+}
+
+
+def material_of(shown: Snapshot) -> Material | None:
+    """What figures can be drawn of the snapshot, without reading the store; None while nothing is fitted."""
+    from desktop.data.material import Material
+
+    if shown.run is None or shown.fit is None or shown.document is None:
+        return None
+    return Material(
+        title=shown.document.source.name,
+        curve=shown.run.curve,
+        stack=shown.run.stack,
+        fit=shown.fit,
+        rows=shown.rows,
+        sweep=shown.sweep,
+        suggestion=shown.suggestion,
+        marks=_marks(shown),
+    )
+
+
+def _marks(shown: Snapshot) -> tuple[Mark, ...]:
+    from desktop.data.material import Mark
+
+    return tuple(
+        Mark(note.start_s, note.text, note.end_s) for note in shown.project.annotations if not note.hidden
+    )
+
+
+def subject_of(shown: Snapshot, store: TraceStore, title: str = "") -> Subject:
+    """The run of the snapshot as a report is asked for."""
+    from desktop.data.material import Subject
+
+    assert shown.run is not None and shown.document is not None
+    phases = shown.project.phases
+    return Subject(
+        store=store,
+        title=title or shown.document.source.name,
+        rules=shown.run.rules,
+        model=phases.model,
+        n=phases.n,
+        locked=phases.locked,
+        breaks=None if phases.breaks is None else phases.breaks[1:-1],
+        marks=_marks(shown),
+    )
+
+
+class Plot(Protocol):
+    """A plot of the window: what `picture_of` needs of it."""
+
+    def size(self) -> QSize: ...
+    def render(self, target: QImage) -> None: ...
+    def set_theme(self, theme: Theme) -> None: ...
+
+
+def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
+    """A plot of the window at `scale` times its size, on white; then it is given its `theme` again."""
+    if isinstance(plot, CurveView):
+        return plot.picture(scale)
+    image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(scale)
+    image.fill(Qt.GlobalColor.white)
+    plot.set_theme(LIGHT)
+    try:
+        plot.render(image)
+    finally:
+        plot.set_theme(theme)
+    return image
+
+
+class ExportDialog(QDialog):
+    """A dialog with a lane for its work, a line that says how far it is, and buttons."""
+
+    def __init__(self, shown: Snapshot, deliver: Deliver, parent: QWidget | None) -> None:
+        super().__init__(parent)
+        assert shown.document is not None
+        self._shown = shown
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.lane = Lane("export", latest=True, deliver=deliver)
+        self.status = QLabel()
+        self.status.setWordWrap(True)
+        self.status.setTextFormat(Qt.TextFormat.PlainText)
+        self.progress = QProgressBar()
+        self.progress.setAccessibleName("Progress")
+        self.progress.hide()
+        self.stop = QPushButton("Cancel")
+        self.stop.hide()
+        self.stop.clicked.connect(self._stopped)
+        self.buttons = QDialogButtonBox()
+        self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
+        close = self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
+        close.clicked.connect(self.close)
+        self.save.clicked.connect(self._choose)
+
+    def _foot(self) -> QVBoxLayout:
+        line = QHBoxLayout()
+        line.addWidget(self.status, 1)
+        line.addWidget(self.progress)
+        line.addWidget(self.stop)
+        foot = QVBoxLayout()
+        foot.addLayout(line)
+        foot.addWidget(self.buttons)
+        return foot
+
+    def _choose(self) -> None:
+        raise NotImplementedError
+
+    def _begin(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+        """Do `work` in the lane, and show how far it is."""
+
+        def ended(result: Any) -> None:
+            self._busy(False)
+            done(result)
+
+        def failed(error: BaseException) -> None:
+            self._busy(False)
+            if isinstance(error, OSError) and error.strerror:
+                sentence = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+            elif isinstance(error, DesktopError | ValueError):
+                sentence = str(error)
+            else:
+                sentence = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(f"Nothing was written. {sentence}")
+
+        self._busy(True)
+        self.status.setText(title)
+        self.lane.submit(title, work, ended, failed, self._show_task)
+
+    def _show_task(self, task: Task) -> None:
+        self.status.setText(f"{task.title}: {task.text}" if task.text else task.title)
+        part = task.fraction
+        self.progress.setRange(0, 0 if part is None else 1000)
+        self.progress.setValue(round(1000 * (part or 0)))
+
+    def _busy(self, busy: bool) -> None:
+        self.progress.setRange(0, 0)
+        self.progress.setVisible(busy)
+        self.stop.setVisible(busy)
+        self.save.setEnabled(not busy)
+
+    def _stopped(self) -> None:
+        self.lane.cancel()
+        self._busy(False)
+        self.status.setText("Stopped, nothing was written.")
+
+    def _home(self) -> Path:
+        assert self._shown.document is not None
+        source = self._shown.document.source
+        folder = source.parent if source.parent.is_dir() else Path.home()
+        return folder / source.name.split(".")[0]
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.lane.close()
+        super().closeEvent(event)
+
+    def reject(self) -> None:
+        self.close()  # Esc ends the work too
+
+
+class FigureDialog(ExportDialog):
+    """Export one figure: which, how large, in what text size and style, with which texts; with a preview."""
+
+    def __init__(
+        self, shown: Snapshot, deliver: Deliver, span: tuple[float, float], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(shown, deliver, parent)
+        self.setObjectName("export_figure")
+        self.setWindowTitle("Export figure")
+        made = material_of(shown)
+        assert made is not None
+        self._material, self._span = made, span
+        self.figure, self.format, self.style_box, self.range = (QComboBox() for _ in range(4))
+        self._fill_figures()
+        for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
+            for key, title in entries.items():
+                box.addItem(title, key)
+        self.range.addItem("Whole run", None)
+        self.range.addItem("What is in view", span)
+        self.wide = _spin(160, 40, 1000, " mm")
+        self.high = _spin(90, 30, 1000, " mm")
+        self.points = _spin(9, 4, 48, " pt")
+        self.dpi = _spin(300, 50, 1200, " dpi")
+        self.with_csv = QCheckBox("Also write the data behind it as CSV")
+        self.with_csv.setChecked(True)
+        self._words: dict[str, QLineEdit] = {}
+        self._texts = QFormLayout()
+        texts = QGroupBox("Texts")
+        texts.setLayout(self._texts)
+        form = QFormLayout()
+        for label, widget in (
+            ("&Figure", self.figure),
+            ("For&mat", self.format),
+            ("&Width", self.wide),
+            ("&Height", self.high),
+            ("Text &size", self.points),
+            ("&Resolution", self.dpi),
+            ("St&yle", self.style_box),
+            ("&Time", self.range),
+        ):
+            form.addRow(label, widget)
+        form.addRow(self.with_csv)
+        left = QVBoxLayout()
+        left.addLayout(form)
+        left.addWidget(texts)
+        left.addStretch(1)
+        self.preview = QLabel()
+        self.preview.setAccessibleName("Preview")
+        self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
+        em = self.fontMetrics().height()
+        self.preview.setMinimumSize(QSize(32 * em, 20 * em))
+        body = QHBoxLayout()
+        body.addLayout(left)
+        body.addWidget(self.preview, 1)
+        whole = QVBoxLayout(self)
+        whole.addLayout(body, 1)
+        whole.addLayout(self._foot())
+        copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
+        copy.clicked.connect(self.copy)
+        self._later = QTimer(self)
+        self._later.setSingleShot(True)
+        self._later.setInterval(60)
+        self._later.timeout.connect(self._show_preview)
+        self.figure.currentIndexChanged.connect(self._other_figure)
+        for combo in (self.format, self.style_box, self.range):
+            combo.currentIndexChanged.connect(self._changed)
+        for spin in (self.wide, self.high, self.points):
+            spin.valueChanged.connect(self._changed)
+        self._other_figure()
+        self._read_timeline()
+
+    def _fill_figures(self) -> None:
+        from desktop.data.material import FIGURES
+
+        chosen = self.figure.currentData()
+        self.figure.blockSignals(True)
+        self.figure.clear()
+        for key in self._material.figures():
+            self.figure.addItem(FIGURES[key], key)
+        self.figure.setCurrentIndex(max(0, self.figure.findData(chosen)))
+        self.figure.blockSignals(False)
+
+    def choose(self, figure: str) -> None:
+        """Show another figure, if there is such a one."""
+        self.figure.setCurrentIndex(max(0, self.figure.findData(figure)))
+
+    def _read_timeline(self) -> None:
+        from dataclasses import replace
+
+        from desktop.data.material import bars
+        from desktop.data.store import open_store
+
+        document, run = self._shown.document, self._shown.run
+        assert document is not None and run is not None
+
+        def work(job: Job) -> Any:
+            with open_store(document.store) as store:
+                return bars(store, run.rules, run.curve, job)
+
+        def done(found: Any) -> None:
+            self.status.setText("")
+            if found is not None:
+                self._material = replace(self._material, bars=found)
+                self._fill_figures()
+
+        self._begin("Reading the timeline", work, done)
+
+    def _other_figure(self) -> None:
+        from desktop.ui.figures import texts
+
+        while self._texts.rowCount():
+            self._texts.removeRow(0)
+        self._words = {}
+        for key, text in texts(self.figure.currentData(), self._material).items():
+            line = QLineEdit(text)
+            line.textChanged.connect(self._changed)
+            self._words[key] = line
+            self._texts.addRow(key.capitalize(), line)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.dpi.setEnabled(self.format.currentData() == "png")
+        self._later.start()
+
+    def look(self) -> Look:
+        """As the fields say."""
+        from desktop.ui.figures import Look
+
+        return Look(
+            width=self.wide.value(),
+            height=self.high.value(),
+            points=self.points.value(),
+            style=self.style_box.currentData(),
+            span=self.range.currentData(),
+            words={key: line.text() for key, line in self._words.items()},
+        )
+
+    def _show_preview(self) -> None:
+        from desktop.ui import figures
+
+        look, dpr = self.look(), self.devicePixelRatioF()
+        room = self.preview.size() * dpr
+        dpi = 25.4 * min(room.width() / look.width, room.height() / look.height)
+        image = figures.image(self.figure.currentData(), self._material, look, dpi)
+        image.setDevicePixelRatio(dpr)
+        self.preview.setPixmap(QPixmap.fromImage(image))
+
+    def resizeEvent(self, event: Any) -> None:
+        super().resizeEvent(event)
+        self._later.start()
+
+    def copy(self) -> None:
+        """The figure onto the clipboard, twice as fine as a screen."""
+        from desktop.ui import figures
+
+        image = figures.image(self.figure.currentData(), self._material, self.look(), 192)
+        QGuiApplication.clipboard().setImage(image)
+        self.status.setText("The picture is on the clipboard.")
+
+    def _choose(self) -> None:
+        kind, figure = self.format.currentData(), self.figure.currentData()
+        home = self._home()
+        start = str(home.with_name(f"{home.name}-{figure}.{kind}"))
+        name, _ = QFileDialog.getSaveFileName(self, "Export figure", start, f"{kind.upper()} (*.{kind})")
+        if name:
+            path = Path(name)
+            self.save_to(path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}"))
+
+    def save_to(self, path: Path) -> None:
+        """Write the figure, and its data beside it if so asked."""
+        figure, look, material = self.figure.currentData(), self.look(), self._material
+        kind, dpi, data = self.format.currentData(), self.dpi.value(), self.with_csv.isChecked()
+
+        def done(written: list[Path]) -> None:
+            names = ", ".join(file.name for file in written)
+            self.status.setText(f"Written to {path.parent}: {names}")
+
+        self._begin(
+            "Writing",
+            lambda job: export(figure, material, look, path, kind=kind, dpi=dpi, data=data, progress=job),
+            done,
+        )
+
+
+def export(
+    figure: str,
+    material: Material,
+    look: Look,
+    path: Path,
+    *,
+    kind: str,
+    dpi: float = 300,
+    data: bool = False,
+    progress: Any = None,
+) -> list[Path]:
+    """Write a figure (`kind` of `FORMATS`); with `data` also what it is drawn from, as CSV files beside it.
+
+    Returns
+    -------
+    All files that were written.
+
+    Raises
+    ------
+    OSError : the folder cannot be written.
+    Cancelled : by `progress`.
+    """
+    from desktop.data.material import as_csv, tables
+    from desktop.progress import Progress
+    from desktop.ui import figures
+    from desktop.ui.reporting import save
+
+    progress = progress or Progress()
+    progress.step(0, 0, path.name)
+    if kind == "png":
+        content = figures.png(figure, material, look, dpi)
+    elif kind == "pdf":
+        content = figures.pdf(figure, material, look)
+    else:
+        content = figures.svg(figure, material, look).encode()
+    files = [(path, content)]
+    if data:
+        for name, rows in tables(material, figure).items():
+            parts = []
+            for part in as_csv(rows):
+                progress.step(0, 0, f"{name}.csv")
+                parts.append(part)
+            files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
+    for place, content in files:
+        save(place, content)
+    return [place for place, _ in files]
+
+
+def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:
+    box = QDoubleSpinBox()
+    box.setRange(low, high)
+    box.setDecimals(1 if suffix == " pt" else 0)
+    box.setSuffix(suffix)
+    box.setValue(value)
+    return box
+
+
+class ReportDialog(ExportDialog):
+    """Make a report of the run: as what file, with which figures."""
+
+    def __init__(self, shown: Snapshot, deliver: Deliver, parent: QWidget | None = None) -> None:
+        from desktop.data.material import FIGURES
+
+        super().__init__(shown, deliver, parent)
+        assert shown.document is not None
+        self.setObjectName("report")
+        self.setWindowTitle("Report")
+        self.title = QLineEdit(shown.document.source.name)
+        self.format, self.style_box = QComboBox(), QComboBox()
+        for box, entries in ((self.format, REPORTS), (self.style_box, STYLES)):
+            for key, title in entries.items():
+                box.addItem(title, key)
+        self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
+        plots = QGroupBox("Figures (those that the run has)")
+        column = QVBoxLayout(plots)
+        for check in self.figures.values():
+            check.setChecked(True)
+            column.addWidget(check)
+        self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
+        self.statistics.setChecked(True)
+        form = QFormLayout()
+        form.addRow("&Title", self.title)
+        form.addRow("For&mat", self.format)
+        form.addRow("St&yle", self.style_box)
+        whole = QVBoxLayout(self)
+        whole.addLayout(form)
+        whole.addWidget(plots)
+        whole.addWidget(self.statistics)
+        whole.addLayout(self._foot())
+        command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
+        command.setToolTip("The words that make this report in a terminal")
+        command.clicked.connect(self.copy_command)
+
+    def _choose(self) -> None:
+        kind = self.format.currentData()
+        start = str(self._home().with_name(f"{self._home().name}-report.{kind}"))
+        name, _ = QFileDialog.getSaveFileName(self, "Save report", start, f"{kind.upper()} (*.{kind})")
+        if name:
+            path = Path(name)
+            self.save_to(path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}"))
+
+    def _command(self, subject: Subject, output: str) -> str:
+        from desktop.data.report import Contents, command_line
+
+        assert self._shown.document is not None
+        given = "" if self.title.text() == self._shown.document.source.name else self.title.text()
+        chosen = Contents(self._chosen(), self.statistics.isChecked())
+        source = str(self._shown.document.source)
+        return command_line(source, subject, chosen, output, given, self.style_box.currentData())
+
+    def _chosen(self) -> tuple[str, ...]:
+        return tuple(key for key, check in self.figures.items() if check.isChecked())
+
+    def copy_command(self) -> None:
+        subject = subject_of(self._shown, cast(Any, None))  # the words do not need the store
+        words = self._command(subject, f"report.{self.format.currentData()}")
+        QGuiApplication.clipboard().setText(words)
+        self.status.setText(f"On the clipboard: {words}")
+
+    def save_to(self, path: Path) -> None:
+        """Write the report."""
+        from desktop.data.report import Contents, compose
+        from desktop.data.store import open_store
+        from desktop.progress import Share
+        from desktop.ui.reporting import write
+
+        shown, title, style = self._shown, self.title.text(), self.style_box.currentData()
+        contents = Contents(self._chosen(), self.statistics.isChecked())
+        command = self._command(subject_of(shown, cast(Any, None)), path.name)
+        assert shown.document is not None
+        place = shown.document.store
+
+        def work(job: Job) -> Path:
+            with open_store(place) as store:
+                report = compose(
+                    [subject_of(shown, store, title)],
+                    contents,
+                    command=command,
+                    progress=Share(job, 0, 0.7),
+                    stop=job.stop,
+                )
+                write(report, path, style=style, progress=Share(job, 0.7, 1))
+            return path
+
+        self._begin("Making the report", work, lambda _: self.status.setText(f"Written to {path}"))

@@ -1,0 +1,491 @@
+"""The presentation: one figure over the whole screen, to be read from the back of a room.
+
+Capital letters are at least a fortieth of the screen's height, black on white or white on black; lines are
+twice as wide as on paper. The speaker changes n, phases and views by keys, wheel or a slider that shows while
+the mouse moves; the curve is drawn once, and only its fit again for another n. `KEYS` says all of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPixmap,
+    QRadialGradient,
+    QResizeEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QSlider, QWidget
+
+from desktop.data.material import printable
+from desktop.ui import figures
+from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
+from desktop.ui.exporting import material_of
+from desktop.ui.figures import Look
+from desktop.ui.units import digits, instant, quantity
+from desktop.workbench.workbench import Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from desktop.data.material import Material
+
+# The screen is thought to be so high, mm; then text has this size and capital letters 0.73 of it.
+_HIGH = 190.0
+_TEXT = _HIGH / 28
+_LINES = 2.2
+# Heights of the head and the foot, and of the slider, as parts of the screen.
+_HEAD, _FOOT, _STRIP = 0.13, 0.09, 0.07
+# Seconds after which slider and mouse pointer hide, and in which the pointer's trail fades.
+_IDLE, _TRAIL = 2.5, 0.5
+#: The figures that the arrow keys step through.
+SHOWN = ("curve", "stack", "residual", "epsilon")
+
+KEYS: tuple[tuple[str, str], ...] = (
+    ("[  ]  wheel", "Fewer, more phases"),
+    (",  .", "Previous, next phase"),
+    ("Page Up, Page Down", "Previous, next view (without views: phase)"),
+    ("1 … 9", "The view of that number"),
+    ("Up, Down", "Another figure"),
+    ("Z  Home", "Zoom to the phase, whole run"),
+    ("N", "Suggested number of phases"),
+    ("P, or mouse button", "Pointer, while held"),
+    ("D", "Dark or white"),
+    ("?", "These keys"),
+    ("Esc, F11", "Leave"),
+)
+
+
+class Presentation(QWidget):
+    """A window of its own over `workbench`; `show_snapshot` is to be called whenever that has changed."""
+
+    left = Signal()
+
+    def __init__(self, workbench: Workbench, dark: bool, span: tuple[float, float] | None = None) -> None:
+        super().__init__(None, Qt.WindowType.Window | Qt.WindowType.FramelessWindowHint)
+        self.setObjectName("presentation")
+        self.setWindowTitle("Phasewright presentation")
+        self.setAccessibleName("Presentation")
+        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.setMouseTracking(True)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._bench = workbench
+        self.dark = dark
+        self.figure = "curve"
+        self.span = span
+        self.view = -1  # place among the project's views
+        self.keys_shown = False
+        self._material: Material | None = None
+        self._below: QPixmap | None = None
+        self._scene: QPixmap | None = None
+        self._trail: list[tuple[float, QPointF]] = []
+        self._pointing: set[str] = set()  # what holds the pointer: "key", "mouse"
+        self._wheel = 0
+        self._slider = QSlider(Qt.Orientation.Horizontal, self)
+        self._slider.setObjectName("presented_n")
+        self._slider.setAccessibleName("Number of phases")
+        self._slider.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._slider.setMouseTracking(True)
+        self._slider.valueChanged.connect(self._slid)
+        self._slider.hide()
+        self._idle = QTimer(self)
+        self._idle.setSingleShot(True)
+        self._idle.setInterval(round(1000 * _IDLE))
+        self._idle.timeout.connect(self._rest)
+        self._fading = QTimer(self)
+        self._fading.setInterval(16)
+        self._fading.timeout.connect(self._fade)
+        self.show_snapshot(Snapshot(), workbench.snapshot)
+
+    # ---- what is shown
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        """Draw the difference; without a run there is nothing to present, and the window closes."""
+        if new.run is None:
+            self.close()
+            return
+        afresh = new.run is not old.run
+        self._material = material_of(new)
+        if afresh or self.figure != "curve":
+            self._below = None
+        if (
+            afresh
+            or new.fit is not old.fit
+            or new.sweep is not old.sweep
+            or new.project != old.project
+            or new.refining != old.refining
+        ):
+            self._redraw(below=False)
+        n = new.project.phases.n
+        self._slider.blockSignals(True)
+        self._slider.setRange(self._bench.least_n, max(20, n))
+        self._slider.setValue(n)
+        self._slider.blockSignals(False)
+
+    def _redraw(self, *, below: bool = True) -> None:
+        if below:
+            self._below = None
+        self._scene = None
+        self.update()
+
+    @property
+    def text_height(self) -> float:
+        """Logical pixels of a capital letter of the smallest text."""
+        return QFontMetricsF(self._font()).capHeight()
+
+    def _font(self, *, bold: bool = False, factor: float = 1.0) -> QFont:
+        font = QFont(FAMILY)
+        font.setPixelSize(max(1, round(factor * self.height() * _TEXT / _HIGH)))
+        font.setBold(bold)
+        return font
+
+    def _look(self, layer: str) -> Look:
+        width, height = self._room().width(), self._room().height()
+        scale = self.height() / _HIGH
+        snapshot = self._bench.snapshot
+        model = snapshot.fit.model if snapshot.fit is not None else ""
+        # The number of phases stands above; in the legend it would change what lies below.
+        words = {"title": "", "fit": f"Phases ({model})"} if self.figure == "curve" else {"title": ""}
+        return Look(
+            width=width / scale,
+            height=height / scale,
+            points=_TEXT / MM_PER_POINT,
+            dark=self.dark,
+            lines=_LINES,
+            span=self.span,
+            phase=snapshot.project.view.phase,
+            words=words,
+            layer=layer if self.figure == "curve" else "all",  # type: ignore[arg-type] # of three words
+        )
+
+    def _room(self) -> QRectF:
+        """Where the figure stands."""
+        top = _HEAD * self.height()
+        return QRectF(0, top, self.width(), (1 - _HEAD - _FOOT) * self.height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        if self._scene is None:
+            self._scene = self._make_scene()
+        with QPainter(self) as painter:
+            painter.drawPixmap(0, 0, self._scene)
+            if self._pointing:
+                self._paint_pointer(painter)
+
+    def _make_scene(self) -> QPixmap:
+        dpr = self.devicePixelRatioF()
+        if self._below is None:
+            self._below = QPixmap(round(self.width() * dpr), round(self.height() * dpr))
+            self._below.setDevicePixelRatio(dpr)
+            self._below.fill(QColor(figures.ink(self._look("below")).ground))
+            with QPainter(self._below) as painter:
+                self._paint_figure(painter, "below")
+        scene = self._below.copy()
+        with QPainter(scene) as painter:
+            if self.figure == "curve":
+                self._paint_figure(painter, "above")
+            self._paint_texts(painter)
+            if self.keys_shown:
+                self._paint_keys(painter)
+        return scene
+
+    def _paint_figure(self, painter: QPainter, layer: str) -> None:
+        if self._material is None:
+            return
+        look, room = self._look(layer), self._room()
+        if self.figure not in self._material.figures() or look.width < figures.SMALLEST[0]:
+            return
+        painter.save()
+        painter.translate(room.topLeft())
+        sheet = QtSheet(painter, look.width, look.height, self.height() / _HIGH)
+        figures.draw(sheet, self.figure, self._material, look)
+        painter.restore()
+
+    def _paint_texts(self, painter: QPainter) -> None:
+        shown, material = self._bench.snapshot, self._material
+        if material is None or shown.run is None or shown.document is None:
+            return
+        colours = figures.ink(self._look("below"))
+        margin, high = 0.03 * self.height(), self.height()
+        box = QRectF(margin, 0, self.width() - 2 * margin, _HEAD * high)
+        painter.setRenderHint(QPainter.RenderHint.TextAntialiasing)
+        big = self._font(bold=True, factor=1.7)
+        painter.setFont(big)
+        painter.setPen(QColor(colours.fit))
+        count = f"n = {shown.project.phases.n}" + ("  …" if shown.refining else "")
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, count)
+        right = QFontMetricsF(big).horizontalAdvance(count) + margin
+        painter.setPen(QColor(colours.text))
+        fit = material.fit
+        error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} processors·√s"
+        name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
+        half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
+        self._line(painter, half, name or shown.document.source.name, bold=True)
+        self._line(painter, half.translated(0, half.height()), error)
+        foot = QRectF(margin, (1 - _FOOT) * high, box.width(), _FOOT * high)
+        self._line(painter, foot, self._phase_text())
+
+    def _line(self, painter: QPainter, box: QRectF, text: str, *, bold: bool = False) -> None:
+        font = self._font(bold=bold)
+        painter.setFont(font)
+        text = QFontMetricsF(font).elidedText(printable(text), Qt.TextElideMode.ElideRight, box.width())
+        painter.drawText(box, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+
+    def _phase_text(self) -> str:
+        """The chosen phase, else the run."""
+        shown = self._bench.snapshot
+        assert shown.run is not None
+        curve, phase = shown.run.curve, shown.project.view.phase
+        if phase is None or phase >= len(shown.rows):
+            part = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
+            return (
+                f"{quantity(curve.duration, 's', 3)}: on average {digits(curve.mean, 3)} of "
+                f"{digits(curve.capacity, 3)} processors compute{part}"
+            )
+        row = shown.rows[phase]
+        kind = ("level", "line", "parabola")[row.degree]
+        return (
+            f"Phase {phase + 1} of {len(shown.rows)}, a {kind}: from {instant(row.start_s, curve.duration)}, "
+            f"{quantity(row.end_s - row.start_s, 's', 3)} long, mean {digits(row.mean, 3)} "
+            f"({100 * row.efficiency:.0f} %)"
+        )
+
+    def _paint_keys(self, painter: QPainter) -> None:
+        font, bold = self._font(), self._font(bold=True)
+        metrics = QFontMetricsF(bold)
+        step = 1.25 * metrics.height()
+        wide = max(metrics.horizontalAdvance(keys) for keys, _ in KEYS) + metrics.height()
+        whole = wide + max(QFontMetricsF(font).horizontalAdvance(text) for _, text in KEYS)
+        colours = figures.ink(self._look("below"))
+        box = QRectF(0, 0, whole + 2 * step, step * (len(KEYS) + 1))
+        box.moveCenter(QRectF(self.rect()).center())
+        painter.setPen(QColor(colours.border))
+        painter.setBrush(QColor(colours.ground))
+        painter.drawRoundedRect(box, step / 3, step / 3)
+        painter.setPen(QColor(colours.text))
+        for k, (keys, text) in enumerate(KEYS):
+            y = box.top() + step * (k + 1.2)
+            painter.setFont(bold)
+            painter.drawText(QPointF(box.left() + step, y), keys)
+            painter.setFont(font)
+            painter.drawText(QPointF(box.left() + step + wide, y), text)
+
+    def _paint_pointer(self, painter: QPainter) -> None:
+        """A bright spot with a fading trail, in a red that no curve has, ringed to show on any ground."""
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        now, radius = time.monotonic(), 0.014 * self.height()
+        painter.setPen(Qt.PenStyle.NoPen)
+        for when, place in self._trail[:-1]:
+            left = 1 - (now - when) / _TRAIL
+            if left > 0:
+                colour = QColor("#e6003c")
+                colour.setAlphaF(0.35 * left)
+                painter.setBrush(colour)
+                painter.drawEllipse(place, radius * (0.3 + 0.6 * left), radius * (0.3 + 0.6 * left))
+        place = self._trail[-1][1]
+        glow = QRadialGradient(place, 2 * radius)
+        glow.setColorAt(0, QColor(230, 0, 60, 130))
+        glow.setColorAt(1, QColor(230, 0, 60, 0))
+        painter.setBrush(glow)
+        painter.drawEllipse(place, 2 * radius, 2 * radius)
+        painter.setPen(QColor("#ffffff"))
+        painter.setBrush(QColor("#e6003c"))
+        painter.drawEllipse(place, radius, radius)
+
+    # ---- the speaker's hand
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        bench, key, text = self._bench, event.key(), event.text()
+        held = event.isAutoRepeat()
+        if key in (Qt.Key.Key_Escape, Qt.Key.Key_F11, Qt.Key.Key_Q) and not held:
+            self.close()
+        elif text in ("[", "]", "+", "-"):
+            bench.step_n(1 if text in "]+" else -1)
+        elif text in (",", ".") or key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+            self._step_phase(1 if text == "." or key == Qt.Key.Key_Right else -1)
+        elif key in (Qt.Key.Key_PageDown, Qt.Key.Key_Space, Qt.Key.Key_PageUp, Qt.Key.Key_Backspace):
+            self.step_view(1 if key in (Qt.Key.Key_PageDown, Qt.Key.Key_Space) else -1)
+        elif len(text) == 1 and text in "123456789":
+            self._show_number(int(text))
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down):
+            self._step_figure(1 if key == Qt.Key.Key_Down else -1)
+        elif key == Qt.Key.Key_Home:
+            self._zoom(None)
+        elif key == Qt.Key.Key_Z:
+            self._zoom_to_phase()
+        elif key == Qt.Key.Key_N:
+            bench.use_suggestion()
+        elif key == Qt.Key.Key_P and not held:
+            self._point("key", QPointF(self.mapFromGlobal(self.cursor().pos())))
+        elif key == Qt.Key.Key_D and not held:
+            self.dark = not self.dark
+            self._redraw()
+        elif text == "?" or key == Qt.Key.Key_F1:
+            self.keys_shown = not self.keys_shown
+            self._redraw(below=False)
+        else:
+            super().keyPressEvent(event)
+
+    def keyReleaseEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_P and not event.isAutoRepeat():
+            self._let_go("key")
+        else:
+            super().keyReleaseEvent(event)
+
+    def step_view(self, by: int) -> None:
+        """The next or previous kept view; where there are none, phase."""
+        views = self._bench.snapshot.project.views
+        if not views:
+            self._step_phase(by)
+            return
+        start = (0 if by > 0 else len(views) - 1) if self.view < 0 else self.view + by
+        self._show_view(max(0, min(len(views) - 1, start)))
+
+    def _show_number(self, number: int) -> None:
+        for place, kept in enumerate(self._bench.snapshot.project.views):
+            if kept.number == number:
+                self._show_view(place)
+
+    def _show_view(self, place: int) -> None:
+        view = self._bench.snapshot.project.views[place].view
+        self.view, self.span = place, view.span
+        self._bench.select_phase(view.phase)
+        self._redraw()
+
+    def _step_phase(self, by: int) -> None:
+        self._bench.step_phase(by)
+        rows, phase = self._bench.snapshot.rows, self._bench.snapshot.project.view.phase
+        if self.span is not None and phase is not None:
+            row = rows[phase]
+            if row.start_s < self.span[0] or row.end_s > self.span[1]:
+                self._zoom_to_phase()
+
+    def _step_figure(self, by: int) -> None:
+        there = [name for name in SHOWN if self._material is not None and name in self._material.figures()]
+        if self.figure in there:
+            self.figure = there[(there.index(self.figure) + by) % len(there)]
+            self._redraw()
+
+    def _zoom(self, span: tuple[float, float] | None) -> None:
+        self.span, self.view = span, -1
+        self._redraw()
+
+    def _zoom_to_phase(self) -> None:
+        """The chosen phase, with something of what lies around it."""
+        shown = self._bench.snapshot
+        phase = shown.project.view.phase
+        if phase is not None and phase < len(shown.rows):
+            row = shown.rows[phase]
+            room = 0.15 * (row.end_s - row.start_s)
+            self._zoom((row.start_s - room, row.end_s + room))
+
+    def _slid(self, n: int) -> None:
+        self._bench.set_n(n)
+        self._stir()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        self._wheel += event.angleDelta().y()
+        steps = int(self._wheel / 120)
+        if steps:
+            self._wheel -= 120 * steps
+            self._bench.step_n(steps)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self._point("mouse", event.position())
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        self._let_go("mouse")
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        if self._pointing:
+            self._trail.append((time.monotonic(), event.position()))
+            self.update()
+        else:
+            self._stir()
+
+    def _point(self, by: str, place: QPointF) -> None:
+        self._pointing.add(by)
+        self._trail = [(time.monotonic(), place)]
+        self._slider.hide()
+        self.setCursor(Qt.CursorShape.BlankCursor)
+        self._fading.start()
+        self.update()
+
+    def _let_go(self, by: str) -> None:
+        self._pointing.discard(by)
+        if not self._pointing:
+            self._trail.clear()
+            self._fading.stop()
+            self.update()
+
+    def _fade(self) -> None:
+        oldest = time.monotonic() - _TRAIL
+        # The last place is where the pointer is, however long it has stood there.
+        self._trail = [spot for spot in self._trail[:-1] if spot[0] > oldest] + self._trail[-1:]
+        self.update()
+
+    def _stir(self) -> None:
+        """The mouse has moved: show slider and arrow for a while."""
+        self._slider.setVisible(True)
+        self.setCursor(Qt.CursorShape.ArrowCursor)
+        self._idle.start()
+
+    def _rest(self) -> None:
+        self._slider.hide()
+        self.setCursor(Qt.CursorShape.BlankCursor)
+
+    # ---- the window
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        strip = round(_STRIP * self.height())
+        margin = self.width() // 6
+        bottom = round((1 - _FOOT) * self.height())
+        self._slider.setGeometry(margin, bottom - strip, self.width() - 2 * margin, strip)
+        thick = max(8, strip // 3)
+        groove = f"height: {thick}px; background: #808080; border-radius: {thick // 2}px;"
+        handle = (
+            f"width: {2 * thick}px; margin: -{thick // 2}px 0; background: #e6003c;"
+            f" border: 2px solid white; border-radius: {thick}px;"
+        )
+        self._slider.setStyleSheet(
+            f"QSlider::groove:horizontal {{ {groove} }} QSlider::handle:horizontal {{ {handle} }}"
+        )
+        self._redraw()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.DevicePixelRatioChange:
+            self._redraw()
+        super().changeEvent(event)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        for timer in (self._idle, self._fading):
+            timer.stop()
+        super().closeEvent(event)
+        self.left.emit()
+
+
+def present(
+    workbench: Workbench,
+    over: QWidget,
+    dark: bool,
+    span: tuple[float, float] | None,
+    left: Callable[[], None],
+) -> Presentation:
+    """A presentation over the whole screen on which `over` stands."""
+    made = Presentation(workbench, dark, span)
+    made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    made.left.connect(left)
+    made.setGeometry(over.screen().geometry())
+    made.showFullScreen()
+    made.activateWindow()
+    made.setFocus()
+    return made
