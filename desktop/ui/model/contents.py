@@ -260,6 +260,9 @@ def relative(shown: ModelSnapshot, kind: Literal["speed", "work"]) -> tuple[Cont
                 )  # fmt: skip
         series.append(Series("whiskers", at, v, colour="text", low=v - h, high=v + h))
     title = "Relative speed" if kind == "speed" else "Relative work"
+    if kind == "speed" and fit.response.kind != "t" and (fit.data.transformed or fit.data.peak is not None):
+        # t' counts time in units of what the system could do at its peak.
+        title = "Speed over peak rate"
     content = Content(
         Axis(f"{title} ({fit.reference} = 1)" if fit.reference in names else title, zero=True),
         Axis("", categories=tuple(reversed(names))),
