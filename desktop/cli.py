@@ -187,7 +187,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("report", _report, "a report for others: HTML, PDF or slides")
     report.add_words(sub)
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
-    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}; a project says it itself")
 
     spt.add_words(command("spt", _spt, "experiments with artificial delays"))
 
@@ -661,13 +661,16 @@ def _report(options: argparse.Namespace) -> int:
 
     _check_budget(options.model, options.n)
     with _progress() as progress:
-        result, store = report.run(options, progress)
-    with store:
-        if options.json:
-            _print_json(result)
-        else:
-            print("\n".join(report.told(result)))
-        return _outcome(store)
+        result, stores = report.run(options, progress)
+    if options.json:
+        _print_json(result)
+    else:
+        print("\n".join(report.told(result)))
+    codes = []
+    for store in stores:
+        with store:
+            codes.append(_outcome(store))
+    return max(codes)
 
 
 def _snapshot(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ STYLES = ("colour", "grey", "patterns")
 
 def add_words(parser: argparse.ArgumentParser) -> None:
     """The words of the command, but for those that all commands of phases share (-n, --model)."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="a trace or an imported file")
+    parser.add_argument("file", metavar="FILE", type=Path, help="a trace, an imported file or a project")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="ends in .html, .pdf or .pptx"
     )
@@ -46,15 +46,15 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
-def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], TraceStore]:
-    """Write the report as the words say; what it holds as one plain object, and the store it is about.
+def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[TraceStore]]:
+    """Write the report as the words say; what it holds as one plain object, and the stores it is about.
 
     Raises
     ------
     ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
     """
     from desktop.data.material import FIGURES
-    from desktop.data.opening import open_trace
+    from desktop.data.project_file import is_project
     from desktop.data.report import Contents, command_line, compose
     from desktop.ui.reporting import kind_of, write
 
@@ -65,14 +65,20 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     if not options.output.absolute().parent.is_dir():
         raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
     _prepare_qt()
-    store = open_trace(options.file, Share(progress, 0, 0.3))
-    subject = _subject(store, options)
+    project = is_project(options.file)
+    opening = Share(progress, 0, 0.3)
+    subjects = _of_project(options, opening) if project else [_of_trace(options, opening)]
     contents = Contents(figures, not options.no_statistics)
     words = command_line(
-        str(options.file), subject, contents, options.output.name, options.title, options.style
+        str(options.file),
+        None if project else subjects[0],
+        contents,
+        options.output.name,
+        options.title,
+        options.style,
     )
     report = compose(
-        [subject], contents, title=options.title, command=words, progress=Share(progress, 0.3, 0.8)
+        subjects, contents, title=options.title, command=words, progress=Share(progress, 0.3, 0.8)
     )
     write(report, options.output, style=options.style, progress=Share(progress, 0.8, 1))
     content = options.output.read_bytes()
@@ -86,7 +92,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         "command": words,
         "figures": [{"figure": p.figure, "number": p.number, "finding": p.finding} for p in report.pictures],
         "runs": list(report.facts),
-    }, store
+    }, [subject.store for subject in subjects if subject.store is not None]
 
 
 def _prepare_qt() -> None:
@@ -97,16 +103,45 @@ def _prepare_qt() -> None:
     application()
 
 
-def _subject(store: TraceStore, options: argparse.Namespace) -> Subject:
+def _of_project(options: argparse.Namespace, progress: Progress) -> list[Subject]:
+    """All runs of a project, as it says."""
+    from desktop.data.opening import open_trace
+    from desktop.errors import ProjectError
+    from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.presenting import subject
+
+    asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
+    if any(asked) or options.as_recorded or options.repaired:
+        raise ValueError("a project says its fits and rules itself, leave out the words that do")
+    runs = read_workspace(options.file).runs
+    if not runs:
+        raise ProjectError("holds no run to report on", file=options.file)
+    subjects = []
+    for k, run in enumerate(runs):
+        if not run.trace.path.exists():
+            raise ProjectError(
+                f"its trace {run.trace.name} is not at {run.trace.path}",
+                file=options.file,
+                hint="open the project in the window, say where the trace is, and save",
+            )
+        store = open_trace(run.trace.path, Share(progress, k / len(runs), (k + 1) / len(runs)))
+        subjects.append(subject(run.project, store, run.trace.name))
+    return subjects
+
+
+def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
     from desktop.data.material import Subject
+    from desktop.data.opening import open_trace
 
     if options.breaks and options.n is not None:
         raise ValueError("--break says where all breaks are, leave out -n")
+    rules = _rules(options)
+    store = open_trace(options.file, progress)
     return Subject(
         store=store,
         title=options.title or store.source.name,
-        rules=_rules(options),
-        model=options.model,
+        rules=rules,
+        model=options.model or "mixed",
         n=options.n,
         locked=tuple(sorted(options.lock)),
         breaks=tuple(sorted(options.breaks)) or None,

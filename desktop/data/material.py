@@ -82,10 +82,10 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
-    are the fit; `marks` are drawn on the curve.
+    are the fit; `marks` are drawn on the curve. `store` None: there is nothing to draw yet.
     """
 
-    store: TraceStore
+    store: TraceStore | None
     title: str
     rules: Rules = field(default_factory=Rules)
     model: str = "mixed"
@@ -164,8 +164,10 @@ def gather(
     Cancelled : by `progress` or `stop`.
     """
     progress = progress or Progress()
-    rules = subject.rules
-    use = build(subject.store, rules, Share(progress, 0, 0.4))
+    rules, store = subject.rules, subject.store
+    if store is None:
+        raise ValueError(f"the trace of {subject.title} is not open")
+    use = build(store, rules, Share(progress, 0, 0.4))
     curve = use.curve()
     progress.step(0.4, 1, "fitting every n")
     budget = subject.model == "budget"
@@ -193,7 +195,7 @@ def gather(
         rows=tuple(phase_table(curve, fit)),
         sweep=swept,
         suggestion=suggestion,
-        bars=bars(subject.store, rules, curve, Share(progress, 0.7, 1.0)),
+        bars=bars(store, rules, curve, Share(progress, 0.7, 1.0)),
         marks=subject.marks,
     )
     progress.step(1, 1)

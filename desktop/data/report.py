@@ -128,27 +128,17 @@ def today() -> datetime:
 
 def command_line(
     source: str,
-    subject: Subject,
+    subject: Subject | None,
     contents: Contents,
     output: str = "report.html",
     title: str = "",
     style: str = "colour",
 ) -> str:
-    """The words that make the report of `subject`, found at `source`, again."""
-    rules, words = subject.rules, ["phasewright", "report", source, "-o", output]
-    if subject.n is not None and subject.breaks is None:
-        words += ["-n", str(subject.n)]
-    words += ["--model", subject.model]
-    words += [word for t in subject.locked for word in ("--lock", repr(t))]
-    words += [word for t in subject.breaks or () for word in ("--break", repr(t))]
-    if subject.breaks == ():
-        words += ["-n", "1"]
-    if rules.repaired is not None:
-        words.append("--repaired" if rules.repaired else "--as-recorded")
-    if rules.computing != Rules().computing:
-        words += ["--computing", ",".join(a.name.lower() for a in sorted(rules.computing))]
-    for region, activity in rules.overrides.items():
-        words += ["--classify", f"{region}={activity.name.lower()}"]
+    """The words that make the report again of `source`: a trace, of which `subject` is the run, or (None)
+    a project, which says everything about its runs itself."""
+    words = ["phasewright", "report", source, "-o", output]
+    if subject is not None:
+        words += _fit_words(subject)
     if contents.figures != Contents().figures:
         words += ["--plots", ",".join(contents.figures)]
     if not contents.statistics:
@@ -158,6 +148,24 @@ def command_line(
     if title:
         words += ["--title", title]
     return shlex.join(words)
+
+
+def _fit_words(subject: Subject) -> list[str]:
+    rules, words = subject.rules, ["--model", subject.model]
+    if subject.breaks == ():
+        words += ["-n", "1"]
+    elif subject.breaks is not None:
+        words += [word for t in subject.breaks for word in ("--break", repr(float(t)))]
+    elif subject.n is not None:
+        words += ["-n", str(subject.n)]
+    words += [word for t in subject.locked for word in ("--lock", repr(float(t)))]
+    if rules.repaired is not None:
+        words.append("--repaired" if rules.repaired else "--as-recorded")
+    if rules.computing != Rules().computing:
+        words += ["--computing", ",".join(a.name.lower() for a in sorted(rules.computing))]
+    for region, activity in rules.overrides.items():
+        words += ["--classify", f"{region}={activity.name.lower()}"]
+    return words
 
 
 def compose(
@@ -229,6 +237,7 @@ class _Run:
 
     @property
     def _store(self) -> TraceStore:
+        assert self.subject.store is not None  # or there were no material
         return self.subject.store
 
     @property

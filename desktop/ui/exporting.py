@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QCloseEvent, QGuiApplication, QImage, QPixmap
@@ -32,14 +32,13 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.errors import DesktopError
-from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.theme import LIGHT, Theme
+from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
-    from desktop.data.material import Mark, Material, Subject
-    from desktop.data.store import TraceStore
+    from desktop.data.material import Material
     from desktop.ui.figures import Look
 
 #: Kinds of files a figure can be.
@@ -66,33 +65,7 @@ def material_of(shown: Snapshot) -> Material | None:
         rows=shown.rows,
         sweep=shown.sweep,
         suggestion=shown.suggestion,
-        marks=_marks(shown),
-    )
-
-
-def _marks(shown: Snapshot) -> tuple[Mark, ...]:
-    from desktop.data.material import Mark
-
-    return tuple(
-        Mark(note.start_s, note.text, note.end_s) for note in shown.project.annotations if not note.hidden
-    )
-
-
-def subject_of(shown: Snapshot, store: TraceStore, title: str = "") -> Subject:
-    """The run of the snapshot as a report is asked for."""
-    from desktop.data.material import Subject
-
-    assert shown.run is not None and shown.document is not None
-    phases = shown.project.phases
-    return Subject(
-        store=store,
-        title=title or shown.document.source.name,
-        rules=shown.run.rules,
-        model=phases.model,
-        n=phases.n,
-        locked=phases.locked,
-        breaks=None if phases.breaks is None else phases.breaks[1:-1],
-        marks=_marks(shown),
+        marks=presenting.marks(shown.project),
     )
 
 
@@ -106,8 +79,6 @@ class Plot(Protocol):
 
 def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
     """A plot of the window at `scale` times its size, on white; then it is given its `theme` again."""
-    if isinstance(plot, CurveView):
-        return plot.picture(scale)
     image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     image.fill(Qt.GlobalColor.white)
@@ -130,6 +101,7 @@ class ExportDialog(QDialog):
         self.lane = Lane("export", latest=True, deliver=deliver)
         self.status = QLabel()
         self.status.setWordWrap(True)
+        self.status.setMinimumHeight(2 * self.fontMetrics().lineSpacing())
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         self.progress = QProgressBar()
         self.progress.setAccessibleName("Progress")
@@ -494,23 +466,23 @@ class ReportDialog(ExportDialog):
             path = Path(name)
             self.save_to(path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}"))
 
-    def _command(self, subject: Subject, output: str) -> str:
+    def _command(self, output: str) -> str:
         from desktop.data.report import Contents, command_line
 
         assert self._shown.document is not None
         given = "" if self.title.text() == self._shown.document.source.name else self.title.text()
         chosen = Contents(self._chosen(), self.statistics.isChecked())
         source = str(self._shown.document.source)
+        subject = presenting.subject(self._shown.project, None, given)
         return command_line(source, subject, chosen, output, given, self.style_box.currentData())
 
     def _chosen(self) -> tuple[str, ...]:
         return tuple(key for key, check in self.figures.items() if check.isChecked())
 
     def copy_command(self) -> None:
-        subject = subject_of(self._shown, cast(Any, None))  # the words do not need the store
-        words = self._command(subject, f"report.{self.format.currentData()}")
+        words = self._command(f"report.{self.format.currentData()}")
         QGuiApplication.clipboard().setText(words)
-        self.status.setText(f"On the clipboard: {words}")
+        self.status.setText("The command is on the clipboard.")
 
     def save_to(self, path: Path) -> None:
         """Write the report."""
@@ -521,14 +493,14 @@ class ReportDialog(ExportDialog):
 
         shown, title, style = self._shown, self.title.text(), self.style_box.currentData()
         contents = Contents(self._chosen(), self.statistics.isChecked())
-        command = self._command(subject_of(shown, cast(Any, None)), path.name)
+        command = self._command(path.name)
         assert shown.document is not None
         place = shown.document.store
 
         def work(job: Job) -> Path:
             with open_store(place) as store:
                 report = compose(
-                    [subject_of(shown, store, title)],
+                    [presenting.subject(shown.project, store, title)],
                     contents,
                     command=command,
                     progress=Share(job, 0, 0.7),

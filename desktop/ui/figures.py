@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -385,7 +385,8 @@ def _paint_curve(frame: _Frame, material: Material, box: Box, x: NDArray[np.floa
     sheet.band(places, np.full(mean.size, box.bottom), mean, frame.ink.areas["computing"])
     if not exact:
         sheet.band(places, low, high, Fill(frame.ink.curve, 0.3))
-    sheet.steps(places, mean, frame.stroke(frame.ink.curve, 0.8))
+    # Wider lines are for the fit: a curve that jumps about would fill its area with them.
+    sheet.steps(places, mean, frame.stroke(frame.ink.curve, 0.8 / math.sqrt(frame.look.lines)))
 
 
 def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
@@ -395,8 +396,12 @@ def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
     from_y, slope = fit_overlay.polynomial(fit, show, a)
     to_y, _ = fit_overlay.polynomial(fit, show, b)
     middle = from_y + slope * (b - a) / 2  # where the tangents of a parabola meet
-    for k, phase in enumerate(show.tolist()):
-        stroke = frame.stroke(frame.ink.fit, 3.6 if phase == look.phase else 2.0)
+    # First in the colour of the ground and wider: the fit stands off a curve as dark as itself.
+    around = [(phase, frame.ink.ground, 1.6) for phase in enumerate(show.tolist())]
+    for (k, phase), colour, more in [*around, *((at, frame.ink.fit, 0.0) for at, _, _ in around)]:
+        stroke = frame.stroke(colour, (3.6 if phase == look.phase else 2.0) + more)
+        if more:
+            stroke = replace(stroke, dash=())
         start, end = (
             (float(box.x(a[k])), float(box.y(from_y[k]))),
             (float(box.x(b[k])), float(box.y(to_y[k]))),

@@ -1,0 +1,36 @@
+"""What the user has asked for about a trace, as figures and reports want to hear it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from desktop.workbench.model import Project
+
+if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
+    from desktop.data.material import Mark, Subject
+    from desktop.data.store import TraceStore
+
+
+def marks(project: Project) -> tuple[Mark, ...]:
+    """Its annotations, but for those that are hidden."""
+    from desktop.data.material import Mark
+
+    return tuple(Mark(note.start_s, note.text, note.end_s) for note in project.annotations if not note.hidden)
+
+
+def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
+    """A run of a project to be reported on. `store` None: only to tell the command that does it."""
+    from desktop.data.material import Subject
+    from desktop.data.utilization import Rules
+
+    phases = project.phases
+    return Subject(
+        store=store,
+        title=title,
+        rules=project.rules or Rules(),
+        model=phases.model,
+        n=phases.n,
+        locked=phases.locked,
+        breaks=None if phases.breaks is None else phases.breaks[1:-1],
+        marks=marks(project),
+    )
