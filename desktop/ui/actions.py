@@ -158,7 +158,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("redo", "Redo", "Edit", "Do again what was taken back",
             lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), lambda s: s.redo is not None,
             icon="redo"),
-    Command("copy_picture", "Copy picture", "Edit", "Copy the plot in focus at twice the screen size",
+    Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
     Command("copy_table", "Copy phase table", "Edit", "Copy all phases with their headers, for a spreadsheet",
             lambda w: w.copy_table(), ("Ctrl+Alt+C",), _fitted),

@@ -61,7 +61,7 @@ from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.scales import format_number
 from desktop.ui.plots.sweep_plots import SweepPlot
-from desktop.ui.plots.time_plot import TimePlot
+from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.presentation import Presentation, present
 from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
@@ -307,6 +307,7 @@ class MainWindow(QMainWindow):
         rows = self.timeline.view
         rows.selectionChanged.connect(bench.select)
         for one, other in ((view, rows), (rows, view)):
+            one.pictureRequested.connect(self.copy_picture)
             one.cursorMoved.connect(other.set_cursor)
             one.cursorMoved.connect(self._show_cursor)
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
@@ -598,12 +599,16 @@ class MainWindow(QMainWindow):
             act(phase + 1)
 
     def copy_picture(self) -> None:
-        """The plot that has the focus, else the curve, at twice its size on the clipboard, on white."""
+        """The curve with the timeline below it if that is shown, or the picture of the panel that has the
+        focus, at twice its size on the clipboard, on white."""
         plot = self.focusWidget()
-        if not isinstance(plot, TimePlot | SweepPlot):
-            plot = self.curve_view
-        QGuiApplication.clipboard().setImage(picture_of(plot, self._theme))
-        name = plot.accessibleName() or "Plot"
+        if isinstance(plot, SweepPlot):
+            image, name = picture_of(plot, self._theme), plot.accessibleName() or "Plot"
+        else:
+            below = [self.timeline.view] if self.timeline.isVisible() else []
+            image = stacked([shown.picture() for shown in (self.curve_view, *below)])
+            name = "Curve and timeline" if below else "Curve"
+        QGuiApplication.clipboard().setImage(image)
         self.statusBar().showMessage(f"{name}: the picture is on the clipboard", 4000)
 
     def export_figure(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QSettings, Qt
-from PySide6.QtGui import QColor, QMouseEvent, QWheelEvent
+from PySide6.QtGui import QColor, QGuiApplication, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -482,3 +482,33 @@ def test_heavy_regions_never_share_a_colour() -> None:
     assert len(set(classes[29:].tolist())) == 12  # those of most time
     few = region_classes(names[:1], np.array([0.0, 1.0]))
     assert few[1] == region_classes([names[0], "x"], np.array([0.0, 5.0, 1.0]))[1]
+
+
+def test_the_copied_picture_holds_the_timeline_as_it_is_seen(
+    opened: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice as large as both plots, the rows in the screen's own pixels doubled; nothing is made anew."""
+    view, curve = opened.timeline.view, opened.curve_view
+    qtbot.waitUntil(lambda: not opened.busy)
+    view.setFocus()
+    seen = view.grab().toImage()
+    made: list[object] = []
+    monkeypatch.setattr(opened.timeline._timeline, "tile", lambda *words: made.append(words))
+    opened.actions_by_id["copy_picture"].trigger()
+    image = QGuiApplication.clipboard().image()
+    assert (image.width(), image.height()) == (2 * curve.width(), 2 * (curve.height() + view.height()))
+    top = 2 * curve.height()
+    plot = view._plot.toRect().adjusted(1, 1, -1, -1)
+    places = [
+        (x, y) for x in range(plot.left(), plot.right(), 7) for y in range(plot.top(), plot.bottom(), 5)
+    ]
+    alike = [image.pixel(2 * x, top + 2 * y) == seen.pixel(x, y) for x, y in places]
+    assert np.mean(alike) > 0.97, "all but breaks and messages, which are drawn finer"
+    assert len({seen.pixel(*place) for place in places}) > 3
+    QApplication.processEvents()
+    assert view.grab().toImage() == seen, "the window is as it was"
+    assert not made
+
+    opened.set_timeline_shown(False)
+    opened.actions_by_id["copy_picture"].trigger()
+    assert QGuiApplication.clipboard().image().height() == 2 * curve.height()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter, QPen, QPixmap
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
@@ -21,7 +21,7 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import Theme
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
@@ -210,10 +210,6 @@ class CurveView(TimePlot):
 
     # ---- painting ------------------------------------------------------------------------------
 
-    def paintEvent(self, _event: QEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
-
     def _paint(self, painter: QPainter) -> None:
         dpr = painter.device().devicePixelRatioF()
         key = (self.size(), dpr, self._nav.a, self._nav.b)
@@ -225,7 +221,6 @@ class CurveView(TimePlot):
         painter.drawImage(0, 0, self._scene)
         if self._curve is not None:
             self._paint_marks(painter)
-        self._paint_focus(painter)
 
     def _redraw(self, *, base: bool = True) -> None:
         if base:
@@ -564,26 +559,10 @@ class CurveView(TimePlot):
         paint_box(painter, rows, m.x(self._cursor), self._main.rect.top() + 8, self._main.rect, self._theme)
 
     def picture(self, scale: float = 2.0) -> QImage:
-        """The view on white at `scale` times the screen's size, without cursor and focus."""
-        image = QImage(
-            round(self.width() * scale),
-            round(self.height() * scale),
-            QImage.Format.Format_ARGB32_Premultiplied,
-        )
-        image.setDevicePixelRatio(scale)
-        theme, cursor, hover = self._theme, self._cursor, self._hover
-        self.set_theme(LIGHT)
-        self._cursor, self._hover = math.nan, None
-        with QPainter(image) as painter:
-            painter.setFont(self.font())
-            self._paint(painter)
-        self.set_theme(theme)
-        self._cursor, self._hover = cursor, hover
+        hover, self._hover = self._hover, None
+        image = super().picture(scale)
+        self._hover = hover
         return image
-
-    def copy_picture(self) -> None:
-        """The picture onto the clipboard."""
-        QGuiApplication.clipboard().setImage(self.picture())
 
     def _describe(self) -> None:
         """A sentence for screen readers; the table of phases says the same in numbers."""
@@ -771,7 +750,7 @@ class CurveView(TimePlot):
         to_phase.setEnabled(fit is not None)
         menu.addAction(self.tr("&Show all"), self.show_all)
         menu.addSeparator()
-        menu.addAction(self.tr("&Copy picture"), self.copy_picture)
+        menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
         return menu
 
     def _zoom_to_phase(self, t: float) -> None:

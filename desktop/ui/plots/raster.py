@@ -90,9 +90,10 @@ class Raster:
             self._pixels, *bands, *columns, tile.dominant, tile.hidden, table, rank, gap, ground.rgb()
         )
 
-    def draw(self, painter: QPainter, x: float, y: float) -> None:
-        """Put the picture at a logical position that lies on a device pixel, without scaling it."""
-        dpr = painter.device().devicePixelRatioF()
+    def draw(self, painter: QPainter, x: float, y: float, dpr: float | None = None) -> None:
+        """Put the picture at a logical position that lies on a device pixel, without scaling it; with `dpr`
+        as so many of its pixels to a logical one."""
+        dpr = dpr or painter.device().devicePixelRatioF()
         painter.save()
         painter.scale(1 / dpr, 1 / dpr)
         painter.drawImage(round(x * dpr), round(y * dpr), self.image)

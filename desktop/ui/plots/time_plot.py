@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from desktop.ui.plots import scales
@@ -48,6 +49,7 @@ class TimePlot(QWidget):
 
     selectionChanged = Signal(object)
     cursorMoved = Signal(float)
+    pictureRequested = Signal()
     rangeChanged = Signal(float, float)
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
@@ -82,6 +84,10 @@ class TimePlot(QWidget):
 
     def _redraw(self) -> None:
         """Everything has to be drawn anew."""
+        raise NotImplementedError
+
+    def _paint(self, painter: QPainter) -> None:
+        """Paint all of it, on whatever the painter paints on."""
         raise NotImplementedError
 
     def _take(self, drag: Drag, region: str, t: float) -> bool:
@@ -194,11 +200,31 @@ class TimePlot(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(r.adjusted(-half, -half, half, half))
 
-    def _paint_focus(self, painter: QPainter) -> None:
-        if self.hasFocus():
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(self._theme.focus), 1))
-            painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+    def paintEvent(self, _event: QEvent) -> None:
+        with QPainter(self) as painter:
+            self._paint(painter)
+            if self.hasFocus():
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(self._theme.focus), 1))
+                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+
+    def picture(self, scale: float = 2.0) -> QImage:
+        """The plot on white at `scale` times the screen's size, without cursor and focus."""
+        image = QImage(
+            round(self.width() * scale),
+            round(self.height() * scale),
+            QImage.Format.Format_ARGB32_Premultiplied,
+        )
+        image.setDevicePixelRatio(scale)
+        theme, cursor = self._theme, self._cursor
+        self.set_theme(LIGHT)
+        self._cursor = math.nan
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            self._paint(painter)
+        self._cursor = cursor
+        self.set_theme(theme)
+        return image
 
     def _tint_range(
         self, painter: QPainter, span: tuple[float, float], colour: str, lanes: tuple[QRectF, ...]
@@ -387,6 +413,18 @@ class TimePlot(QWidget):
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
             self._redraw()
         super().changeEvent(event)
+
+
+def stacked(pictures: Sequence[QImage]) -> QImage:
+    """Pictures of one width, one below the other."""
+    whole = QImage(pictures[0].width(), sum(picture.height() for picture in pictures), pictures[0].format())
+    top = 0
+    with QPainter(whole) as painter:
+        for picture in pictures:
+            painter.drawImage(QRectF(0, top, picture.width(), picture.height()), picture)
+            top += picture.height()
+    whole.setDevicePixelRatio(pictures[0].devicePixelRatio())
+    return whole
 
 
 def paint_box(

@@ -92,6 +92,7 @@ class TimelineView(TimePlot):
         self._raster: Raster | None = None
         self._scene: QImage | None = None
         self._scene_key: tuple[object, ...] = ()
+        self._screen = 1.0  # device pixels to a logical one, for which the rows are arranged
         self._plot = QRectF()
         self._legend = Legend()
         self._tip: list[str] = []
@@ -300,26 +301,21 @@ class TimelineView(TimePlot):
         self._arranged = False
         super().resizeEvent(event)
 
-    def paintEvent(self, _event) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
-
     def _redraw(self) -> None:
         self._scene = None
         self.update()
 
     def _paint(self, painter: QPainter) -> None:
-        dpr = painter.device().devicePixelRatioF()
-        key = (self.size(), dpr)
+        dpr, screen = painter.device().devicePixelRatioF(), self.devicePixelRatioF()
+        key = (self.size(), dpr, screen)
         if self._scene is None or key != self._scene_key:
-            if key != self._scene_key:
-                self._arranged = False
-            self._layout(dpr)
+            if screen != self._screen:
+                self._screen, self._arranged = screen, False
+            self._layout(screen)
             self._scene, self._scene_key = self._make_scene(dpr), key
         painter.drawImage(0, 0, self._scene)
         if self._timeline is not None:
             self._paint_marks(painter)
-        self._paint_focus(painter)
 
     def _make_scene(self, dpr: float) -> QImage:
         t, plot = self._theme, self._plot
@@ -333,7 +329,8 @@ class TimelineView(TimePlot):
             return image
         with QPainter(image) as painter:
             painter.setFont(self.font())
-            self._paint_rows(painter, dpr)
+            # Rows of a larger picture are those of the screen enlarged: what is known there is all seen here.
+            self._paint_rows(painter, self._screen)
             self._paint_labels(painter)
             self._paint_legend(painter)
             if self._fit is not None and self._phase is not None and self._phase < self._fit.n:
@@ -402,7 +399,7 @@ class TimelineView(TimePlot):
                     max(1, round(dpr)),
                     ground,
                 )
-        self._raster.draw(painter, plot.left(), plot.top())
+        self._raster.draw(painter, plot.left(), plot.top(), dpr)
 
     def _paint_labels(self, painter: QPainter) -> None:
         assert self._rows is not None
@@ -752,6 +749,8 @@ class TimelineView(TimePlot):
             action.setEnabled(grouped)
         menu.addSeparator()
         menu.addAction(self.tr("Show &whole run"), self.show_all)
+        menu.addSeparator()
+        menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
         return menu
 
     def fit_rows(self) -> None:
