@@ -136,7 +136,8 @@ class ModelFit:
     work: Array = field(default_factory=lambda: np.empty((0, 0)))
     work_se: Array = field(default_factory=lambda: np.empty((0, 0)))
     parameters: tuple[tuple[str, int, int], ...] = ()
-    covariance: Array = field(default_factory=lambda: np.empty((0, 0)))
+    #: joint: the covariance; individual: (cells, I, I), of each cell, as cells do not depend on each other
+    spread: Array = field(default_factory=lambda: np.empty((0, 0)))
     condition: float = 1.0
     starts: int = 1
     starts_agreeing: int = 1
@@ -166,6 +167,16 @@ class ModelFit:
             return float("nan")
         return self.n * np.log(self.sse / self.n) + 2 * k + 2 * k * (k + 1) / (self.n - k - 1)
 
+    @property
+    def covariance(self) -> Array:
+        """Of all free parameters, (npar, npar); of many cells by themselves that is large and mostly zero."""
+        if self.kind == "joint":
+            return self.spread
+        cells, count = self.spread.shape[:2]
+        whole = np.zeros((cells, count, cells, count))
+        whole[np.arange(cells), :, np.arange(cells), :] = self.spread
+        return whole.reshape(cells * count, cells * count)
+
     def correlation(self) -> Array:
         """Of the free parameters."""
         sd = np.sqrt(np.diag(self.covariance))
@@ -194,7 +205,7 @@ class ModelFit:
         value = g @ self.delta[:, code, system]
         gradient = self._gradient(code, system, g)
         s2 = self._cell_s2(code, system)
-        variance = np.einsum("ki,ij,kj->k", gradient, self._cell_covariance(code, system), gradient)
+        variance = np.einsum("ki,ij,kj->k", gradient, self.cell_covariance(code, system), gradient)
         if self.response.kind == "log":
             with np.errstate(invalid="ignore", divide="ignore"):
                 variance = variance / value**2
@@ -216,16 +227,18 @@ class ModelFit:
         # by work and by speed; parameters that are fixed have no column in the covariance
         return np.concatenate([g * v, -g * w * v * v], axis=1)
 
-    def _cell_covariance(self, code: int, system: int) -> Array:
+    def cell_covariance(self, code: int, system: int) -> Array:
+        """Of the deltas of a cell (I, I), or of its code's works and its system's speeds (2 I, 2 I); zero
+        where they are fixed or not fitted."""
         count = len(self.functions)
         if self.kind == "individual":
-            keys = [("delta", i, code * len(self.data.systems) + system) for i in range(count)]
-        else:
-            keys = [("work", i, code) for i in range(count)] + [("speed", i, system) for i in range(count)]
+            at = self._position.get(("delta", 0, code * len(self.data.systems) + system))
+            return np.zeros((count, count)) if at is None else self.spread[at // count]
+        keys = [("work", i, code) for i in range(count)] + [("speed", i, system) for i in range(count)]
         found = np.array([self._position.get(key, -1) for key in keys])
         cov = np.zeros((len(keys), len(keys)))
         known = found >= 0
-        cov[np.ix_(known, known)] = self.covariance[np.ix_(found[known], found[known])]
+        cov[np.ix_(known, known)] = self.spread[np.ix_(found[known], found[known])]
         return cov
 
     @property
@@ -296,9 +309,6 @@ def fit_individual(
     slopes = columns * weight[:, None] if log else columns
     leverage = np.einsum("ki,kij,kj->k", slopes, unit[cells.number], slopes)
     kept = np.flatnonzero(sound)
-    covariance = np.zeros((kept.size * count, kept.size * count))
-    for k, cell in enumerate(kept):
-        covariance[k * count : (k + 1) * count, k * count : (k + 1) * count] = unit[cell] * s2[cell]
     if (spare[sound] == 0).any():
         warnings.append(
             f"{int((spare[sound] == 0).sum())} cells have as many points as functions: they are met exactly, "
@@ -323,7 +333,7 @@ def fit_individual(
         parameters=tuple(
             ("delta", i, int(cells.code[c] * shape[1] + cells.system[c])) for c in kept for i in range(count)
         ),
-        covariance=covariance,
+        spread=unit[kept] * s2[kept, None, None],
         points=_points(cells, shape, sound),
         **_goodness(answer, used, fitted, residual),
     )
@@ -522,7 +532,7 @@ def _joint_result(
         work=work,
         work_se=work_se,
         parameters=tuple(parameters),
-        covariance=covariance,
+        spread=covariance,
         condition=condition,
         starts=outcomes_count,
         starts_agreeing=agreeing,

@@ -209,16 +209,17 @@ def dropped_pairs(ranking: Ranking) -> str:
 def correlation_sheet(fit: ModelFit, code: int, system: int) -> Sheet:
     """Of the free parameters; of those of one cell where there are too many to be read. Beyond ±0.95 they
     are alarming: what one gains the other loses."""
-    size = len(fit.data.systems)
-
-    def mine(kind: str, at: int) -> bool:
-        return at == {"work": code, "speed": system, "delta": code * size + system}[kind]
-
     chosen = list(range(len(fit.parameters)))
-    if len(chosen) > _CORRELATED:
-        chosen = [k for k in chosen if mine(fit.parameters[k][0], fit.parameters[k][2])]
+    few = len(chosen) <= _CORRELATED
+    if not few:
+        at = {"work": code, "speed": system, "delta": code * len(fit.data.systems) + system}
+        chosen = [k for k in chosen if at[fit.parameters[k][0]] == fit.parameters[k][2]]
+    if few or fit.kind == "joint":
+        sub = fit.covariance[np.ix_(chosen, chosen)]
+    else:
+        # Of many cells by themselves the whole is large, and zero between cells.
+        sub = fit.cell_covariance(code, system)[: len(chosen), : len(chosen)]
     names = [_parameter_name(fit, k) for k in chosen]
-    sub = fit.covariance[np.ix_(chosen, chosen)]
     sd = np.sqrt(np.diag(sub))
     with np.errstate(invalid="ignore", divide="ignore"):
         matrix = sub / np.outer(sd, sd)

@@ -454,6 +454,14 @@ def test_correlations_are_symmetric_and_of_one_cell_where_there_are_many(class_a
     assert list(few.columns[0].values) == [
         "work c3, 1/p", "work c3, 1/sqrt(p)", "speed s4, 1/p", "speed s4, 1/sqrt(p)",
     ]  # fmt: skip
+    class_a.set_joint(False)
+    fit = fit_of(class_a)
+    alone = results.correlation_sheet(fit, 3, 4)
+    assert list(alone.columns[0].values) == ["delta c3 on s4, 1/p", "delta c3 on s4, 1/sqrt(p)"]
+    at = [fit.parameters.index(("delta", i, 3 * 15 + 4)) for i in range(2)]
+    whole = fit.correlation()
+    assert alone.columns[1].values[1] == pytest.approx(whole[at[0], at[1]])
+    assert np.count_nonzero(np.nan_to_num(whole)) == 4 * 300, "cells do not depend on each other"
 
 
 def test_predictions_name_what_was_never_measured(bench: ModelBench) -> None:
