@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.events import EventSource, MessageKind
-from desktop.data.spill import Interner, Spill, by_time
+from desktop.data.spill import Interner, Sorted, Spill
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -34,7 +34,8 @@ SYNCHRONISING = frozenset(
 )
 NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
 DENSE = 1024  # up to so many processes the bounds are a matrix
-ROWS = 1 << 22  # rows that are matched at a time
+ROWS = 1 << 17  # rows that are matched at a time
+PARTS = 64  # into which they are divided, so that no channel is too long to be matched
 INFINITE = 1 << 62
 _STEP = 256  # locations between two steps of progress
 
@@ -79,7 +80,7 @@ class ClockResult:
 class Links:
     """The table ``links``: matched messages, put in order of their senders and of time."""
 
-    _ROW = np.dtype(list(DERIVED["links"].items()))
+    _ROW = np.dtype([(name, "i8") for name in DERIVED["links"]])
 
     def __init__(self, writer: StoreWriter) -> None:
         self._writer = writer
@@ -99,13 +100,14 @@ class Links:
         self._spill.add(rows, matches.sender, len(self._writer.locations))
 
     def keep(self) -> None:
-        """Write what was added."""
+        """Write what was added, each location's in the order in which it was added where times are equal."""
         for sender in range(len(self._writer.locations)):
-            if self._spill.size(sender):
-                rows = by_time(self._spill.folder, self._spill.read(sender))
-                self._writer.derive(
-                    "links", sender, **{str(name): rows[name] for name in self._ROW.names or ()}
-                )
+            with closing(Sorted(self._spill.folder, ROWS)) as by_time:
+                for rows in self._spill.parts(sender, ROWS) if self._spill.size(sender) else ():
+                    by_time.add(rows)
+                for rows in by_time.chunks():
+                    columns = {name: rows[name].astype(dtype) for name, dtype in DERIVED["links"].items()}
+                    self._writer.derive("links", sender, **columns)
 
 
 def check_clocks(
@@ -115,8 +117,8 @@ def check_clocks(
 ) -> ClockResult:
     """Compare the clocks of all processes, and find the constant shifts that reconcile them.
 
-    Threads of one process share its clock and its shift. Memory: the rows of one location, `ROWS` rows,
-    and the bounds. `matched` is given every message whose two ends are known, once.
+    Threads of one process share its clock and its shift. Memory: some `ROWS` rows, the channels of one
+    location, and the bounds. `matched` is given every message whose two ends are known, once.
     """
     progress = progress or Progress()
     locations = len(source.locations)
@@ -186,17 +188,45 @@ def process_of(source: EventSource) -> Ints:
 # ------------------------------------------------------------------ matching
 
 
+class _Count:
+    """Numbers what comes on each channel from 0 on; the name of a channel is one or more numbers."""
+
+    def __init__(self, numbers: int) -> None:
+        self._names = [(Interner(), Interner()) for _ in range(numbers - 1)]
+        self._channels = Interner()
+        self._next = np.zeros(0, np.int64)
+
+    def __call__(self, channel: Ints, *more: Ints) -> Ints:
+        for (known, other), number in zip(self._names, more, strict=True):
+            channel = (known(channel) << 32) | other(number)
+        channel = self._channels(channel)
+        if self._next.size < self._channels.used:
+            self._next = np.pad(self._next, (0, 2 * self._channels.used - self._next.size))
+        return np.asarray(count_up(channel, self._next))
+
+
+@kernel
+def count_up(channel: Ints, following: Ints) -> Ints:
+    """The next number of each channel, which moves on."""
+    found = np.empty_like(channel)
+    for i in range(channel.size):
+        found[i] = following[channel[i]]
+        following[channel[i]] += 1
+    return found
+
+
 def _in_shares(
     source: EventSource,
     table: str,
     rows: int,
-    take: Callable[[int], tuple[Ints, Ints]],
+    take: Callable[[int], Iterator[tuple[Ints, Ints]]],
     progress: Progress | None,
 ) -> Iterator[Ints]:
     """What `take` finds in the rows of each location, in shares of about `rows`.
 
-    `take` gives columns (k, n), and (n,) keys; equal keys come in one share, in the order of locations. Every
-    location is read once: what does not fit into one share waits in a temporary file.
+    `take` gives columns (k, n), and (n,) keys; equal keys come in one share, in the order of locations and in
+    that of their rows. Every location is read once: what does not fit into one share waits in a temporary
+    file.
     """
     places = [i for i in range(len(source.locations)) if source.rows(table, i)]
     shares = -(-sum(source.rows(table, i) for i in places) // rows)
@@ -206,15 +236,16 @@ def _in_shares(
         for number, i in enumerate(places):
             if progress is not None and number % _STEP == 0:
                 progress.step(0, 0, "comparing clocks")
-            columns, key = take(i)
-            if shares == 1:
-                whole.append(columns)
-                continue
-            if spill is None:
-                dtype = np.dtype([("columns", "i8", (len(columns),))])
-                spill = stack.enter_context(closing(Spill(Path(gettempdir()), dtype)))
-            found = np.ascontiguousarray(columns.T)
-            spill.add(found.view(spill.dtype)[:, 0], key % shares, shares)
+            for columns, key in take(i):
+                if shares == 1:
+                    whole.append(columns)
+                    continue
+                if spill is None:
+                    dtype = np.dtype([("columns", "i8", (len(columns),))])
+                    spill = stack.enter_context(closing(Spill(Path(gettempdir()), dtype)))
+                found = np.ascontiguousarray(columns.T)
+                mixed = key.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
+                spill.add(found.view(spill.dtype)[:, 0], (mixed % np.uint64(shares)).astype(np.int64), shares)
         if whole:
             yield np.concatenate(whole, axis=1)
         if spill is not None:
@@ -228,57 +259,90 @@ def match_messages(
     """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
     Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Ends without
-    a partner are left out. What is matched at a time are about `rows` rows; a channel is never divided.
+    a partner are left out. What is matched at a time are about `rows` rows, of a long channel a part.
     """
+    length = max(1, rows // PARTS)
 
-    def take(here: int) -> tuple[Ints, Ints]:
-        ends = _ends(source, here)
-        found = np.concatenate(ends, axis=1)
-        outward = np.repeat([1, 0], [part.shape[1] for part in ends])
-        sender, receiver, comm, tag = found[:4]
-        return np.vstack([found, outward]), ((sender * 31 + receiver) * 31 + comm) * 31 + tag
+    def take(here: int) -> Iterator[tuple[Ints, Ints]]:
+        counts = None if source.rows("messages", here) <= length else (_Count(3), _Count(3))
+        for found, outward in _ends(source, here, rows):
+            sender, receiver, comm, tag = found[:4]
+            part = np.zeros_like(tag)
+            if counts is not None:
+                part = counts[outward](receiver if outward else sender, comm, tag) // length
+            key = (((sender * 31 + receiver) * 31 + comm) * 31 + tag) * 31 + part
+            yield np.vstack([found, part, np.full_like(part, outward)]), key
 
     for found in _in_shares(source, "messages", rows, take, progress):
         outward = found[-1] == 1
         yield _match(found[:-1, outward], found[:-1, ~outward])
 
 
-def _ends(source: EventSource, here: int) -> tuple[Ints, Ints]:
-    """Sends and receives of a location, in matching order: sender, receiver, communicator, tag, time,
-    bytes in rows."""
+def _ends(source: EventSource, here: int, rows: int) -> Iterator[tuple[Ints, bool]]:
+    """Sends (True) and receives of a location, each in matching order and at most `rows` at a time: sender,
+    receiver, communicator, tag, time, bytes in rows."""
     columns = ("time", "kind", "peer", "communicator", "tag", "bytes", "request")
-    blocks = list(source.blocks("messages", here, *columns))
-    time, kind, peer, comm, tag, size, request = (
-        np.concatenate(parts).astype(np.int64) for parts in zip(*blocks, strict=True)
-    )
-    order = np.arange(time.size)
+    posted = np.empty((2, 0), np.int64)  # request and row of the receives that are posted and not over
+    row = 0
+    with ExitStack() as stack:
+        late = None  # receives, by where they were posted
+        for block in source.blocks("messages", here, *columns, rows=rows):
+            time, kind, peer, comm, tag, size, request = (column.astype(np.int64) for column in block)
+            order, posted = _posted(kind, request, row, posted)
+            ends = np.stack([peer, peer, comm, tag, time, size, order])
+            send = np.isin(kind, (MessageKind.SEND, MessageKind.ISEND)) & (peer >= 0)
+            receive = np.isin(kind, (MessageKind.RECV, MessageKind.IRECV)) & (peer >= 0)
+            ends[0, send], ends[1, receive] = here, here
+            row += time.size
+            if send.any():
+                yield ends[:-1, send], True
+            if late is None and (not posted.size or row == source.rows("messages", here)):
+                yield _in_order(ends[:, receive]), False
+                continue
+            if late is None:
+                dtype = np.dtype([("columns", "i8", (len(ends),))])
+                late = stack.enter_context(closing(Spill(Path(gettempdir()), dtype)))
+            found = np.ascontiguousarray(ends[:, receive].T)
+            late.add(found.view(late.dtype)[:, 0], order[receive] // rows, row // rows + 1)
+        if late is not None:
+            for group in range(row // rows + 1):
+                yield _in_order(np.ascontiguousarray(late.read(group)["columns"].T)), False
+
+
+def _posted(kind: Ints, request: Ints, row: int, posted: Ints) -> tuple[Ints, Ints]:
+    """The place (n,) of each row among all of the location: a receive takes that of the latest posting of
+    its request. The first is at `row`; `posted` as before and after these rows."""
+    order = row + np.arange(kind.size)
     waits = np.flatnonzero((kind == MessageKind.IRECV) | (kind == MessageKind.IRECV_POST))
-    if waits.size:  # a receive takes the place of the latest posting of its request
-        waits = waits[np.lexsort((waits, request[waits]))]
-        former, latter = waits[:-1], waits[1:]
-        posted = (kind[former] == MessageKind.IRECV_POST) & (kind[latter] == MessageKind.IRECV)
-        posted &= request[former] == request[latter]
-        order[latter[posted]] = former[posted]
-    ends = []
-    for kinds, outward in (
-        ((MessageKind.SEND, MessageKind.ISEND), True),
-        ((MessageKind.RECV, MessageKind.IRECV), False),
-    ):
-        which = np.flatnonzero(np.isin(kind, kinds) & (peer >= 0))
-        which = which[np.argsort(order[which], kind="stable")]
-        own, other = np.full(which.size, here), peer[which]
-        pair = (own, other) if outward else (other, own)
-        ends.append(np.stack([*pair, comm[which], tag[which], time[which], size[which]]))
-    return ends[0], ends[1]
+    if not waits.size:
+        return order, posted
+    before = posted.shape[1]
+    requests = np.concatenate([posted[0], request[waits]])
+    place = np.concatenate([posted[1], order[waits]])
+    post = np.concatenate([np.ones(before, bool), kind[waits] == MessageKind.IRECV_POST])
+    by_request = np.lexsort((place, requests))
+    former, latter = by_request[:-1], by_request[1:]
+    same = requests[former] == requests[latter]
+    taken = same & post[former] & ~post[latter]
+    order[waits[latter[taken] - before]] = place[former[taken]]
+    last = by_request[np.append(~same, True)]
+    last = last[post[last]]
+    return order, np.stack([requests[last], place[last]])
+
+
+def _in_order(ends: Ints) -> Ints:
+    """Ends by their last row, which is left out."""
+    return ends[:-1, np.argsort(ends[-1], kind="stable")]
 
 
 def _match(sends: Ints, receives: Ints) -> Matches:
-    ends = np.concatenate([sends[:4], receives[:4]], axis=1)
+    ends = np.concatenate([sends, receives], axis=1)
     # Numbers for pairs, then for pairs and communicators, then with tags, which may be any numbers.
     channels = Interner()
     channel = Interner()((ends[0] << 32) | ends[1])
     channel = Interner()((channel << 32) | ends[2])
-    channel = channels((channel << 32) | Interner()(ends[3]))
+    channel = Interner()((channel << 32) | Interner()(ends[3]))
+    channel = channels((channel << 32) | ends[6])
     s, r = pair_up(channel[: sends.shape[1]].copy(), channel[sends.shape[1] :].copy(), channels.used)
     return Matches(sends[0][s], sends[1][s], sends[4][s], receives[4][r], sends[5][s], sends[3][s])
 
@@ -337,16 +401,15 @@ def match_collectives(
     same one. What is matched at a time are about `rows` rows."""
     wanted = np.array([text in operations for text in source.texts], bool)
 
-    def take(here: int) -> tuple[Ints, Ints]:
-        blocks = source.blocks("collectives", here, "begin", "end", "operation", "communicator", "root")
-        begin, end, operation, comm, root = (
-            np.concatenate(columns).astype(np.int64) for columns in zip(*blocks, strict=True)
-        )
-        which = np.flatnonzero(wanted[operation] & (comm != NO_COMMUNICATOR))
-        which = which[np.argsort(comm[which], kind="stable")]
-        begin, end, operation, comm, root = (c[which] for c in (begin, end, operation, comm, root))
-        k = np.arange(which.size) - np.searchsorted(comm, comm)
-        return np.stack([comm, k, operation, np.full(which.size, here), begin, end, root]), comm + k
+    def take(here: int) -> Iterator[tuple[Ints, Ints]]:
+        count = _Count(1)
+        columns = ("begin", "end", "operation", "communicator", "root")
+        for block in source.blocks("collectives", here, *columns, rows=rows):
+            begin, end, operation, comm, root = (column.astype(np.int64) for column in block)
+            which = np.flatnonzero(wanted[operation] & (comm != NO_COMMUNICATOR))
+            begin, end, operation, comm, root = (c[which] for c in (begin, end, operation, comm, root))
+            k = count(comm)
+            yield np.stack([comm, k, operation, np.full(which.size, here), begin, end, root]), comm + k
 
     for found in _in_shares(source, "collectives", rows, take, progress):
         comm, k, operation, here, begin, end, root = found

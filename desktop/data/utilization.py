@@ -31,7 +31,7 @@ from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Progress, Share
 
 #: Rows of events held in memory at a time, of all locations together, and at least of each.
-ROWS_IN_FLIGHT = 1 << 20
+ROWS_IN_FLIGHT = 1 << 18
 ROWS_AT_LEAST = 1 << 12
 #: Locations that are replayed side by side; more take turns, and their curves are summed.
 SIDE_BY_SIDE = 1 << 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import defaultdict, deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from desktop.data import clock
+from desktop.data import clock, spill
 from desktop.data.clock import Links, check_clocks, match_messages
 from desktop.data.events import TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
@@ -181,6 +182,51 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
         for rank in range(3)
     ]
     assert kept == [[rows for rows in expected if rows]] * 2
+
+
+def test_memory_does_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All on one channel, received in another order than they were posted; some posts are never over."""
+    limit = 1 << 12
+    monkeypatch.setattr(match_messages, "__defaults__", (limit, None))
+    monkeypatch.setattr(clock, "ROWS", limit)
+    monkeypatch.setattr(spill, "BATCH", limit)
+    peaks = []
+    for count in (0, 60_000, 240_000):  # the first loads what is compiled
+        with StoreWriter(tmp_path / "made.h5", Source("made", "made"), MADE) as writer:
+            writer.describe(ticks_per_second=1e9)
+            for rank in range(2):
+                writer.location(Location(rank, rank=rank))
+            number = np.arange(max(count, 8))
+            none = np.zeros(number.size, np.int64)
+            columns = {"peer": none + 1, "communicator": none, "tag": none + 7, "bytes": number}
+            send = none + MessageKind.SEND
+            writer.append("messages", 0, time=10 * number, kind=send, request=none, **columns)
+            # Of every four, all are posted, then the last is over first; one more never is.
+            four = np.arange(number.size // 4)[:, None]
+            post = np.array([MessageKind.IRECV_POST] * 5)
+            over = np.array([MessageKind.IRECV] * 4)
+            kind = np.concatenate([post, over])[None, :] + 0 * four
+            request = 5 * four + np.array([0, 1, 2, 3, 4, 4, 2, 1, 0])
+            request[:, 3] = 3
+            taken = {"kind": kind.ravel(), "request": request.ravel()}
+            rest = np.zeros(kind.size, np.int64)
+            taken |= {"peer": np.where(kind.ravel() == MessageKind.IRECV, 0, -1), "communicator": rest}
+            taken |= {"tag": rest + 7, "bytes": rest, "time": 10**9 + np.arange(kind.size)}
+            writer.append("messages", 1, **taken)
+            tracemalloc.start()
+            with Links(writer) as links:
+                found = check_clocks(writer, matched=links.add)
+                links.keep()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            assert found.messages == number.size
+        with open_store(tmp_path / "made.h5") as store:
+            ((sent, arrived, size),) = store.blocks("links", 0, "time", "arrival", "bytes", rows=1 << 20)
+        assert np.array_equal(sent, 10 * number)
+        assert np.array_equal(size, number)
+        # Of nine rows the receive of the k-th of four, in the order of posting, is the one that ends it.
+        assert np.array_equal(arrived, (10**9 + 9 * four + np.array([8, 7, 6, 5])).ravel())
+    assert peaks[2] < 1.3 * peaks[1], peaks
 
 
 # ---------------------------------------------------------------- shifts
