@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from desktop.ui.settings import TEXT_SIZES, ThemeChoice
+from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Command:
     text: str
     menu: str
     tip: str
-    run: Callable[[MainWindow], None]
+    run: Callable[[MainWindow], object]
     keys: tuple[str, ...] = ()
     enabled: Callable[[Snapshot], bool] = _always
     mark: Callable[[MainWindow], bool] | None = None
@@ -116,6 +117,31 @@ def _model(model: str, rule: bool) -> Command:
     )
 
 
+def _view(number: int) -> Command:
+    return Command(
+        f"view_{number}",
+        f"View {number}",
+        "View/Kept views",
+        f"Return to the view that was kept as {number}",
+        lambda w: w.desk.show_view(number),
+        (str(number),),
+        _document,
+    )
+
+
+def _keep(number: int) -> Command:
+    return Command(
+        f"keep_view_{number}",
+        f"Keep as view {number}",
+        "View/Kept views",
+        f"Keep what is seen as view {number}",
+        lambda w: w.desk.keep_view(number),
+        (f"Ctrl+{number}",),
+        _document,
+        rule=number == 1,
+    )
+
+
 def _theme(choice: ThemeChoice, text: str, tip: str) -> Command:
     return Command(
         f"theme_{choice}",
@@ -147,6 +173,17 @@ COMMANDS: tuple[Command, ...] = (
             lambda w: w.export_figure(), ("Ctrl+E",), _fitted, rule=True),
     Command("report", "Report…", "File", "The run and its phases as HTML, PDF or slides",
             lambda w: w.make_report(), ("Ctrl+R",), _fitted),
+    Command("save", "Save project", "File", "Save traces, fits, views and annotations as a project",
+            lambda w: w.desk.save(), ("Ctrl+S",), _document, rule=True),
+    Command("save_as", "Save project as…", "File", "Save the project at another place",
+            lambda w: w.desk.save_as(), ("Ctrl+Shift+S",), _document),
+    Command("add_run", "Add trace to project…", "File", "Another run for the same project",
+            lambda w: w.desk.add_run(), (), _document),
+    Command("export_bundle", "Export bundle…", "File", "One file with project and traces, to be sent",
+            lambda w: w.desk.export_bundle(), (), _document),
+    Command("save_part", "Save selection as new trace…", "File",
+            "The selected range, or phase, as an imported trace of its own",
+            lambda w: w.desk.save_part(), (), _selected),
     Command("new_window", "New window", "File", "Open another window",
             lambda w: w.new_window(), ("Ctrl+N",), rule=True),
     Command("close", "Close", "File", "Close this trace, or the window if none is open",
@@ -197,7 +234,9 @@ COMMANDS: tuple[Command, ...] = (
             mark=lambda w: w.vertical_locked),
     Command("present", "Presentation", "View", "The curve over the whole screen, for a room",
             lambda w: w.present(), ("F11",), _fitted, mark=lambda w: w.presentation is not None),
-    *(_shown(name, title, str(k), k == 1) for k, (name, title) in enumerate(CLASS_TITLES.items(), 1)),
+    *(_shown(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(CLASS_TITLES.items(), 1)),
+    *(_view(k) for k in range(1, VIEWS + 1)),
+    *(_keep(k) for k in range(1, VIEWS + 1)),
     _theme("light", "Light", "Dark on light"),
     _theme("dark", "Dark", "Light on dark"),
     _theme("system", "As the system", "Follow the desktop's light or dark setting"),
@@ -219,6 +258,8 @@ COMMANDS: tuple[Command, ...] = (
             lambda w: w.escape(), ("Esc",), _document),
     Command("add_break", "Add break at cursor", "Analyse", "A new break where the pointer is",
             lambda w: w.add_break(), ("B",), _fitted, rule=True),
+    Command("annotate", "Annotate…", "Edit", "A remark at the pointer, or over the selection",
+            lambda w: w.annotate(), ("I",), _document),
     Command("lock_break", "Lock break", "Analyse", "Keep the selected phase's end where it is, or let it go",
             lambda w: w.on_selected_break(w.workbench.toggle_lock), ("L",), _break_selected),
     Command("remove_break", "Remove break", "Analyse", "Join the selected phase and the next",
@@ -253,6 +294,7 @@ MOUSE: tuple[tuple[str, str], ...] = (
     ("Shift+wheel", "Move the view"),
     ("Right drag", "Zoom to a range"),
     ("Double-click the time axis", "Whole run"),
+    ("Double-click an annotation", "Change it"),
     ("Click a name in the legend", "Draw the class or leave it out"),
     ("Click in the timeline", "Show the call stack there"),
     ("Click a process in the timeline", "Show its threads, or one row for all"),

@@ -53,6 +53,7 @@ from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
+from desktop.ui.chips import ChipBar
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar, column
@@ -64,6 +65,7 @@ from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.presentation import Presentation, present
+from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
 from desktop.ui.start_page import StartPage
 from desktop.ui.units import digits, instant, left, quantity
@@ -111,6 +113,7 @@ class MainWindow(QMainWindow):
     vertical_locked: bool
     percent: bool
     presentation: Presentation | None
+    desk: ProjectDesk
     _docks_sized: bool
 
     def __init__(self, settings: Settings | None = None) -> None:
@@ -137,7 +140,10 @@ class MainWindow(QMainWindow):
         self._make_status()
         self._first_layout = self.saveState(STATE_VERSION)
         self._restore_layout()
+        self._leaving = False
+        self.desk = ProjectDesk(self, self._results.deliver)
         self._connect_plots()
+        self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
         self.setAcceptDrops(True)
         for child in self.findChildren(QWidget):
@@ -154,6 +160,8 @@ class MainWindow(QMainWindow):
         self.problem_bar.dismissed.connect(self.workbench.dismiss_problem)
         self.report_bar = MessageBar("notice", "Show report")
         self.report_bar.acted.connect(lambda: self.show_panel("trace"))
+        self.notice_bar = MessageBar("notice")
+        self.chips = ChipBar(self.workbench)
         self.start_page = StartPage(resources.samples())
         self.start_page.openRequested.connect(self.open_path)
         self.start_page.chooseRequested.connect(self.choose_file)
@@ -175,7 +183,8 @@ class MainWindow(QMainWindow):
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        self.setCentralWidget(column(self.problem_bar, self.report_bar, self._pages))
+        bars = (self.problem_bar, self.report_bar, self.notice_bar, self.chips)
+        self.setCentralWidget(column(*bars, self._pages))
         self._drop_hint = QLabel("Drop to open", self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(
@@ -237,6 +246,9 @@ class MainWindow(QMainWindow):
                     self._toolbar.addSeparator()
                 last_menu = command.menu
                 self._toolbar.addAction(action)
+            if command.id == "save_as":
+                self._runs_menu = menu.addMenu("Runs of the project")
+                self._runs_menu.aboutToShow.connect(lambda: self.desk.fill_runs(self._runs_menu))
             if command.id == "open_folder":
                 self._recent_menu = menu.addMenu("Open recent")
                 self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
@@ -304,6 +316,8 @@ class MainWindow(QMainWindow):
         view.breakRemoveRequested.connect(bench.remove_break)
         view.breakLockToggled.connect(bench.toggle_lock)
         view.classToggled.connect(bench.toggle_class)
+        view.noteAsked.connect(self.desk.annotate)
+        view.noteActivated.connect(self._edit_note)
         rows = self.timeline.view
         rows.selectionChanged.connect(bench.select)
         for one, other in ((view, rows), (rows, view)):
@@ -312,6 +326,13 @@ class MainWindow(QMainWindow):
             one.cursorMoved.connect(self._show_cursor)
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
             one.rangeChanged.connect(lambda *_: self._show_selection())
+
+    def _connect_views(self) -> None:
+        panel = self.panel("views")
+        panel.viewAsked.connect(self.desk.show_view)
+        panel.keepAsked.connect(self.desk.keep_view)
+        panel.rangeAsked.connect(self.desk.go_to)
+        panel.noteAsked.connect(self.annotate)
 
     def event(self, event: QEvent) -> bool:
         """Left and Right belong to a table, slider or picture that has the focus, else to the plot."""
@@ -347,6 +368,9 @@ class MainWindow(QMainWindow):
         if afresh or view.phase != before.phase or new.fit is not old.fit:
             self.curve_view.set_phase(view.phase)
             self.timeline.view.set_phase(view.phase)
+        if afresh or new.project.annotations is not old.project.annotations:
+            self.curve_view.set_annotations(new.project.annotations)
+        self.chips.show_snapshot(new)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
         if self.presentation is not None:
@@ -377,15 +401,15 @@ class MainWindow(QMainWindow):
         if old.document is None:
             self._raise_first()
         if document is None:
-            self.setWindowTitle("Phasewright")
             self.setWindowFilePath("")
             self.report_bar.hide()
+            self.notice_bar.hide()
             self.start_page.show_recent(self.settings.recent)
             return
         self.setWindowFilePath(str(document.source))
-        self.setWindowTitle(f"{document.source.name} – Phasewright")
         self.settings.add_recent(document.source)
         self.curve_view.show_all()
+        self.desk.look_at(new.project.view)
         self.curve_view.setFocus()
         found = summary(document.report)
         if found:
@@ -441,7 +465,7 @@ class MainWindow(QMainWindow):
         self._cursor_text.setText(text)
 
     def _show_selection(self) -> None:
-        selection = self._selected_range()
+        selection = self.selected_range()
         if selection is None:
             self._selection_text.setText("")
             return
@@ -476,10 +500,12 @@ class MainWindow(QMainWindow):
             self.modelRequested.emit(path)
         elif holds_experiment(path):
             self.experimentRequested.emit(path)
-        elif self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
-            self.workbench.open(path)
-        else:
+        elif self.workbench.snapshot.document is not None or self.workbench.snapshot.opening is not None:
             self.newWindowRequested.emit([path])
+        elif is_project_file(path):
+            self.desk.open(path)
+        else:
+            self.workbench.open(path)
 
     def choose_file(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Open a trace", self.settings.folder)
@@ -494,7 +520,7 @@ class MainWindow(QMainWindow):
     def close_document(self) -> None:
         if self.workbench.snapshot.document is None:
             self.close()
-        else:
+        elif not self.desk.ask_before(self.workbench.close_document):
             self.workbench.close_document()
 
     def _clear_recent(self) -> None:
@@ -564,7 +590,7 @@ class MainWindow(QMainWindow):
         """Something asked for is not shown yet."""
         return self.workbench.busy or self.timeline.busy
 
-    def _selected_range(self) -> tuple[float, float] | None:
+    def selected_range(self) -> tuple[float, float] | None:
         """The selection, or the selected phase."""
         snapshot = self.workbench.snapshot
         view = snapshot.project.view
@@ -576,7 +602,7 @@ class MainWindow(QMainWindow):
         return None
 
     def zoom_to_selection(self) -> None:
-        selection = self._selected_range()
+        selection = self.selected_range()
         if selection is not None:
             self.curve_view.zoom_to(*selection)
 
@@ -587,6 +613,15 @@ class MainWindow(QMainWindow):
         elif not (self.timeline.view.cancel_drag() or self.timeline.view.dismiss()):
             self.workbench.select(None)
             self.workbench.select_phase(None)
+
+    def annotate(self) -> None:
+        """A remark over the selection, or at the pointer."""
+        self.desk.annotate(self._cursor)
+
+    def _edit_note(self, index: int) -> None:
+        self.show_panel("views")
+        self.panel("views").choose_note(index)
+        self.panel("views").edit_note()
 
     def add_break(self) -> None:
         if not math.isnan(self._cursor):
@@ -788,7 +823,16 @@ class MainWindow(QMainWindow):
         super().resizeEvent(event)
         self._drop_hint.setGeometry(self.centralWidget().geometry())
 
+    def close_unasked(self) -> None:
+        """Close whatever is not saved."""
+        self._leaving = True
+        self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
+        if not self._leaving and self.desk.ask_before(self.close_unasked):
+            event.ignore()
+            return
+        self.desk.close()
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.
             self.settings.save_window(self.saveGeometry(), self.saveState(STATE_VERSION))

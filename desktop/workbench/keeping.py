@@ -260,6 +260,7 @@ class Keeper:
         assert target is not None
         content = _seen(self.workspace, view)
         project_file.write(target, content)
+        self._bench.seal()  # or the next turn of a wheel would fold into the step that is saved
         self.path, self._saved = target.absolute(), _made(content)
         self._discard_recovery()
         self._changed()
@@ -294,7 +295,6 @@ class Keeper:
 
     def close(self) -> None:
         """The user has saved or does not want to."""
-        self._discard_recovery()
         self._lane.close()
         with suppress(OSError):
             self._recovery.unlink(missing_ok=True)

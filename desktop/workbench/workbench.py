@@ -369,16 +369,32 @@ class Workbench:
         """Times with clocks repaired, or as recorded."""
         self._edit_rules("repair clocks" if repaired else "take times as recorded", repaired=repaired)
 
+    def reset_clocks(self) -> None:
+        """Times as the trace's format recommends."""
+        self._edit_rules("take times as at first", repaired=None)
+
+    def reset_regions(self) -> None:
+        self._edit_rules("classify regions as at first", overrides={})
+
+    def reset_computing(self) -> None:
+        self._edit_rules("count computing alone", computing=type(self._rules())().computing)
+
     def reset_rules(self) -> None:
         if self._history.project.rules is not None:
             self._edit("classify as at first", None, replace(self._history.project, rules=None))
 
     def annotate(
-        self, text: str, start_s: float, end_s: float | None = None, location: int | None = None
+        self,
+        text: str,
+        start_s: float,
+        end_s: float | None = None,
+        location: int | None = None,
+        colour: int | None = None,
     ) -> None:
-        """A remark on an instant or a range (seconds), in the colour after the last one's."""
+        """A remark on an instant or a range (seconds); None: in the colour after the last one's."""
         known = self._history.project.annotations
-        colour = (known[-1].colour + 1) % COLOURS if known else 0
+        if colour is None:
+            colour = (known[-1].colour + 1) % COLOURS if known else 0
         made = Annotation(start_s, text, end_s, colour, location)
         self._edit_annotations("add annotation", (*known, made))
 

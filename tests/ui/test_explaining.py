@@ -43,7 +43,7 @@ def window(qtbot, qapp, tmp_path, sample):
         lambda: made.workbench.snapshot.fit is not None and not made.workbench.busy, timeout=TIMEOUT
     )
     yield made
-    made.close()
+    made.close_unasked()
     assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 

@@ -104,7 +104,7 @@ def window(
     made.resize(1280, 860)
     made.show()
     yield made
-    made.close()
+    made.close_unasked()
     assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 

@@ -65,7 +65,7 @@ def window(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Mai
     made.resize(1280, 720)
     made.show()
     yield made
-    made.close()
+    made.close_unasked()
     assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
@@ -126,7 +126,7 @@ def test_opening_shows_curve_fit_table_and_title_at_once(opened: MainWindow, cur
     assert snapshot.suggestion.n == 4
     assert shown_n(opened) == 4
     assert opened.panel("table").model.rowCount() == 4
-    assert opened.windowTitle() == "four levels.csv – Phasewright"
+    assert opened.windowTitle() == "four levels.csv[*] – Phasewright"
     assert opened.settings.recent == [curve_file]
     breaks = snapshot.fit.breaks if snapshot.fit is not None else ()
     assert breaks == pytest.approx([0, 1, 2, 3, 4], abs=0.02)

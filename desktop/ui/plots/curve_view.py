@@ -18,10 +18,12 @@ from desktop.ui.plots import curve_lanes, fit_overlay, scales
 from desktop.ui.plots.curve_lanes import FAINT, HALF
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import Theme
+from desktop.workbench.model import Annotation
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
@@ -60,6 +62,8 @@ class CurveView(TimePlot):
     breakRemoveRequested = Signal(int)
     breakLockToggled = Signal(int)
     classToggled = Signal(str)
+    noteAsked = Signal(float)
+    noteActivated = Signal(int)
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
         super().__init__(navigation, parent)
@@ -84,6 +88,7 @@ class CurveView(TimePlot):
         self._rail = QRectF()
         self._axis = QRectF()
         self._legend = Legend()
+        self._notes = Notes()
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
 
@@ -122,6 +127,10 @@ class CurveView(TimePlot):
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
         self._locked = tuple(times)
+        self._redraw(base=False)
+
+    def set_annotations(self, annotations: tuple[Annotation, ...]) -> None:
+        self._notes.set(annotations)
         self._redraw(base=False)
 
     def set_phase(self, phase: int | None) -> None:
@@ -272,6 +281,10 @@ class CurveView(TimePlot):
                 fit_overlay.draw_pieces(image, fit, m, self._main, self._theme, self._phase)
             with QPainter(image) as painter:
                 self._paint_locks(painter, fit, m)
+        if self._curve is not None:
+            with QPainter(image) as painter:
+                painter.setFont(self.font())
+                self._notes.paint(painter, m, (self._main.rect, self._residual.rect), self._theme)
         return image
 
     def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
@@ -657,6 +670,8 @@ class CurveView(TimePlot):
         if hover != self._hover:
             self._hover = hover
             self.update()
+        flag = self._notes.at(p)
+        self.setToolTip("" if flag is None else plain(flag.note.text))
         shape = Qt.CursorShape.ArrowCursor
         if self._space or (self._mode == "pan" and region in ("plot", "rail")):
             shape = Qt.CursorShape.OpenHandCursor
@@ -718,7 +733,10 @@ class CurveView(TimePlot):
         if event.button() != Qt.MouseButton.LeftButton:
             return
         region = self._region(event.position())
-        if region in ("axis", "run"):
+        flag = self._notes.at(event.position())
+        if flag is not None:
+            self.noteActivated.emit(flag.index)
+        elif region in ("axis", "run"):
             self.show_all()
         elif region and self._fit is not None:
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
@@ -745,6 +763,7 @@ class CurveView(TimePlot):
         lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
         for action in (remove, lock):
             action.setEnabled(near is not None)
+        menu.addAction(self.tr("A&nnotate here…"), lambda: self.noteAsked.emit(t))
         menu.addSeparator()
         to_phase = menu.addAction(self.tr("&Zoom to phase"), lambda: self._zoom_to_phase(t))
         to_phase.setEnabled(fit is not None)

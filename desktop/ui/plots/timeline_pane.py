@@ -194,6 +194,11 @@ class TimelinePane(QWidget):
         if former is not None:
             former.close()
 
+    def set_order(self, order: str) -> None:
+        """Sort the rows, if there is such an order."""
+        if order in ORDERS:
+            self._order.setCurrentIndex(ORDERS.index(order))
+
     def _sort(self, order: str) -> None:
         if self.view.rows is not None and self.view.rows.order != order:
             self.view.rows.sort(order)

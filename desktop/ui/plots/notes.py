@@ -1,0 +1,100 @@
+"""Annotations in a plot over time: a flag at an instant, a band over a range, with as much text as fits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
+
+from desktop.ui.plots.scales import TimeMap
+from desktop.ui.theme import Theme
+from desktop.workbench.model import Annotation
+
+#: The Okabe-Ito set, told apart by the colour-blind; the text stands on the theme's own ground beside it.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7f7f7f")
+COLOUR_NAMES = ("Blue", "Vermilion", "Green", "Purple", "Orange", "Sky blue", "Brown", "Grey")
+#: Rows of flags above each other, and characters of text at most.
+ROWS, CHARACTERS = 4, 28
+
+
+def plain(text: str) -> str:
+    """A text for a tip, wrapped; what looks like markup in it is none."""
+    return f"<p>{escape(text).replace(chr(10), '<br>')}</p>"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An annotation where it is drawn; `index` is its place in the project."""
+
+    index: int
+    note: Annotation
+    box: QRectF
+    text: str
+
+
+class Notes:
+    """The annotations of a plot; hidden ones are not drawn."""
+
+    def __init__(self) -> None:
+        self._notes: tuple[Annotation, ...] = ()
+        self._flags: list[Flag] = []
+
+    def set(self, notes: Sequence[Annotation]) -> None:
+        self._notes = tuple(notes)
+
+    def at(self, p: QPointF) -> Flag | None:
+        """The flag under a place, as it was painted last."""
+        return next((flag for flag in reversed(self._flags) if flag.box.contains(p)), None)
+
+    def place(self, m: TimeMap, lane: QRectF, metrics: QFontMetrics) -> list[Flag]:
+        """Flags in the upper part of a lane, one beside or below the other."""
+        high = metrics.height() + 4
+        ends = [lane.left() - 1.0] * ROWS
+        flags = []
+        for index, note in sorted(enumerate(self._notes), key=lambda one: one[1].start_s):
+            end = note.start_s if note.end_s is None else note.end_s
+            if note.hidden or end < m.a or note.start_s > m.b:
+                continue
+            left = max(float(m.x(max(note.start_s, m.a))), lane.left())
+            row = next((k for k in range(ROWS) if ends[k] < left), None)
+            room = lane.right() - left
+            # Where all rows are taken the flag is there without its text.
+            text = "" if row is None else " ".join(note.text.split())[: 4 * CHARACTERS]
+            wide = min(room - 14, CHARACTERS * metrics.averageCharWidth())
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(max(wide, 0)))
+            width = metrics.horizontalAdvance(text) + 14 if text else 7
+            box = QRectF(left, lane.top() + 3 + (row or 0) * (high + 2), width, high)
+            if row is not None:
+                ends[row] = box.right() + 4
+            flags.append(Flag(index, note, box, text))
+        return flags
+
+    def paint(self, painter: QPainter, m: TimeMap, lanes: Sequence[QRectF], theme: Theme) -> None:
+        """Bands and lines through all lanes, flags in the first."""
+        self._flags = self.place(m, lanes[0], painter.fontMetrics())
+        for flag in self._flags:
+            colour = QColor(COLOURS[flag.note.colour])
+            tint = QColor(colour)
+            tint.setAlpha(44 if theme.dark else 32)
+            ends = [flag.note.start_s, *([] if flag.note.end_s is None else [flag.note.end_s])]
+            xs = [min(max(float(m.x(t)), lanes[0].left()), lanes[0].right()) for t in ends]
+            inside = [x for x, t in zip(xs, ends, strict=True) if m.a <= t <= m.b]
+            painter.setPen(QPen(colour, 1.5))
+            for lane in lanes:
+                if len(xs) > 1:
+                    painter.fillRect(QRectF(xs[0], lane.top(), max(xs[1] - xs[0], 1), lane.height()), tint)
+                painter.drawLines([QLineF(x, lane.top(), x, lane.bottom()) for x in inside])
+        ground = QColor(theme.raised)
+        ground.setAlpha(235)
+        for flag in self._flags:
+            colour = QColor(COLOURS[flag.note.colour])
+            painter.setPen(QPen(colour, 1))
+            painter.setBrush(ground)
+            painter.drawRect(flag.box)
+            painter.fillRect(QRectF(flag.box.left(), flag.box.top(), 5, flag.box.height()), colour)
+            painter.setPen(QColor(theme.text))
+            inner = flag.box.adjusted(9, 0, 0, 0)
+            painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, flag.text)

@@ -1,0 +1,261 @@
+"""What a window does with its project: open, save, ask before it is lost, runs, bundles, views, remarks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+
+from desktop.ui.panels.views import NoteDialog
+from desktop.workbench.jobs import Deliver
+from desktop.workbench.keeping import AUTOSAVE, Keeper
+from desktop.workbench.model import Annotation, TraceId, View
+
+if TYPE_CHECKING:
+    from desktop.ui.shell import MainWindow
+
+_PROJECTS = "Projects (*.phasewright)"
+
+
+def is_project_file(path: Path) -> bool:
+    """Whether a file is a project or a bundle, by its content."""
+    from desktop.data.project_file import is_bundle, is_project
+
+    return path.is_file() and (is_project(path) or is_bundle(path))
+
+
+class ProjectDesk(QObject):
+    """The project of one window. `keeper` holds it; this asks the user and tells the window."""
+
+    def __init__(self, window: MainWindow, deliver: Deliver) -> None:
+        super().__init__(window)
+        self._window, self._bench = window, window.workbench
+        self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_title, deliver)
+        self._box: QMessageBox | None = None
+        self._timer = QTimer(self)
+        self._timer.setInterval(int(1000 * AUTOSAVE))
+        self._timer.timeout.connect(self.autosave)
+        self._timer.start()
+
+    # ---- files
+
+    def open(self, path: Path) -> None:
+        self.keeper.open(path)
+        self._window.settings.add_recent(path)
+
+    def save(self) -> bool:
+        """Save where it was saved before, or ask where; whether it is saved."""
+        return self._save(self.keeper.path) if self.keeper.path is not None else self.save_as()
+
+    def save_as(self) -> bool:
+        known = self.keeper.path or self._suggested(".phasewright")
+        name, _ = QFileDialog.getSaveFileName(self._window, self.tr("Save project"), str(known), _PROJECTS)
+        if not name:
+            return False
+        path = Path(name)
+        return self._save(path if path.suffix else path.with_suffix(".phasewright"))
+
+    def _save(self, path: Path) -> bool:
+        try:
+            self.keeper.save(path, self._seen())
+        except OSError as error:
+            self._bench.report(error)
+            return False
+        self._window.settings.add_recent(path)
+        self._window.statusBar().showMessage(self.tr("Saved as {0}").format(path), 4000)
+        return True
+
+    def autosave(self) -> None:
+        """Keep what has changed for a recovery."""
+        if self.worth_saving:
+            self.keeper.autosave(self._seen())
+
+    @property
+    def worth_saving(self) -> bool:
+        """Changed since it was saved; without a project file, if there is work of the hand in it."""
+        return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)
+
+    def ask_before(self, go_on: Callable[[], None]) -> bool:
+        """If changes would be lost, ask, and `go_on` once they are saved or given up; whether that is so."""
+        if not self.worth_saving or self._box is not None:
+            return self._box is not None
+        button = QMessageBox.StandardButton
+        box = self._box = QMessageBox(
+            QMessageBox.Icon.Question,
+            "Phasewright",
+            self.tr("Save the changes to {0}?").format(self._name()),
+            button.Save | button.Discard | button.Cancel,
+            self._window,
+        )
+        box.setObjectName("save_question")
+        box.setInformativeText(self.tr("What is not saved is lost."))
+
+        def answered(_: int) -> None:
+            answer = box.standardButton(box.clickedButton()) if box.clickedButton() else button.Cancel
+            self._box = None
+            box.deleteLater()
+            if answer == button.Discard or (answer == button.Save and self.save()):
+                go_on()
+
+        box.finished.connect(answered)
+        box.open()
+        return True
+
+    def close(self) -> None:
+        self._timer.stop()
+        self.keeper.close()
+
+    def _name(self) -> str:
+        document = self._bench.snapshot.document
+        if self.keeper.path is not None:
+            return self.keeper.path.name
+        return "" if document is None else document.source.name
+
+    def _suggested(self, suffix: str) -> Path:
+        document = self._bench.snapshot.document
+        folder = Path(self._window.settings.folder or ".")
+        return folder / ("project" if document is None else document.source.stem + suffix)
+
+    def _seen(self) -> View | None:
+        """What the plots show now."""
+        if self._bench.snapshot.run is None:
+            return None
+        view = self._bench.snapshot.project.view
+        return replace(view, span=self._window.curve_view.visible_range(), order=self._order())
+
+    def _order(self) -> str:
+        rows = self._window.timeline.view.rows
+        return "" if rows is None or rows.order == "hand" else rows.order
+
+    def _show_title(self) -> None:
+        window, document = self._window, self._bench.snapshot.document
+        if document is None:
+            window.setWindowTitle("Phasewright")
+            window.setWindowModified(False)
+            return
+        name = self._name()
+        if self.keeper.path is not None and document.source.name != name:
+            name = f"{document.source.name} – {name}"
+        window.setWindowTitle(f"{name}[*] – Phasewright")
+        window.setWindowModified(self.worth_saving)
+
+    def _tell(self, sentence: str) -> None:
+        self._window.notice_bar.show_message(sentence)
+
+    def _locate(self, trace: TraceId) -> Path | None:
+        name, _ = QFileDialog.getOpenFileName(
+            self._window,
+            self.tr("Where is {0}? It is not in {1}").format(trace.path.name, trace.path.parent),
+            str(self.keeper.path.parent if self.keeper.path is not None else ""),
+        )
+        return Path(name) if name else None
+
+    # ---- runs and parts
+
+    def add_run(self) -> None:
+        """Choose another trace for the project."""
+        name, _ = QFileDialog.getOpenFileName(
+            self._window, self.tr("Add a trace to the project"), self._window.settings.folder
+        )
+        if name:
+            self.keeper.add_run(Path(name))
+
+    def fill_runs(self, menu: QMenu) -> None:
+        """The runs of the project, the shown one marked."""
+        menu.clear()
+        runs, current = self.keeper.workspace.runs, self.keeper.current
+        for k, run in enumerate(runs):
+            action = menu.addAction(run.trace.name, partial(self.keeper.show_run, k))
+            action.setCheckable(True)
+            action.setChecked(k == current)
+            action.setEnabled(k != current)
+        menu.addSeparator()
+        menu.addAction(self._window.actions_by_id["add_run"])
+        if len(runs) > 1:
+            out = menu.addMenu(self.tr("Take out of the project"))
+            for k, run in enumerate(runs):
+                out.addAction(run.trace.name, partial(self.keeper.remove_run, k)).setEnabled(k != current)
+
+    def export_bundle(self) -> None:
+        """One file with the project and all that it needs."""
+        name, _ = QFileDialog.getSaveFileName(
+            self._window, self.tr("Export bundle"), str(self._suggested(".zip")), "Bundles (*.zip)"
+        )
+        if name:
+            self.keeper.export_bundle(
+                Path(name),
+                None,
+                lambda path: self._window.statusBar().showMessage(
+                    self.tr("The bundle is in {0}").format(path), 8000
+                ),
+            )
+
+    def save_part(self) -> None:
+        """The selection as a trace of its own."""
+        span = self._window.selected_range()
+        if span is None:
+            return
+        name, _ = QFileDialog.getSaveFileName(
+            self._window,
+            self.tr("Save selection as new trace"),
+            str(self._suggested("-part.h5")),
+            "Imported traces (*.h5)",
+        )
+        if name:
+            self._bench.save_part(
+                Path(name),
+                *span,
+                lambda path: self._window.statusBar().showMessage(
+                    self.tr("The selection is in {0}").format(path), 8000
+                ),
+            )
+
+    # ---- views and annotations
+
+    def keep_view(self, number: int) -> None:
+        """Keep what is seen under a number."""
+        self._bench.keep_view(number, self._window.curve_view.visible_range(), self._order())
+        self._window.statusBar().showMessage(self.tr("Kept as view {0}").format(number), 4000)
+
+    def show_view(self, number: int) -> None:
+        view = self._bench.show_view(number)
+        if view is None:
+            self._window.statusBar().showMessage(
+                self.tr("There is no view {0}; Ctrl+{0} keeps what is seen").format(number), 4000
+            )
+            return
+        self.look_at(view)
+
+    def look_at(self, view: View) -> None:
+        """The part of a view that the plots hold."""
+        if view.span is not None:
+            self._window.curve_view.zoom_to(*view.span)
+        if view.order:
+            self._window.timeline.set_order(view.order)
+
+    def go_to(self, start_s: float, end_s: float) -> None:
+        """Show a range, with some room around it; about an instant, as much time as is seen now."""
+        a, b = self._window.curve_view.visible_range()
+        room = 0.25 * (end_s - start_s) if end_s > start_s else 0.5 * (b - a)
+        self._window.curve_view.zoom_to(start_s - room, end_s + room)
+
+    def annotate(self, time_s: float = math.nan) -> None:
+        """Ask for a remark over the selection, else at `time_s`, else in the middle of what is seen."""
+        selection = self._bench.snapshot.project.view.selection
+        a, b = self._window.curve_view.visible_range()
+        start, end = selection or ((a + b) / 2 if math.isnan(time_s) else time_s, None)
+        known = self._bench.snapshot.project.annotations
+        colour = (known[-1].colour + 1) % 8 if known else 0
+        title = self.tr("Annotate the selection") if selection else self.tr("Annotate")
+        dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour))
+        dialog.taken.connect(
+            lambda made: self._bench.annotate(made.text, made.start_s, made.end_s, None, made.colour)
+        )
+        dialog.open()
+        dialog.text.setFocus()

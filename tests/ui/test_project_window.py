@@ -1,0 +1,363 @@
+"""Projects in the real window: saving, the question before closing, views, annotations, chips, runs."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
+from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QMessageBox, QToolButton
+from pytestqt.qtbot import QtBot
+
+from desktop.data.events import Activity
+from desktop.data.store import open_store
+from desktop.data.utilization import build
+from desktop.resources import samples
+from desktop.ui.app import load_font
+from desktop.ui.panels.views import NoteDialog
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+from desktop.ui.theme import DARK
+from desktop.workbench.keeping import read_workspace, recoveries
+from desktop.workbench.model import View
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CACHE", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> list[Path]:
+    rng = np.random.default_rng(7)
+    files = []
+    for name, levels in (("first", (2.0, 7.0, 4.0)), ("second", (5.0, 1.0))):
+        level = np.repeat(levels, 200) + rng.choice([0.0, 1.0], 200 * len(levels), p=[0.8, 0.2])
+        rows = [f"{t:.6f},{h:g}" for t, h in zip(np.arange(level.size + 1) / 200, [*level, 0.0], strict=True)]
+        files.append(tmp_path / f"{name}.csv")
+        files[-1].write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return files
+
+
+def make(qtbot: QtBot, tmp_path: Path) -> MainWindow:
+    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+    qtbot.addWidget(made, before_close_func=MainWindow.close_unasked)
+    made.resize(1280, 800)
+    made.show()
+    return made
+
+
+@pytest.fixture
+def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path, traces: list[Path]) -> Iterator[MainWindow]:
+    load_font(qapp)
+    made = make(qtbot, tmp_path)
+    opened(qtbot, made, traces[0])
+    yield made
+    made.close_unasked()
+    QApplication.processEvents()
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: not window.workbench.busy and not window.desk.keeper.busy, timeout=60_000)
+
+
+def opened(qtbot: QtBot, window: MainWindow, path: Path) -> MainWindow:
+    window.open_path(path)
+    settle(qtbot, window)
+    assert window.workbench.snapshot.problem is None
+    return window
+
+
+def asked_for(monkeypatch: pytest.MonkeyPatch, path: Path | None) -> None:
+    """What the user chooses in the next file dialogs."""
+    name = "" if path is None else str(path)
+    for method in ("getSaveFileName", "getOpenFileName"):
+        monkeypatch.setattr(QFileDialog, method, staticmethod(lambda *_: (name, "")))
+
+
+def question(window: MainWindow) -> QMessageBox:
+    (found,) = (box for box in window.findChildren(QMessageBox, "save_question") if box.isVisible())
+    return found
+
+
+def test_save_marks_open_and_everything_is_back(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, file = window.workbench, tmp_path / "p.phasewright"
+    assert not window.isWindowModified()
+    bench.set_n(5)
+    assert not window.isWindowModified(), "a number of phases alone is no work of the hand"
+    bench.annotate("the peak", 1.5)
+    bench.set_n(4)
+    window.curve_view.zoom_to(0.5, 2.5)
+    assert window.isWindowModified()
+    asked_for(monkeypatch, None)
+    window.actions_by_id["save"].trigger()
+    assert window.isWindowModified(), "giving up the dialog saves nothing"
+    asked_for(monkeypatch, tmp_path / "p")
+    window.actions_by_id["save"].trigger()
+    assert file.exists() and not window.isWindowModified()
+    assert window.windowTitle() == "first.csv – p.phasewright[*] – Phasewright"
+    assert window.settings.recent[0] == file
+    bench.set_n(3)
+    assert window.isWindowModified(), "with a project every change counts"
+    bench.undo()
+    assert not window.isWindowModified()
+    bench.set_n(6)
+    window.actions_by_id["save"].trigger()
+
+    renamed = file.rename(tmp_path / "anything.bin")
+    other = opened(qtbot, make(qtbot, tmp_path), renamed)
+    assert other.workbench.snapshot.project.phases.n == 6
+    assert other.curve_view.visible_range() == pytest.approx((0.5, 2.5))
+    assert [note.text for note in other.workbench.snapshot.project.annotations] == ["the peak"]
+    assert other.windowTitle() == "first.csv – anything.bin[*] – Phasewright"
+    other.close()
+    assert not other.isVisible(), "nothing to ask"
+
+
+def test_closing_asks_save_discard_or_cancel(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.workbench.annotate("here", 1.0)
+    button = QMessageBox.StandardButton
+    window.close()
+    window.close()
+    assert window.isVisible()
+    qtbot.mouseClick(question(window).button(button.Cancel), Qt.MouseButton.LeftButton)
+    assert window.isVisible() and window.workbench.snapshot.project.annotations
+    window.close()
+    qtbot.keyClick(question(window), Qt.Key.Key_Escape)
+    assert window.isVisible()
+    asked_for(monkeypatch, None)
+    window.close()
+    qtbot.mouseClick(question(window).button(button.Save), Qt.MouseButton.LeftButton)
+    assert window.isVisible(), "it could not be saved"
+    asked_for(monkeypatch, tmp_path / "kept.phasewright")
+    window.actions_by_id["close"].trigger()
+    qtbot.mouseClick(question(window).button(button.Save), Qt.MouseButton.LeftButton)
+    assert window.workbench.snapshot.document is None and window.isVisible()
+    assert len(read_workspace(tmp_path / "kept.phasewright").runs) == 1
+    assert window.windowTitle() == "Phasewright"
+
+
+def test_discarding_closes_and_leaves_nothing_behind(qtbot: QtBot, window: MainWindow) -> None:
+    window.workbench.annotate("here", 1.0)
+    window.desk.autosave()
+    settle(qtbot, window)
+    window.close()
+    button = question(window).button(QMessageBox.StandardButton.Discard)
+    qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert not window.isVisible() and recoveries() == []
+
+
+def test_changes_are_kept_for_recovery_by_the_clock(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    folder = tmp_path / "state" / "phasewright" / "recovery"
+    window.desk._timer.setInterval(30)
+    qtbot.wait(100)
+    assert not folder.exists()
+    window.workbench.annotate("here", 1.0)
+    qtbot.waitUntil(lambda: folder.exists() and len(list(folder.glob("*.phasewright"))) == 1, timeout=5000)
+
+
+def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: MainWindow) -> None:
+    view, bench, panel = window.curve_view, window.workbench, window.panel("views")
+    view.setFocus()
+    view.zoom_to(0.5, 1.25)
+    bench.select((0.75, 1.0))
+    bench.toggle_class("idle")
+    qtbot.keyClick(view, Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
+    shown = bench.snapshot.project.view.shown
+    view.show_all()
+    bench.select(None)
+    bench.toggle_class("idle")
+    qtbot.keyClick(view, Qt.Key.Key_3)
+    assert view.visible_range() == pytest.approx((0.5, 1.25))
+    assert bench.snapshot.project.view.selection == (0.75, 1.0)
+    assert bench.snapshot.project.view.shown == shown
+    before = bench.snapshot
+    qtbot.keyClick(view, Qt.Key.Key_7)
+    assert bench.snapshot is before and "Ctrl+7" in window.statusBar().currentMessage()
+    panel.keep()
+    assert [kept.number for kept in panel.views.rows] == [1, 3]
+    panel.view_table.selectRow(1)
+    view.show_all()
+    panel.go_to_view()
+    assert view.visible_range() == pytest.approx((0.5, 1.25))
+    panel.delete_view()
+    assert [kept.number for kept in panel.views.rows] == [1]
+    window.actions_by_id["undo"].trigger()
+    assert [kept.number for kept in panel.views.rows] == [1, 3]
+    panel.view_table.selectRow(1)
+    panel.rename_view()
+    (dialog,) = panel.findChildren(QInputDialog)
+    dialog.setTextValue("the peak")
+    dialog.accept()
+    assert panel.views.rows[1].name == "the peak"
+
+
+def test_classes_are_drawn_by_alt_and_digit(qtbot: QtBot, window: MainWindow) -> None:
+    before = window.workbench.snapshot.project.view.shown
+    qtbot.keyClick(window.curve_view, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
+    assert window.workbench.snapshot.project.view.shown == before ^ {"computing"}
+
+
+def note_dialog(window: MainWindow) -> NoteDialog:
+    found = [d for d in window.findChildren(NoteDialog) if d.isVisible()]
+    assert len(found) == 1
+    return found[0]
+
+
+def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window: MainWindow) -> None:
+    view, bench, panel = window.curve_view, window.workbench, window.panel("views")
+    place = QPoint(round(view._map().x(1.5)), round(view._main.rect.center().y()))
+    qtbot.mouseMove(view, place)
+    qtbot.keyClick(view, Qt.Key.Key_I)
+    dialog = note_dialog(window)
+    dialog._take()
+    assert dialog.isVisible() and "Write what" in dialog.problem.text()
+    dialog.text.setPlainText("<b>peak</b> & more")
+    dialog._take()
+    bench.select((0.5, 1.25))
+    qtbot.keyClick(view, Qt.Key.Key_I)
+    dialog = note_dialog(window)
+    assert (dialog.start.text(), dialog.end.text()) == ("0.5", "1.25")
+    dialog.end.setText("0.25")
+    dialog.text.setPlainText("calm")
+    dialog._take()
+    assert "ends before" in dialog.problem.text()
+    dialog.end.setText("1.0")
+    dialog.colour.setCurrentIndex(4)
+    dialog._take()
+    first, second = bench.snapshot.project.annotations
+    assert first.start_s == pytest.approx(1.5, abs=0.01) and first.end_s is None
+    assert (second.text, second.start_s, second.end_s, second.colour) == ("calm", 0.5, 1.0, 4)
+    assert panel.notes.rowCount() == 2 and window.actions_by_id["undo"].text() == "Undo add annotation"
+
+    view.grab()
+    flags = {flag.index: flag for flag in view._notes._flags}
+    assert flags[1].text == "calm" and flags[0].text == "<b>peak</b> & more"
+    at = flags[0].box.center().toPoint()
+    qtbot.mouseMove(view, at)
+    assert "&lt;b&gt;" in view.toolTip() and "<b>" not in view.toolTip(), "text from outside is no markup"
+    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=at)
+    dialog = note_dialog(window)
+    dialog.text.setPlainText("peak")
+    dialog._take()
+    assert bench.snapshot.project.annotations[0].text == "peak"
+    panel.choose_note(1)
+    panel.go_to_note()
+    assert view.visible_range() == pytest.approx((0.375, 1.125))
+    panel.hide_note()
+    view.grab()
+    assert [flag.index for flag in view._notes._flags] == []
+    panel.delete_note()
+    assert [note.text for note in bench.snapshot.project.annotations] == ["peak"]
+    for _ in range(5):
+        window.actions_by_id["undo"].trigger()
+    assert bench.snapshot.project.annotations == ()
+
+
+def test_flags_do_not_cover_each_other_and_none_is_left_out(window: MainWindow) -> None:
+    for k in range(40):
+        window.workbench.annotate(
+            f"a remark with some length {k}", 0.05 * k, None if k % 3 else 0.05 * k + 0.4
+        )
+    window.curve_view.grab()
+    flags = window.curve_view._notes._flags
+    assert len(flags) == 40
+    with_text = [flag.box for flag in flags if flag.text]
+    assert len(with_text) >= 4
+    for i, one in enumerate(with_text):
+        assert not any(one.intersects(other) for other in with_text[i + 1 :])
+        assert window.curve_view._main.rect.contains(one)
+
+
+def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: MainWindow) -> None:
+    bench, chips = window.workbench, window.chips
+    assert not chips.isVisible()
+    bench.select((0.5, 1.0))
+    assert len(chips.texts) == 1 and chips.texts[0].startswith("statistics: selection 500.")
+    bench.set_activity("MPI_Send", Activity.IDLE)
+    bench.set_repaired(not window.workbench.snapshot.document.repaired)
+    bench.set_computing(frozenset({Activity.COMPUTING, Activity.IO}))
+    settle(qtbot, window)
+    keys = [chip.key for chip in chips._shown]
+    assert keys == ["clocks", "regions", "computing", "selection"] and chips.isVisible()
+    wide = window.minimumSizeHint().width()
+    for key in keys:
+        button = chips.findChild(QToolButton, f"chip_{key}")
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+        settle(qtbot, window)
+        assert key not in [chip.key for chip in chips._shown]
+    assert not chips.isVisible()
+    assert window.minimumSizeHint().width() == wide, "chips do not make the window wider"
+    assert bench.snapshot.project.view.selection is None
+
+
+def test_a_second_run_and_the_way_back(
+    qtbot: QtBot, window: MainWindow, traces: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.workbench.annotate("in the first", 1.0)
+    asked_for(monkeypatch, traces[1])
+    window.actions_by_id["add_run"].trigger()
+    settle(qtbot, window)
+    assert window.workbench.snapshot.document.source == traces[1]
+    window._runs_menu.aboutToShow.emit()
+    names = [action.text() for action in window._runs_menu.actions() if action.isCheckable()]
+    assert names == ["first.csv", "second.csv"]
+    window._runs_menu.actions()[0].trigger()
+    settle(qtbot, window)
+    assert window.workbench.snapshot.document.source == traces[0]
+    assert window.workbench.snapshot.project.annotations[0].text == "in the first"
+    assert window.actions_by_id["undo"].text() == "Undo add annotation"
+
+
+def test_bundle_and_part_from_the_menu(
+    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not window.actions_by_id["save_part"].isEnabled()
+    window.workbench.select((0.5, 1.5))
+    asked_for(monkeypatch, tmp_path / "part.h5")
+    window.actions_by_id["save_part"].trigger()
+    settle(qtbot, window)
+    with open_store(tmp_path / "part.h5") as part:
+        assert build(part).curve().duration == pytest.approx(1.0)
+    window.workbench.annotate("sent", 1.0)
+    asked_for(monkeypatch, tmp_path / "b.zip")
+    window.actions_by_id["export_bundle"].trigger()
+    settle(qtbot, window)
+    other = opened(qtbot, make(qtbot, tmp_path), tmp_path / "b.zip")
+    assert other.workbench.snapshot.project.annotations[0].text == "sent"
+    assert other.workbench.snapshot.project.view == View(
+        (0.5, 1.5), span=None, shown=window.workbench.snapshot.project.view.shown
+    )
+
+
+def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    """Nothing but drawn: a real trace in the dark with everything on it; looked at by eye when it changes."""
+    window = make(qtbot, tmp_path)
+    load_font(qapp)
+    opened(qtbot, window, samples()[0].path)
+    window.use_theme(DARK)
+    run = window.workbench.snapshot.run
+    assert run is not None
+    length = run.curve.duration
+    window.workbench.annotate("the factorisation begins to starve", 0.3 * length)
+    window.workbench.annotate("tail", 0.8 * length, 0.95 * length)
+    window.workbench.select((0.4 * length, 0.5 * length))
+    window.show_panel("views")
+    image = window.grab().toImage()
+    flag = window.curve_view._notes._flags[0]
+    stripe = window.curve_view.mapTo(window, flag.box.topLeft() + QPointF(2, 6))
+    ratio = image.devicePixelRatio()
+    assert image.pixelColor((stripe * ratio).toPoint()).name() == "#0072b2"
