@@ -180,6 +180,12 @@ def gather(
     suggestion = suggest(swept)
     if subject.breaks is not None:
         ends = curve.start, curve.start + curve.duration
+        outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]
+        if outside:
+            raise ValueError(
+                f"the break at {outside[0]:g} s is not inside the curve, which runs from {ends[0]:g} s to "
+                f"{ends[1]:g} s"
+            )
         fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model)
     else:
         n = suggestion.n if subject.n is None else subject.n

@@ -39,8 +39,8 @@ from desktop.progress import Progress, Share
 _KINDS = ("constant", "linear", "quadratic")
 # Rows of a table of regions, locations or changes: what is longer is for the window.
 _REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
-# A text longer than this is cut, wherever it came from.
-_LONGEST = 4000
+# A text, a cell longer than this is cut, wherever it came from.
+_LONGEST, _LONGEST_CELL = 4000, 400
 
 
 @dataclass(frozen=True)
@@ -685,7 +685,9 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
         return f'<div class="figure">{draw(block)}<p class="caption">{caption}</p></div>\n'
     heads = "".join(f"<th{_side(k, block)}>{_h(head)}</th>" for k, head in enumerate(block.heads))
     rows = "".join(
-        "<tr>" + "".join(f"<td{_side(k, block)}>{_h(cell)}</td>" for k, cell in enumerate(row)) + "</tr>\n"
+        "<tr>"
+        + "".join(f"<td{_side(k, block)}>{_h(cell, _LONGEST_CELL)}</td>" for k, cell in enumerate(row))
+        + "</tr>\n"
         for row in block.rows
     )
     note = f'<p class="note">{_h(block.note)}</p>\n' if block.note else ""
@@ -701,5 +703,5 @@ def _side(column: int, table: Table) -> str:
     return ' align="left"' if column < table.left else ' align="right"'
 
 
-def _h(text: str) -> str:
-    return escape(printable(text, _LONGEST))
+def _h(text: str, most: int = _LONGEST) -> str:
+    return escape(printable(text, most))

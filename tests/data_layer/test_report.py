@@ -1,0 +1,445 @@
+"""Reports: what they say is what was measured, and no text of a trace gets out of its place."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cache
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pptx import Presentation
+
+from desktop import cli
+from desktop.core.phase_stats import phase_table
+from desktop.core.phases import fit, fit_breaks
+from desktop.data.events import Activity, EventKind, Importer, Location, Region
+from desktop.data.material import (
+    Mark,
+    Material,
+    Subject,
+    as_csv,
+    gather,
+    printable,
+    tables,
+)
+from desktop.data.profile import ProfileDigest
+from desktop.data.report import (
+    Contents,
+    Picture,
+    Report,
+    Table,
+    command_line,
+    compose,
+    to_html,
+)
+from desktop.data.slides import to_pptx
+from desktop.data.store import Source, StoreWriter, TraceStore, open_store
+from desktop.data.utilization import Rules, keep
+from desktop.progress import Cancelled, Progress
+from desktop.resources import samples
+from tests.data_layer import archives
+
+MADE = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
+WHEN = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
+# A picture of one pixel: what figures look like is for the tests of the window.
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108000000003a7e9b550000000a4944415478da63f80f00010101"
+    "0018dd8db00000000049454e44ae426082"
+)
+# What may go wrong between a trace and a document: markup, entities, quotes, characters that XML forbids or
+# that turn the direction of reading, formulas, and names as long as C++ makes them.
+nasty = st.one_of(
+    st.sampled_from(
+        [
+            "<script>alert(1)</script>",
+            "</title></style></svg>]]>",
+            '" onload="x" \'',
+            "a\x00b\x1b[31m\x7f\x85",
+            "\u202egnp.exe\u2066",
+            "&lt;&#x3c;&amp",
+            "\ufffe\uffff\ud800",
+            "${version} $body %s {0}",
+            '=HYPERLINK("http://x")',
+            "std::vector<" * 60,
+            "\n\t  \r\x0b_x0041_",
+        ]
+    ),
+    st.text(max_size=30),
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+
+
+@contextmanager
+def stored(regions: list[str], locations: list[str], source: str = "made") -> Iterator[TraceStore]:
+    """A trace of 100 ticks in which each location enters every region in turn, rank k later than k-1."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "made.h5"
+        with StoreWriter(path, Source("made", source, 4711, "ab" * 32), MADE, (ProfileDigest,)) as writer:
+            writer.describe(ticks_per_second=10.0)
+            numbers = [writer.region(Region(name, "function")) for name in regions]
+            for k, name in enumerate(locations):
+                writer.location(Location(k, name, first=0, last=100))
+            for k in range(len(locations)):
+                begin = 5 * k + np.arange(len(numbers)) * (60 // len(numbers))
+                time = np.stack([begin, begin + 3], axis=1).ravel()
+                kind = np.tile([EventKind.ENTER, EventKind.LEAVE], len(numbers))
+                writer.append("events", k, time=time, kind=kind, region=np.repeat(numbers, 2))
+            writer.report.add("odd", "notice", f"Found {regions[0]}.", where=locations[0])
+            writer.complete()
+            keep(writer, Progress())
+        with open_store(path) as store:
+            yield store
+
+
+class Seen(HTMLParser):
+    """What a browser would make of a document."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def draw(picture: Picture) -> str:
+    return f"<svg><title>{picture.number}</title></svg>"
+
+
+@given(st.text())
+def test_printable_text_fits_into_xml_and_one_line(text: str) -> None:
+    shown = printable(text)
+    assert printable(shown) == shown and len(shown) <= 200 and "\n" not in shown
+    root = ElementTree.fromstring(f"<a>{escape(shown)}</a>".encode())
+    assert (root.text or "") == shown
+    if text.isalnum() and len(text) <= 200:
+        assert shown == text
+
+
+@cache
+def harmless() -> Seen:
+    """The same report of a trace without tricks."""
+    with stored(["solve"], ["one", "other"]) as store:
+        rules = Rules({"solve": Activity.IDLE})
+        subject = Subject(store, "run", rules, "constant", 2, marks=(Mark(1.0, "m"),))
+        seen = Seen()
+        seen.feed(to_html(compose([subject], command="x", date=WHEN), draw))
+    return seen
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(nasty, min_size=1, max_size=3, unique=True), nasty, nasty)
+def test_no_text_of_a_trace_gets_out_of_its_place(regions: list[str], location: str, mark: str) -> None:
+    stem = [name.encode("utf-8", "replace").decode() or "?" for name in regions]
+    stem = list(dict.fromkeys(stem))
+    place = location.encode("utf-8", "replace").decode()
+    with stored(stem, [place, "other"], place or "?") as store:
+        subject = Subject(
+            store, mark, Rules({stem[0]: Activity.IDLE}), "constant", 2, marks=(Mark(1.0, mark),)
+        )
+        report = compose([subject], command=command_line(place, subject, Contents()), date=WHEN)
+        page = to_html(report, draw)
+        deck = to_pptx(report, lambda picture: PIXEL)
+    seen = Seen()
+    seen.feed(page)
+    plain = harmless()
+    assert seen.tags <= plain.tags, "a name has become markup"
+    assert seen.attributes <= plain.attributes, "a name has become an attribute"
+    assert not set(page) & set(map(chr, range(32))) - {"\n"}
+    words = " ".join(" ".join(seen.text).split())
+    for name in (stem[0], mark):
+        assert " ".join(printable(name)[:150].split()) in words
+    texts = []
+    for slide in Presentation(io.BytesIO(deck)).slides:
+        for shape in slide.shapes:
+            if shape.has_text_frame:
+                texts.append(shape.text_frame.text)
+            if shape.has_table:
+                texts += [cell.text for row in shape.table.rows for cell in row.cells]
+    assert any(printable(stem[0], 90) in text for text in texts)
+    with zipfile.ZipFile(io.BytesIO(deck)) as archive:
+        for member in archive.namelist():
+            if member.endswith((".xml", ".rels")):
+                ElementTree.fromstring(archive.read(member))
+
+
+def cells(report: Report, title: str) -> Table:
+    return next(
+        block
+        for section in report.sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.title == title
+    )
+
+
+def test_a_report_says_what_was_measured() -> None:
+    with stored(["solve", "write"], [f"worker {k}" for k in range(4)], "run.trace") as store:
+        subject = Subject(store, "A run", model="constant", n=3)
+        report = compose([subject], date=WHEN)
+        material, _ = gather(subject)
+        assert [p.figure for p in report.pictures] == list(material.figures())
+        assert [p.number for p in report.pictures] == list(range(1, len(report.pictures) + 1))
+    found = fit(material.curve, 3, "constant")
+    assert report.facts[0]["epsilon"] == pytest.approx(found.epsilon, rel=1e-9)
+    assert report.facts[0]["breaks_s"] == pytest.approx(found.breaks, abs=1e-9)
+    assert report.facts[0]["lower"] <= report.facts[0]["epsilon"] <= report.facts[0]["upper"]
+    phases = cells(report, "Phases")
+    assert len(phases.rows) == 3
+    for row, told in zip(phase_table(material.curve, found), phases.rows, strict=True):
+        assert float(told[1]) == pytest.approx(row.start_s, abs=1e-4)
+        assert float(told[5]) == pytest.approx(row.mean, rel=1e-3)
+        assert told[8] == f"{100 * row.efficiency:.1f} %"
+    # A constant phase's formula is its level.
+    assert [float(row[3]) for row in cells(report, "Formulas").rows] == pytest.approx(
+        [row.coefficients[0] for row in phase_table(material.curve, found)], rel=1e-6
+    )
+    identity = dict(cells(report, "Identity").rows)
+    assert (identity["Name"], identity["Size"], identity["SHA-256"]) == ("run.trace", "4711 bytes", "ab" * 32)
+    assert cells(report, "Import report").rows == (("notice", "1", "Found solve.", "worker 0"),)
+    regions = cells(report, "Regions that take most time").rows
+    assert {row[1] for row in regions} == {"solve", "write", "(no region)"}
+    assert len(cells(report, "Efficiencies").rows) == 4
+
+
+def test_a_curve_has_a_report_without_what_only_events_tell(tmp_path: Path) -> None:
+    file = tmp_path / "curve.csv"
+    file.write_text("0,4\n1,2\n2,8\n3,0\n", encoding="utf-8")
+    from desktop.data.opening import open_trace
+
+    with open_trace(file) as store:
+        report = compose([Subject(store, "curve", n=3, model="constant")], date=WHEN)
+    assert "timeline" not in [p.figure for p in report.pictures]
+    assert "nothing else is known" in cells(report, "Efficiencies").note
+    assert to_html(report, draw).count("<h2>") == len(report.sections)
+
+
+def test_several_runs_are_numbered_on_and_wrong_contents_are_refused() -> None:
+    with stored(["solve"], ["a", "b"]) as one, stored(["solve"], ["c"]) as other:
+        subjects = [Subject(one, "first", n=2), Subject(other, "second", n=1)]
+        report = compose(subjects, Contents(("curve", "epsilon"), statistics=False), date=WHEN)
+        assert [p.number for p in report.pictures] == [1, 2, 3, 4]
+        assert [s.title for s in report.sections if s.level == 1] == ["first", "second"]
+        assert "What changed at each break" not in [s.title for s in report.sections]
+        with pytest.raises(ValueError, match="no figure 'pie'"):
+            compose(subjects, Contents(("pie",)))
+        with pytest.raises(ValueError, match="no run"):
+            compose([])
+        with pytest.raises(ValueError, match="0 is fewer"):
+            compose([Subject(one, "none", n=0)])
+
+
+def test_breaks_by_hand_and_locked_ones() -> None:
+    with stored(["solve"], ["a", "b"]) as store:
+        by_hand, _ = gather(Subject(store, "x", model="linear", breaks=(2.0, 7.0)))
+        expected = fit_breaks(by_hand.curve, [0, 2.0, 7.0, 10.0], "linear")
+        assert by_hand.fit.breaks.tolist() == expected.breaks.tolist()
+        locked, _ = gather(Subject(store, "x", model="linear", n=4, locked=(3.0,)))
+        assert 3.0 in locked.fit.breaks
+
+
+class Stopping(Progress):
+    """Cancels itself after so many steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.left = steps
+
+    def show(self, done: float, total: float, text: str) -> None:
+        self.left -= 1
+        if self.left < 0:
+            self.cancel()
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_it_can_be_stopped(steps: int) -> None:
+    with stored(["solve"], ["a", "b"]) as store, pytest.raises(Cancelled):
+        compose([Subject(store, "x")], progress=Stopping(steps))
+
+
+def test_the_data_behind_a_figure_comes_back_from_csv() -> None:
+    with stored(["=1+1"], ["@sum", "b"]) as store:
+        material, _ = gather(Subject(store, "x", n=2))
+    rows = list(csv.DictReader(io.StringIO("".join(as_csv(tables(material, "curve")["curve"])))))
+    assert [float(row["start_s"]) for row in rows] == (material.curve.edges[:-1] * 0.1).tolist()
+    assert [float(row["processors"]) for row in rows] == material.curve.level.tolist()
+    fits = list(csv.DictReader(io.StringIO("".join(as_csv(tables(material, "curve")["fit"])))))
+    assert [float(row["end_s"]) for row in fits] == material.fit.breaks[1:].tolist()
+    assert [[float(row[c]) for c in ("c0", "c1_per_s", "c2_per_s2")] for row in fits] == (
+        material.fit.powers.tolist()
+    )
+    bars = "".join(as_csv(tables(material, "timeline")["timeline"])).splitlines()
+    assert bars[1].startswith("'@sum,"), "a spreadsheet would compute it"
+    for figure in material.figures():
+        assert tables(material, figure)
+
+
+def test_a_timeline_covers_what_each_location_did() -> None:
+    with stored(["solve"], ["a", "b"]) as store:
+        material, _ = gather(Subject(store, "x", Rules({"solve": Activity.IO}), n=1))
+    bars = material.bars
+    assert bars is not None and bars.names == ("a", "b")
+    spent = {
+        row: sum(end - start for start, end, activity in bars.stretches(row) if activity is Activity.IO)
+        for row in range(2)
+    }
+    assert spent == pytest.approx({0: 0.3, 1: 0.3}, abs=2 * 10 / 720)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    code = cli.run([str(word) for word in words])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+@pytest.mark.parametrize("kind", ["html", "pdf", "pptx"])
+def test_the_command_that_is_told_makes_the_same_bytes(
+    kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1600000000")
+    monkeypatch.chdir(tmp_path)
+    trace = next(archives.unpack("ezt_farm_8_dilated", tmp_path).rglob("*.otf2"))
+    words = (
+        trace,
+        "-o",
+        f"one.{kind}",
+        "--model",
+        "linear",
+        "--break",
+        0.03,
+        "--lock",
+        0.03,
+        "--title",
+        "it's",
+    )
+    more = (
+        "--classify",
+        "MPI_Recv=overhead",
+        "--computing",
+        "computing,overhead",
+        "--plots",
+        "curve,epsilon",
+    )
+    code, out, err = run(capsys, "report", *words, *more, "--style", "patterns", "--json")
+    assert (code, err) == (0, "")
+    told: dict[str, Any] = json.loads(out)
+    first = (tmp_path / f"one.{kind}").read_bytes()
+    assert len(first) == told["size"] and [f["figure"] for f in told["figures"]] == ["curve", "epsilon"]
+    (tmp_path / f"one.{kind}").unlink()
+    assert run(capsys, *shlex.split(told["command"])[1:])[0] == 0
+    assert (tmp_path / f"one.{kind}").read_bytes() == first
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    assert run(capsys, *shlex.split(told["command"])[1:])[0] == 0
+    assert (tmp_path / f"one.{kind}").read_bytes() != first
+
+
+def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    from desktop.data import project_file
+    from desktop.workbench.model import (
+        Annotation,
+        KeptRun,
+        PhaseSettings,
+        Project,
+        TraceId,
+        Workspace,
+    )
+
+    traces = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    traces[0].write_text("0,4\n1,2\n2,8\n3,0\n", encoding="utf-8")
+    traces[1].write_text("0,1\n5,3\n6,0\n", encoding="utf-8")
+    note = Annotation(0.5, "look <here>", 1.5)
+    projects = [
+        Project(PhaseSettings("constant", 3), annotations=(note,)),
+        Project(PhaseSettings("linear", 2, breaks=(0.0, 2.0, 6.0))),
+    ]
+    runs = tuple(
+        KeptRun(TraceId(path, path.name, 0, "", "curve", "1"), project)
+        for path, project in zip(traces, projects, strict=True)
+    )
+    place = tmp_path / "study.phasewright"
+    project_file.write(place, Workspace(runs))
+    out = tmp_path / "study.html"
+    code, printed, err = run(capsys, "report", place, "-o", out, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(printed)
+    assert [(r["title"], r["model"], r["n"]) for r in told["runs"]] == [
+        ("one.csv", "constant", 3),
+        ("two.csv", "linear", 2),
+    ]
+    assert told["runs"][1]["breaks_s"] == [0, 2, 6]
+    page = out.read_text(encoding="utf-8")
+    assert "look &lt;here&gt;" in page and "look <here>" not in page
+    code, _, err = run(capsys, "report", place, "-o", out, "-n", 3)
+    assert code == 1 and "project says" in err
+    traces[1].unlink()
+    code, _, err = run(capsys, "report", place, "-o", out)
+    assert code == 1 and "two.csv is not at" in err
+    assert out.read_text(encoding="utf-8") == page, "a report that cannot be made leaves the former"
+
+
+def test_wrong_words_are_said_in_a_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    trace = tmp_path / "a.csv"
+    trace.write_text("0,1\n1,0\n", encoding="utf-8")
+    for words, sentence in (
+        (("-o", tmp_path / "x.txt"), "use .html, .pdf or .pptx"),
+        (("-o", tmp_path / "no" / "x.html"), "no such folder"),
+        (("-o", tmp_path / "x.html", "--plots", "pie"), "choose of curve"),
+        (("-o", tmp_path / "x.html", "--classify", "solve"), "REGION=ACTIVITY"),
+        (("-o", tmp_path / "x.html", "--classify", "a=b"), "no activity"),
+        (("-o", tmp_path / "x.html", "--break", "0.5", "-n", "2"), "leave out -n"),
+        (("-o", tmp_path / "x.html", "--break", "5"), "the break at 5 s is not inside"),
+    ):
+        code, out, err = run(capsys, "report", trace, *words)
+        assert (code, out) == (1, "") and sentence in err and err.count("\n") == 1, err
+    assert list(tmp_path.glob("x.*")) == []
+
+
+def test_html_needs_nothing_but_itself(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    assert run(capsys, "report", samples()[0].path, "-o", out, "-n", 4)[0] == 0
+    page = out.read_text(encoding="utf-8")
+    seen = Seen()
+    seen.feed(page)
+    assert not seen.tags & {"script", "link", "img", "iframe", "object", "base", "form"}
+    assert not seen.attributes & {"src", "href", "onload", "style"}
+    assert page.count("http") == page.count('xmlns="http://www.w3.org/2000/svg"') + page.count("http-equiv")
+    assert page.count("<svg") == 6
+    ids = [
+        word.split('"')[1]
+        for word in page.split("<")[1:]
+        if ' id="' in word
+        for word in [word[word.index("id=") :]]
+    ]
+    assert len(ids) == len(set(ids)), "patterns of two figures share a name"
+
+
+def test_material_without_sweep_or_timeline_has_fewer_figures() -> None:
+    with stored(["solve"], ["a"]) as store:
+        whole, _ = gather(Subject(store, "x", n=1))
+    bare = Material("x", whole.curve, {"computing": whole.curve}, whole.fit, whole.rows)
+    assert bare.figures() == ("curve", "residual", "phases")
