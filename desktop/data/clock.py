@@ -19,9 +19,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import inlined, kernel
 from desktop.data.events import EventSource, MessageKind
-from desktop.data.spill import Interner, Sorted, Spill
+from desktop.data.spill import Sorted, Spill
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -188,45 +188,107 @@ def process_of(source: EventSource) -> Ints:
 # ------------------------------------------------------------------ matching
 
 
-class _Count:
-    """Numbers what comes on each channel from 0 on; the name of a channel is one or more numbers."""
+class _Channels:
+    """Numbers names in the order of their first appearance; a name is a few numbers."""
 
-    def __init__(self, numbers: int) -> None:
-        self._names = [(Interner(), Interner()) for _ in range(numbers - 1)]
-        self._channels = Interner()
-        self._next = np.zeros(0, np.int64)
+    def __init__(self, width: int) -> None:
+        self._slots = np.zeros(1 << 8, np.int64)
+        self._known = np.zeros((1 << 7, width), np.int64)
+        self.used = 0
 
-    def __call__(self, channel: Ints, *more: Ints) -> Ints:
-        for (known, other), number in zip(self._names, more, strict=True):
-            channel = (known(channel) << 32) | other(number)
-        channel = self._channels(channel)
-        if self._next.size < self._channels.used:
-            self._next = np.pad(self._next, (0, 2 * self._channels.used - self._next.size))
-        return np.asarray(count_up(channel, self._next))
+    def __call__(self, rows: Ints) -> Ints:
+        """(n,) the numbers of rows (n, columns) that begin with a name."""
+        found = np.empty(len(rows), np.int64)
+        done = 0
+        while done < len(rows):
+            if 2 * self.used == self._slots.size:  # it is full, as far as it may be
+                known, self._slots = self._known, np.zeros(4 * self._slots.size, np.int64)
+                self._known = np.zeros((4 * self.used, known.shape[1]), np.int64)
+                number_names(known, self._slots, self._known, 0, np.empty(len(known), np.int64))
+            more, self.used = number_names(rows[done:], self._slots, self._known, self.used, found[done:])
+            done += more
+        return found
 
 
 @kernel
-def count_up(channel: Ints, following: Ints) -> Ints:
+def number_names(rows: Ints, slots: Ints, known: Ints, used: int, found: Ints) -> tuple[int, int]:
+    """Numbers of names by open addressing (`slots` holds number + 1), until half of the slots are in use;
+    how many rows that were, and how many names are known."""
+    mask = slots.size - 1
+    width = known.shape[1]
+    for i in range(rows.shape[0]):
+        at = np.int64(mixed(rows, i, width)) & mask
+        while slots[at] != 0:
+            j = slots[at] - 1
+            k = 0
+            while k < width and known[j, k] == rows[i, k]:
+                k += 1
+            if k == width:
+                break
+            at = (at + 1) & mask
+        if slots[at] == 0:
+            if used == known.shape[0]:
+                return i, used
+            known[used] = rows[i, :width]
+            used += 1
+            slots[at] = used
+        found[i] = slots[at] - 1
+    return rows.shape[0], used
+
+
+@inlined
+def mixed(rows: Ints, i: int, width: int) -> Any:
+    """A number of 31 bits, as good as by chance, that follows from the first numbers of a row."""
+    h = np.uint64(0)
+    for k in range(width):
+        h = (h ^ np.uint64(rows[i, k])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return h >> np.uint64(33)
+
+
+@kernel
+def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
+    for i in range(rows.shape[0]):
+        found[i] = np.int64(mixed(rows, i, width)) % shares
+
+
+@kernel
+def count_up(channel: Ints, following: Ints, found: Ints) -> None:
     """The next number of each channel, which moves on."""
-    found = np.empty_like(channel)
     for i in range(channel.size):
         found[i] = following[channel[i]]
         following[channel[i]] += 1
-    return found
+
+
+class _Count:
+    """Numbers what comes on each channel from 0 on."""
+
+    def __init__(self, width: int) -> None:
+        self._channels = _Channels(width)
+        self._next = np.zeros(0, np.int64)
+
+    def __call__(self, rows: Ints) -> Ints:
+        channel = self._channels(rows)
+        if self._next.size < self._channels.used:
+            self._next = np.pad(self._next, (0, 2 * self._channels.used - self._next.size))
+        found = np.empty_like(channel)
+        count_up(channel, self._next, found)
+        return found
 
 
 def _in_shares(
     source: EventSource,
     table: str,
     rows: int,
-    take: Callable[[int], Iterator[tuple[Ints, Ints]]],
+    width: int,
+    take: Callable[[int], Iterator[Ints]],
     progress: Progress | None,
 ) -> Iterator[Ints]:
     """What `take` finds in the rows of each location, in shares of about `rows`.
 
-    `take` gives columns (k, n), and (n,) keys; equal keys come in one share, in the order of locations and in
-    that of their rows. Every location is read once: what does not fit into one share waits in a temporary
-    file.
+    `take` gives rows (n, columns), of which the first `width` numbers are a name; equal names come in one
+    share, in the order of locations and in that of their rows. Every location is read once: what does not fit
+    into one share waits in a temporary file.
     """
     places = [i for i in range(len(source.locations)) if source.rows(table, i)]
     shares = -(-sum(source.rows(table, i) for i in places) // rows)
@@ -236,21 +298,30 @@ def _in_shares(
         for number, i in enumerate(places):
             if progress is not None and number % _STEP == 0:
                 progress.step(0, 0, "comparing clocks")
-            for columns, key in take(i):
+            for found in take(i):
                 if shares == 1:
-                    whole.append(columns)
+                    whole.append(found)
                     continue
                 if spill is None:
-                    dtype = np.dtype([("columns", "i8", (len(columns),))])
-                    spill = stack.enter_context(closing(Spill(Path(gettempdir()), dtype)))
-                found = np.ascontiguousarray(columns.T)
-                mixed = key.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(33)
-                spill.add(found.view(spill.dtype)[:, 0], (mixed % np.uint64(shares)).astype(np.int64), shares)
+                    spill = stack.enter_context(closing(_spill(found)))
+                share = np.empty(len(found), np.int64)
+                choose_shares(found, width, shares, share)
+                spill.add(found.view(spill.dtype)[:, 0], share, shares)
         if whole:
-            yield np.concatenate(whole, axis=1)
+            yield np.concatenate(whole)
         if spill is not None:
-            for share in range(shares):
-                yield np.ascontiguousarray(spill.read(share)["columns"].T)
+            for chosen in range(shares):
+                yield spill.read(chosen)["columns"]
+
+
+def _spill(rows: Ints) -> Spill:
+    """For rows (n, columns) as these."""
+    return Spill(Path(gettempdir()), np.dtype([("columns", "i8", (rows.shape[1],))]))
+
+
+#: Columns of an end of a message: its channel, of which so many are one part, when it was, how much it
+#: carried; and its place in the location, later whether it is a send.
+_SENDER, _RECEIVER, _COMMUNICATOR, _TAG, _PART, _TIME, _BYTES, _PLACE = range(8)
 
 
 def match_messages(
@@ -263,53 +334,81 @@ def match_messages(
     """
     length = max(1, rows // PARTS)
 
-    def take(here: int) -> Iterator[tuple[Ints, Ints]]:
-        counts = None if source.rows("messages", here) <= length else (_Count(3), _Count(3))
+    def take(here: int) -> Iterator[Ints]:
+        counts = None if source.rows("messages", here) <= length else (_Count(_PART), _Count(_PART))
         for found, outward in _ends(source, here, rows):
-            sender, receiver, comm, tag = found[:4]
-            part = np.zeros_like(tag)
             if counts is not None:
-                part = counts[outward](receiver if outward else sender, comm, tag) // length
-            key = (((sender * 31 + receiver) * 31 + comm) * 31 + tag) * 31 + part
-            yield np.vstack([found, part, np.full_like(part, outward)]), key
+                found[:, _PART] = counts[outward](found) // length
+            found[:, _PLACE] = outward
+            yield found
 
-    for found in _in_shares(source, "messages", rows, take, progress):
-        outward = found[-1] == 1
-        yield _match(found[:-1, outward], found[:-1, ~outward])
+    for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
+        channels = _Channels(_PART + 1)
+        channel = channels(found)
+        outward = found[:, _PLACE] == 1
+        sends, receives = found[outward], found[~outward]
+        s, r = pair_up(channel[outward], channel[~outward], channels.used)
+        s, r = sends[s], receives[r]
+        s, r = np.ascontiguousarray(s.T), np.ascontiguousarray(r.T)
+        yield Matches(s[_SENDER], s[_RECEIVER], s[_TIME], r[_TIME], s[_BYTES], s[_TAG])
 
 
 def _ends(source: EventSource, here: int, rows: int) -> Iterator[tuple[Ints, bool]]:
-    """Sends (True) and receives of a location, each in matching order and at most `rows` at a time: sender,
-    receiver, communicator, tag, time, bytes in rows."""
+    """Sends (True) and receives of a location (n, columns), each in matching order, at most `rows` at a
+    time."""
     columns = ("time", "kind", "peer", "communicator", "tag", "bytes", "request")
     posted = np.empty((2, 0), np.int64)  # request and row of the receives that are posted and not over
     row = 0
     with ExitStack() as stack:
         late = None  # receives, by where they were posted
-        for block in source.blocks("messages", here, *columns, rows=rows):
-            time, kind, peer, comm, tag, size, request = (column.astype(np.int64) for column in block)
-            order, posted = _posted(kind, request, row, posted)
-            ends = np.stack([peer, peer, comm, tag, time, size, order])
-            send = np.isin(kind, (MessageKind.SEND, MessageKind.ISEND)) & (peer >= 0)
-            receive = np.isin(kind, (MessageKind.RECV, MessageKind.IRECV)) & (peer >= 0)
-            ends[0, send], ends[1, receive] = here, here
-            row += time.size
-            if send.any():
-                yield ends[:-1, send], True
+        for *block, request in source.blocks("messages", here, *columns, rows=rows):
+            place, posted = _posted(block[1], request, row, posted)
+            row += place.size
+            ends, outward = np.zeros((place.size, _PLACE + 1), np.int64), np.empty(place.size, np.bool_)
+            n = tabulate(here, *block, place, ends, outward)
+            outward = outward[:n]
+            if outward.any():
+                yield ends[:n][outward], True
+            received = ends[:n][~outward]
             if late is None and (not posted.size or row == source.rows("messages", here)):
-                yield _in_order(ends[:, receive]), False
+                yield _in_order(received), False
                 continue
             if late is None:
-                dtype = np.dtype([("columns", "i8", (len(ends),))])
-                late = stack.enter_context(closing(Spill(Path(gettempdir()), dtype)))
-            found = np.ascontiguousarray(ends[:, receive].T)
-            late.add(found.view(late.dtype)[:, 0], order[receive] // rows, row // rows + 1)
+                late = stack.enter_context(closing(_spill(ends)))
+            late.add(received.view(late.dtype)[:, 0], received[:, _PLACE] // rows, row // rows + 1)
         if late is not None:
             for group in range(row // rows + 1):
-                yield _in_order(np.ascontiguousarray(late.read(group)["columns"].T)), False
+                yield _in_order(late.read(group)["columns"]), False
 
 
-def _posted(kind: Ints, request: Ints, row: int, posted: Ints) -> tuple[Ints, Ints]:
+_SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
+_RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
+
+
+@kernel
+def tabulate(
+    here: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, place: Any, ends: Any,
+    outward: Any,
+) -> int:  # fmt: skip
+    """Put the ends of messages among the rows of a location into a table; how many these are."""
+    n = 0
+    for i in range(time.size):
+        sends = kind[i] == _SEND or kind[i] == _ISEND
+        if peer[i] < 0 or not (sends or kind[i] == _RECV or kind[i] == _IRECV):
+            continue
+        ends[n, _SENDER] = here if sends else peer[i]
+        ends[n, _RECEIVER] = peer[i] if sends else here
+        ends[n, _COMMUNICATOR] = comm[i]
+        ends[n, _TAG] = tag[i]
+        ends[n, _TIME] = time[i]
+        ends[n, _BYTES] = size[i]
+        ends[n, _PLACE] = place[i]
+        outward[n] = sends
+        n += 1
+    return n
+
+
+def _posted(kind: NDArray[Any], request: NDArray[Any], row: int, posted: Ints) -> tuple[Ints, Ints]:
     """The place (n,) of each row among all of the location: a receive takes that of the latest posting of
     its request. The first is at `row`; `posted` as before and after these rows."""
     order = row + np.arange(kind.size)
@@ -317,7 +416,7 @@ def _posted(kind: Ints, request: Ints, row: int, posted: Ints) -> tuple[Ints, In
     if not waits.size:
         return order, posted
     before = posted.shape[1]
-    requests = np.concatenate([posted[0], request[waits]])
+    requests = np.concatenate([posted[0], request[waits].astype(np.int64)])
     place = np.concatenate([posted[1], order[waits]])
     post = np.concatenate([np.ones(before, bool), kind[waits] == MessageKind.IRECV_POST])
     by_request = np.lexsort((place, requests))
@@ -331,20 +430,8 @@ def _posted(kind: Ints, request: Ints, row: int, posted: Ints) -> tuple[Ints, In
 
 
 def _in_order(ends: Ints) -> Ints:
-    """Ends by their last row, which is left out."""
-    return ends[:-1, np.argsort(ends[-1], kind="stable")]
-
-
-def _match(sends: Ints, receives: Ints) -> Matches:
-    ends = np.concatenate([sends, receives], axis=1)
-    # Numbers for pairs, then for pairs and communicators, then with tags, which may be any numbers.
-    channels = Interner()
-    channel = Interner()((ends[0] << 32) | ends[1])
-    channel = Interner()((channel << 32) | ends[2])
-    channel = Interner()((channel << 32) | Interner()(ends[3]))
-    channel = channels((channel << 32) | ends[6])
-    s, r = pair_up(channel[: sends.shape[1]].copy(), channel[sends.shape[1] :].copy(), channels.used)
-    return Matches(sends[0][s], sends[1][s], sends[4][s], receives[4][r], sends[5][s], sends[3][s])
+    place = ends[:, _PLACE]
+    return ends if (place[1:] > place[:-1]).all() else ends[np.argsort(place, kind="stable")]
 
 
 @kernel
@@ -401,18 +488,17 @@ def match_collectives(
     same one. What is matched at a time are about `rows` rows."""
     wanted = np.array([text in operations for text in source.texts], bool)
 
-    def take(here: int) -> Iterator[tuple[Ints, Ints]]:
+    def take(here: int) -> Iterator[Ints]:
         count = _Count(1)
-        columns = ("begin", "end", "operation", "communicator", "root")
+        columns = ("communicator", "operation", "begin", "end", "root")
         for block in source.blocks("collectives", here, *columns, rows=rows):
-            begin, end, operation, comm, root = (column.astype(np.int64) for column in block)
-            which = np.flatnonzero(wanted[operation] & (comm != NO_COMMUNICATOR))
-            begin, end, operation, comm, root = (c[which] for c in (begin, end, operation, comm, root))
-            k = count(comm)
-            yield np.stack([comm, k, operation, np.full(which.size, here), begin, end, root]), comm + k
+            which = np.flatnonzero(wanted[block[1]] & (block[0] != NO_COMMUNICATOR))
+            comm, operation, begin, end, root = (column[which].astype(np.int64) for column in block)
+            k = count(comm[:, None])
+            yield np.stack([comm, k, operation, np.full_like(k, here), begin, end, root], axis=1)
 
-    for found in _in_shares(source, "collectives", rows, take, progress):
-        comm, k, operation, here, begin, end, root = found
+    for found in _in_shares(source, "collectives", rows, 2, take, progress):
+        comm, k, operation, here, begin, end, root = np.ascontiguousarray(found.T)
         order = np.lexsort((k, comm))
         comm, k, operation = comm[order], k[order], operation[order]
         new = (
