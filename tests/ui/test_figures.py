@@ -1,0 +1,290 @@
+"""Figures as files: nothing leaves the sheet, what is drawn is the curve, text stays text, styles differ."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QByteArray
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+from desktop.core.curve import StepCurve
+from desktop.core.phase_stats import phase_table
+from desktop.core.phases import sweep
+from desktop.core.selection import suggest
+from desktop.data.events import Activity
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable
+from desktop.ui import figures
+from desktop.ui.app import load_font
+from desktop.ui.drawing import Fill, QtSheet, Stroke, SvgSheet, fitted, text_width
+from desktop.ui.figures import Look
+
+SVG = "{http://www.w3.org/2000/svg}"
+STYLES = ("colour", "grey", "patterns")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def font(qapp: QApplication) -> None:
+    load_font(qapp)
+
+
+def material(levels: list[float], n: int = 3, title: str = "run", names: tuple[str, ...] = ()) -> Material:
+    """A curve of one second a level, with idle time on top and a timeline whose rows differ."""
+    edges = np.arange(len(levels) + 1, dtype=float)
+    most = max(levels)
+    curve = StepCurve(edges, levels, most)
+    swept = sweep(curve, "quadratic", 6)
+    fit = swept.fit(n)
+    rows = names or tuple(f"rank {k}" for k in range(5))
+    cells = np.arange(len(rows) * 40).reshape(len(rows), 40) // 7 % len(Activity)
+    return Material(
+        title,
+        curve,
+        {"computing": curve, "idle": StepCurve(edges, most - np.array(levels), most)},
+        fit,
+        tuple(phase_table(curve, fit)),
+        swept,
+        suggest(swept),
+        Bars(rows, cells.astype(np.uint8), 0.0, float(edges[-1])),
+        (Mark(1.0, "here"), Mark(2.0, "a stretch of time", 4.5), Mark(2.1, "and another remark")),
+    )
+
+
+WAVE = [4.0, 4, 6, 7, 2, 1, 1, 3, 8, 8, 8, 5, 0, 4, 4, 7]
+
+
+def walk(root: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    return (element for element in root.iter() if element.tag == f"{SVG}text")
+
+
+def extent(text: ElementTree.Element) -> tuple[float, float, float, float]:
+    """Left, top, right, bottom of a text of an SVG, mm."""
+    x, y, size = (float(text.attrib[name]) for name in ("x", "y", "font-size"))
+    bold = text.attrib.get("font-weight") == "bold"
+    wide = text_width(text.text or "", size, bold=bold)
+    before = {"start": 0.0, "middle": wide / 2, "end": wide}[text.attrib.get("text-anchor", "start")]
+    up, down = 0.76 * size, 0.24 * size
+    if "transform" in text.attrib:  # turned to be read from the right
+        return x - up, y - (wide - before), x + down, y + before
+    return x - before, y - up, x - before + wide, y + down
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(sorted(FIGURES)),
+    st.floats(90, 400),
+    st.floats(60, 250),
+    st.floats(5, 12),
+    st.sampled_from(STYLES),
+    st.integers(1, 6),
+    st.floats(1e-6, 1e6),
+)
+def test_no_text_leaves_the_sheet(
+    figure: str, width: float, height: float, points: float, style: Any, n: int, high: float
+) -> None:
+    """Neither large levels, nor long titles, nor long names of rows push a text over the edge."""
+    made = material([v * high for v in WAVE], n, "a name " * 30, tuple("a long name " * k for k in range(9)))
+    look = Look(width=width, height=height, points=points, style=style)
+    root = ElementTree.fromstring(figures.svg(figure, made, look))
+    assert root.attrib["viewBox"].split()[:2] == ["0", "0"]
+    for text in walk(root):
+        left, top, right, bottom = extent(text)
+        assert left >= -0.05 and right <= width + 0.05, (text.text, left, right)
+        assert top >= -0.05 and bottom <= height + 0.05, (text.text, top, bottom)
+
+
+def test_the_curve_drawn_is_the_curve() -> None:
+    """The line of an exact curve, read back from the SVG, has its levels over its times."""
+    made = material(WAVE)
+    look = Look(width=200, height=100)
+    root = ElementTree.fromstring(figures.svg("curve", made, look))
+    colour = figures.ink(look).curve
+    paths = [p.attrib["d"] for p in root.iter(f"{SVG}path") if p.attrib.get("stroke") == colour]
+    line = max(paths, key=len)
+    points = np.array([[float(v) for v in pair.split()] for pair in re.split("[ML]", line)[1:]])
+    assert points.shape == (2 * len(WAVE), 2)
+    x, y = points[:, 0], points[:, 1]
+    times = (x - x[0]) / (x[-1] - x[0]) * len(WAVE)
+    assert times[::2] == pytest.approx(np.arange(len(WAVE)), abs=0.01)
+    levels = np.array(WAVE)
+    zero, eight = y[2 * WAVE.index(0.0)], y[2 * WAVE.index(8.0)]
+    assert 8 * (y[::2] - zero) / (eight - zero) == pytest.approx(levels, abs=0.01)
+    assert (y[::2] == y[1::2]).all()
+
+
+def test_a_parabola_is_one_exact_curve() -> None:
+    made = material(WAVE, 1)
+    assert made.fit.degree.tolist() == [2]
+    root = ElementTree.fromstring(figures.svg("curve", made, Look(width=200, height=100)))
+    bends = [re.findall(r"-?[\d.]+", p.attrib["d"]) for p in root.iter(f"{SVG}path") if "Q" in p.attrib["d"]]
+    x0, y0, xc, yc, x1, y1 = map(float, bends[-1])
+    assert xc == pytest.approx((x0 + x1) / 2, abs=0.02)
+    middle = (y0 + 2 * yc + y1) / 4  # of a Bezier curve at its half
+    start, half, end = made.fit.value([0.0, 8.0, 16.0])
+    assert (middle - y0) / (y1 - y0) == pytest.approx((half - start) / (end - start), abs=0.01)
+
+
+nasty = st.text(
+    st.one_of(st.characters(), st.sampled_from("<>&\"'\x00\x1b\u202e\ufffe\ud800")), min_size=1, max_size=20
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(nasty, nasty, nasty)
+def test_texts_of_a_trace_stay_texts(title: str, row: str, mark: str) -> None:
+    made = material(WAVE, 2, title, (row, "b"))
+    made.marks[0].__dict__["text"] = mark
+    plain = ElementTree.fromstring(figures.svg("timeline", material(WAVE, 2, "x", ("a", "b")), Look()))
+    for figure in ("timeline", "curve"):
+        svg = figures.svg(figure, made, Look(width=300))
+        root = ElementTree.fromstring(svg)
+        assert not set(svg) & set(map(chr, range(32))) - {"\n"}
+        known = {e.tag for e in plain.iter()} | {f"{SVG}{tag}" for tag in ("clipPath", "rect", "g")}
+        assert {e.tag for e in root.iter()} <= known
+        shown = [text.text or "" for text in walk(root)]
+        for name in (row,) if figure == "timeline" else (mark,):
+            assert fitted(name, 9 * 25.4 / 72, 75) in shown or not printable(name)
+
+
+@pytest.mark.parametrize("figure", sorted(FIGURES))
+@pytest.mark.parametrize("style", STYLES)
+def test_svg_and_pixels_show_the_same(figure: str, style: Any) -> None:
+    """Qt's own SVG renderer, which knows nothing of how we draw, makes the same picture of our SVG."""
+    made, look = material(WAVE), Look(width=160, height=90, style=style)
+    ours = figures.image(figure, made, look, 100)
+    theirs = QImage(ours.size(), QImage.Format.Format_RGB32)
+    theirs.fill(QColor("white"))
+    renderer = QSvgRenderer(QByteArray(figures.svg(figure, made, look).encode()))
+    assert renderer.isValid()
+    with QPainter(theirs) as painter:
+        renderer.render(painter)
+    a, b = (blurred(image) for image in (ours, theirs))
+    assert np.abs(a - b).mean() < 4
+    assert (a.max() - a.min()) > 60, "nothing is drawn"
+
+
+def blurred(image: QImage) -> np.ndarray:
+    """Mean brightness of squares of 5 by 5 pixels."""
+    grey = image.convertToFormat(QImage.Format.Format_Grayscale8)
+    pixels = np.frombuffer(grey.constBits(), np.uint8).reshape(grey.height(), grey.bytesPerLine())
+    high, wide = grey.height() // 5 * 5, grey.width() // 5 * 5
+    return pixels[:high, :wide].reshape(high // 5, 5, wide // 5, 5).mean(axis=(1, 3))
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_styles_tell_areas_apart_without_colour() -> None:
+    grey = figures.ink(Look(style="grey"))
+    for one, other in itertools.combinations((luminance(grey.areas[name].colour) for name in CLASSES), 2):
+        assert (max(one, other) + 0.05) / (min(one, other) + 0.05) > 1.1
+    hatched = figures.ink(Look(style="patterns"))
+    assert len({hatched.areas[name].hatch for name in CLASSES}) == len(CLASSES)
+    for style in ("grey", "patterns"):
+        svg = figures.svg("epsilon", material(WAVE, 2), Look(style=style))  # type: ignore[arg-type] # of two
+        assert "stroke-dasharray" in svg
+    assert "stroke-dasharray" not in figures.svg("epsilon", material(WAVE, 2), Look())
+    assert figures.ink(Look(style="grey", dark=True)).ground == "#ffffff", "paper is white in any theme"
+
+
+def test_png_and_pdf_have_the_size_asked_for() -> None:
+    made, look = material(WAVE), Look(width=127, height=63.5)
+    png = figures.png("curve", made, look, 200)
+    image = QImage.fromData(png)
+    assert (image.width(), image.height()) == (1000, 500)
+    assert image.dotsPerMeterX() == pytest.approx(200 / 0.0254, abs=1)
+    assert figures.png("curve", made, look, 200) == png
+    pdf = figures.pdf("curve", made, look)
+    box = re.search(rb"/MediaBox \[([^\]]*)\]", pdf)
+    assert box and [float(v) for v in box[1].split()] == pytest.approx([0, 0, 360, 180], abs=1)
+    assert b"/FontFile2" in pdf and b"/Subtype /Image" not in pdf, "text and lines, not pixels"
+
+
+def test_texts_can_be_replaced_and_the_view_be_narrowed() -> None:
+    made = material(WAVE)
+    words = {"title": "My title", "time": "Zeit", "processors": "Prozessoren", "fit": ""}
+    svg = figures.svg("curve", made, Look(words=words, span=(3.0, 5.0)))
+    shown = [text.text for text in walk(ElementTree.fromstring(svg))]
+    assert "My title" in shown and "Prozessoren" in shown and "Zeit (s)" in shown
+    assert "3.0" in shown and "5.0" in shown and "10" not in shown
+    assert set(words) <= set(figures.texts("curve", made))
+    with pytest.raises(ValueError, match="or more"):
+        figures.svg("curve", made, Look(width=20))
+    with pytest.raises(ValueError, match="no figure"):
+        figures.svg("timeline", Material("x", made.curve, {}, made.fit, made.rows), Look())
+
+
+def test_many_steps_keep_every_peak() -> None:
+    """A single step among a hundred thousand is seen in the band of extremes."""
+    levels = np.ones(100_000)
+    levels[61_803] = 9.0
+    curve = StepCurve(np.arange(levels.size + 1.0), levels, 10)
+    fit = sweep(curve, "constant", 1).fit(1)
+    made = Material("x", curve, {"computing": curve}, fit, tuple(phase_table(curve, fit)))
+    look = Look(width=160, height=80)
+    band = figures.ink(look).curve
+    svg = figures.svg("curve", made, look)
+    assert len(svg) < 300_000
+    paths = [
+        p.attrib["d"]
+        for p in ElementTree.fromstring(svg).iter(f"{SVG}path")
+        if p.attrib.get("fill") == band and "fill-opacity" in p.attrib
+    ]
+    area = max(paths, key=len)
+    y = np.array([float(pair.split()[1]) for pair in re.split("[ML]", area.rstrip("Z"))[1:]])
+    assert y.max() - y.min() > 0.75 * (80 - 25) * 8 / 10.4
+
+
+def test_layers_together_are_the_figure(qapp: QApplication) -> None:
+    made = material(WAVE)
+    images = []
+    for layers in (("all",), ("below", "above")):
+        image = QImage(640, 360, QImage.Format.Format_RGB32)
+        image.fill(QColor("white"))
+        with QPainter(image) as painter:
+            for layer in layers:
+                look = Look(width=160, height=90, layer=layer)  # type: ignore[arg-type] # of three words
+                figures.draw(QtSheet(painter, 160, 90, 4.0), "curve", made, look)
+        images.append(image)
+    a, b = (blurred(image) for image in images)
+    assert np.abs(a - b).mean() < 0.5
+
+
+def test_what_a_sheet_draws_it_draws_on_both() -> None:
+    """Hatches and circles come out alike in SVG and in pixels; Qt's renderer of SVG knows no clips."""
+    for hatch in ("", "/", "\\", "x", "-", "."):
+        svg = SvgSheet(40, 30)
+        image = QImage(400, 300, QImage.Format.Format_RGB32)
+        image.fill(QColor("white"))
+        with QPainter(image) as painter:
+            for sheet in (svg, QtSheet(painter, 40, 30, 10.0)):
+                fill = Fill("#dddddd", 1.0, hatch, "#000000")  # type: ignore[arg-type] # of the six
+                sheet.rects([[5, 5, 20, 20]], fill)
+                sheet.circle(15, 15, 4, Fill("#ff0000"), Stroke("#0000ff", 0.5))
+        other = QImage(400, 300, QImage.Format.Format_RGB32)
+        other.fill(QColor("white"))
+        with QPainter(other) as painter:
+            QSvgRenderer(QByteArray(svg.svg("t").encode())).render(painter)
+        a, b = blurred(image), blurred(other)
+        assert np.abs(a - b).mean() < 8, hatch
+        assert a[2, 2] == 255 and a[20, 20] < 240
+    image.fill(QColor("white"))
+    with QPainter(image) as painter:
+        sheet = QtSheet(painter, 40, 30, 10.0)
+        with sheet.clipped(5, 5, 20, 20):
+            sheet.rects([[0, 0, 40, 30]], Fill("#000000"))
+        sheet.rects([[35, 25, 5, 5]], Fill("#000000"))
+    dark = np.argwhere(blurred(image) < 128)
+    assert len(dark) == 40 * 40 + 10 * 10, "a clip ends with its block"
