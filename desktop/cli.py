@@ -17,6 +17,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -166,10 +167,10 @@ def _parser() -> argparse.ArgumentParser:
 
     sub = command("phases", _phases, "fit phases to the processor-utilization curve")
     sub.add_argument("file", metavar="FILE", type=Path)
-    which = sub.add_mutually_exclusive_group(required=True)
+    which = sub.add_mutually_exclusive_group()
     which.add_argument("-n", type=_positive, metavar="N", help="phases (with budget: parameters)")
     which.add_argument("--max-n", type=_positive, metavar="N", help="all n up to N, and which to take")
-    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
     sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
     sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
     sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
@@ -178,7 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("stats", _stats, "what the run and its phases are made of")
     sub.add_argument("file", metavar="FILE", type=Path)
     sub.add_argument("-n", type=_positive, metavar="N", help="also of each phase (with budget: parameters)")
-    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
     sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
     sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
     sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
@@ -199,7 +200,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("file", metavar="FILE", type=Path)
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.png")
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
-    sub.add_argument("--model", choices=MODELS, default=DEFAULT_MODEL)
+    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
     sub.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH")
     sub.add_argument("--theme", choices=("light", "dark"), default="light")
     return parser
@@ -278,6 +279,42 @@ def _open(path: Path, **options: Any) -> TraceStore:
 
     with _progress() as progress:
         return open_trace(path, progress, **options)
+
+
+def _settle(options: argparse.Namespace) -> None:
+    """Where FILE is a project, take the run in it that was shown, and what the words leave open from there.
+
+    `options.trace` is then the trace, `options.phases` the `PhaseSettings` and `options.rules` the rules.
+    """
+    from desktop.data.project_file import is_project
+    from desktop.workbench.model import PhaseSettings
+
+    n, model = getattr(options, "n", None), getattr(options, "model", None)
+    free = PhaseSettings(model or DEFAULT_MODEL, n or 1)
+    options.trace, options.rules, options.phases, options.project = options.file, None, free, False
+    if not is_project(options.file):
+        return
+    from desktop.errors import ProjectError
+    from desktop.workbench.keeping import find_trace, read_workspace
+
+    workspace = read_workspace(options.file)
+    if not workspace.runs:
+        raise ProjectError("holds no trace", file=options.file)
+    run = workspace.runs[workspace.shown]
+    trace = find_trace(run.trace, options.file)
+    if trace is None:
+        raise ProjectError(
+            f"its trace {run.trace.name} is not at {run.trace.path}",
+            file=options.file,
+            hint="open the project in the window, say where the trace is, and save",
+        )
+    options.trace, options.rules, options.project = trace, run.project.rules, True
+    if n is None and model is None:
+        options.phases = run.project.phases
+    elif n is None:
+        options.phases = PhaseSettings(free.model, run.project.phases.n)
+    elif model is None:
+        options.phases = PhaseSettings(run.project.phases.model, n)
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -368,7 +405,8 @@ def _import_part(options: argparse.Namespace, how: dict[str, Any]) -> int:
 def _info(options: argparse.Namespace) -> int:
     from desktop.data.info import info
 
-    with _open(options.file) as store:
+    _settle(options)
+    with _open(options.trace) as store:
         facts = info(store)
         if options.json:
             _print_json(facts)
@@ -406,8 +444,9 @@ def _print_info(facts: dict[str, Any]) -> None:
 def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
     from desktop.data.utilization import Rules, build
 
+    rules = options.rules or Rules()
     with _progress() as progress:
-        return build(store, Rules(repaired=False) if options.as_recorded else Rules(), progress)
+        return build(store, replace(rules, repaired=False) if options.as_recorded else rules, progress)
 
 
 def _window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
@@ -420,14 +459,30 @@ def _window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
     )
 
 
+def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
+    """The phases asked for. Breaks that a project has by hand or locked are those of its whole run."""
+    from desktop.core.phases import fit, fit_breaks
+
+    phases = options.phases
+    if options.start is not None or options.end is not None:
+        phases = replace(phases, locked=(), breaks=None)
+    if phases.breaks is not None:
+        return fit_breaks(curve, phases.breaks, phases.model)
+    return fit(curve, phases.n, phases.model, locked=phases.locked)
+
+
 def _check_budget(model: str, n: int | None) -> None:
     if model == "budget" and n is not None and n < 2:
         raise ValueError("a budget of fewer than 2 parameters holds no phase, ask for -n 2 or more")
 
 
 def _phases(options: argparse.Namespace) -> int:
-    _check_budget(options.model, options.n or options.max_n)
-    with _open(options.file) as store:
+    _settle(options)
+    if options.n is None and options.max_n is None and not options.project:
+        print("phasewright phases: say how many, -n N, or --max-n N for all up to N", file=sys.stderr)
+        return USAGE
+    _check_budget(options.phases.model, options.max_n or options.phases.n)
+    with _open(options.trace) as store:
         curve = _window_of(_use(store, options).curve(), options)
         if options.max_n:
             _print_sweep(curve, options)
@@ -440,15 +495,14 @@ def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
     from desktop.core.phases import sweep
     from desktop.core.selection import suggest
 
-    result = sweep(curve, options.model, options.max_n)
+    model = options.phases.model
+    result = sweep(curve, model, options.max_n)
     suggestion = suggest(result)
     rows = [
         {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()} for fit in result.fits
     ]
     if options.json:
-        _print_json(
-            {"model": options.model, "sweep": rows, "suggested_n": suggestion.n, "reason": suggestion.reason}
-        )
+        _print_json({"model": model, "sweep": rows, "suggested_n": suggestion.n, "reason": suggestion.reason})
     elif options.csv:
         _print_csv(
             ("n", "epsilon", "breaks_s"),
@@ -482,9 +536,8 @@ PHASE_COLUMNS = (
 
 def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
     from desktop.core.phase_stats import phase_table
-    from desktop.core.phases import fit
 
-    model = fit(curve, options.n, options.model)
+    model = _fit(curve, options)
     phases = phase_table(curve, model)
     rows = [{name: getattr(phase, name) for name in PHASE_COLUMNS} for phase in phases]
     if options.json:
@@ -569,19 +622,20 @@ def _stats(options: argparse.Namespace) -> int:
     """JSON: ``source``, ``model``, ``n``, ``breaks_s``, and ``ranges``, the whole (``name`` "run" or
     "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
     polynomial) and the keys of `desktop.data.explain.explained`."""
-    from desktop.core.phases import fit
     from desktop.data.explain import explained, single
     from desktop.data.statistics import Statistics
 
-    _check_budget(options.model, options.n)
-    with _open(options.file) as store:
+    _settle(options)
+    by_phase = options.project or options.n is not None
+    _check_budget(options.phases.model, options.phases.n if by_phase else None)
+    with _open(options.trace) as store:
         use = _use(store, options)
         curve = _window_of(use.curve(), options)
         end = curve.start + curve.duration
         names, ranges = ["run" if curve is use.curve() else "window"], [(curve.start, end)]
         levels, breaks = [curve.mean], [curve.start, end]
-        if options.n:
-            model = fit(curve, options.n, options.model)
+        if by_phase:
+            model = _fit(curve, options)
             breaks = model.breaks.tolist()
             ranges += itertools.pairwise(breaks)
             names += [f"phase {i}" for i in range(1, model.n + 1)]
@@ -595,7 +649,8 @@ def _stats(options: argparse.Namespace) -> int:
                 {"name": name, "level": level, **explained(store, kept, use, stats, former)}
                 for name, level, stats, former in zip(names, levels, found, before, strict=False)
             ]
-            how = {"model": options.model if options.n else None, "n": len(found) - 1, "breaks_s": breaks}
+            model_id = options.phases.model if by_phase else None
+            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks}
             _print_json({"source": store.source.name, **how, "ranges": told})
         elif options.csv:
             rows = [
@@ -678,9 +733,15 @@ def _snapshot(options: argparse.Namespace) -> int:
     from desktop.core.phase_stats import phase_table
     from desktop.ui.snapshot import snapshot
 
-    with _open(options.file) as store:
+    _settle(options)
+    with _open(options.trace) as store:
         curve, model = snapshot(
-            store, options.output, n=options.n, model=options.model, size=options.size, theme=options.theme
+            options.file if options.project else store,
+            options.output,
+            n=options.n,
+            model=options.model,
+            size=options.size,
+            theme=options.theme,
         )
         print(
             f"The window, {options.size[0]}x{options.size[1]}, is in {options.output}; the phases it shows:"

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 from collections.abc import Iterable
+from datetime import datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from PySide6.QtCore import (
     QCoreApplication,
     QMessageLogContext,
     QObject,
+    QTimer,
     QtMsgType,
     Signal,
     qInstallMessageHandler,
@@ -29,6 +31,7 @@ from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui.settings import APPLICATION, ORGANISATION
 from desktop.ui.shell import MainWindow
+from desktop.workbench.keeping import recoveries
 
 if TYPE_CHECKING:
     from desktop.ui.experiment_window import ExperimentWindow
@@ -91,6 +94,27 @@ class Windows:
                 self.open_experiment(path)
             else:
                 self._make().open_path(path)
+
+    def offer_recoveries(self) -> None:
+        """Ask what to do with what sessions that crashed have left."""
+        for file, found in recoveries():
+            names = [run.trace.name for run in found.workspace.runs]
+            what = found.of.name if found.of is not None else ", ".join(names) or "a project"
+            when = datetime.fromtimestamp(found.kept).strftime("%Y-%m-%d %H:%M")
+            box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Go on with the work on {what}?")
+            box.setObjectName("recovery_question")
+            box.setInformativeText(
+                f"A session ended unexpectedly. What was not saved was kept at {when}; "
+                "the saved project is as it was."
+            )
+            recover = box.addButton("Recover", QMessageBox.ButtonRole.AcceptRole)
+            discard = box.addButton("Discard", QMessageBox.ButtonRole.DestructiveRole)
+            box.setEscapeButton(box.addButton("Later", QMessageBox.ButtonRole.RejectRole))
+            box.exec()
+            if box.clickedButton() is recover:
+                self._make().desk.keeper.recover(file, found)
+            elif box.clickedButton() is discard:
+                file.unlink(missing_ok=True)
 
     def open_model(self, path: Path | None = None) -> None:
         """A window for the factor model, with a table of run times if one is named."""
@@ -196,6 +220,7 @@ def run(files: list[str]) -> int:
     crashes = _Crashes(_start_log())
     windows = Windows(app)
     windows.open(Path(name) for name in files)
+    QTimer.singleShot(0, windows.offer_recoveries)
     code = app.exec()
     sys.excepthook, threading.excepthook = sys.__excepthook__, threading.__excepthook__
     del crashes, windows

@@ -20,15 +20,16 @@ def snapshot(
     source: Any,
     output: str | Path,
     n: int | None = None,
-    model: str = "mixed",
+    model: str | None = None,
     size: tuple[int, int] = (1600, 1000),
     theme: str = "light",
 ) -> tuple[StepCurve, PhaseFit]:
-    """Open `source` (a path or an open store) in the window and save its picture as PNG.
+    """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
     Parameters
     ----------
-    n : phases (parameters for the model "budget"); None takes the suggested number.
+    n : phases (parameters for the model "budget"); None takes the suggested number, or that of the project.
+    model : None: mixed, or that of the project.
     size : of the picture in pixels, (width, height).
 
     Returns
@@ -55,7 +56,7 @@ def snapshot(
             window.show()
             window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
             _settle(window)
-            if model != window.workbench.snapshot.project.phases.model:
+            if model is not None and model != window.workbench.snapshot.project.phases.model:
                 window.workbench.set_model(model)
                 _settle(window)
                 if n is None:
@@ -71,7 +72,7 @@ def snapshot(
                 raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
             return run.curve, fit
         finally:
-            window.close()
+            window.close_unasked()
             window.deleteLater()
 
 

@@ -197,14 +197,12 @@ class Keeper:
             self._histories[self._current] = self._bench.history
 
     def _find(self, trace: TraceId) -> Path | None:
-        if trace.path.exists():
-            return trace.path
-        if self.path is not None:
-            found = _beside(self.path.parent, trace)
-            if found is not None:
-                self._tell(f"{trace.name} has moved and was found in {found.parent}.")
-                return found
-        return self._locate(trace)
+        found = find_trace(trace, self.path)
+        if found is None:
+            return self._locate(trace)
+        if found != trace.path:
+            self._tell(f"{trace.name} has moved and was found in {found.parent}.")
+        return found
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:
@@ -351,8 +349,14 @@ def _identity(document: Document) -> TraceId:
     )
 
 
-def _beside(folder: Path, trace: TraceId) -> Path | None:
-    """A trace of this name in the folder or below; of several, one whose file has the right size."""
+def find_trace(trace: TraceId, project: Path | None) -> Path | None:
+    """Where a trace is: where it was, or one of its name in the folder of the project or below.
+
+    Of several, one whose file has the right size.
+    """
+    if trace.path.exists() or project is None:
+        return trace.path if trace.path.exists() else None
+    folder = project.absolute().parent
     found = []
     looked_at = 0
     for place, folders, files in os.walk(folder):
@@ -473,4 +477,4 @@ def _unpacked(bundle: Path, job: Job) -> Path:
     return folder / project_file.BUNDLED
 
 
-__all__ = ["AUTOSAVE", "Keeper", "Recovery", "read_workspace", "recoveries", "recovery_folder"]
+__all__ = ["AUTOSAVE", "Keeper", "Recovery", "find_trace", "read_workspace", "recoveries", "recovery_folder"]

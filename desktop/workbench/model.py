@@ -109,7 +109,8 @@ class Annotation:
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
-    `views` by rising number, `annotations` in the order in which they were made. `names`: what regions are called instead.
+    `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
+    are called instead.
     """
 
     phases: PhaseSettings = PhaseSettings()

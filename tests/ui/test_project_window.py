@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -20,7 +22,7 @@ from desktop.data.events import Activity
 from desktop.data.store import open_store
 from desktop.data.utilization import build
 from desktop.resources import samples
-from desktop.ui.app import load_font
+from desktop.ui.app import Windows, load_font
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -361,3 +363,42 @@ def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     stripe = window.curve_view.mapTo(window, flag.box.topLeft() + QPointF(2, 6))
     ratio = image.devicePixelRatio()
     assert image.pixelColor((stripe * ratio).toPoint()).name() == "#0072b2"
+
+
+@pytest.mark.parametrize("answer", ["Recover", "Discard", "Later"])
+def test_a_crashed_session_is_offered_at_the_next_start(
+    answer: str, qtbot: QtBot, qapp: QApplication, traces: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = f"""
+import os
+import subprocess
+import sys
+from pathlib import Path
+from tests.workbench.test_keeping import Desk
+desk = Desk()
+desk.bench.open(Path({str(traces[0])!r}))
+desk.bench.annotate("not saved", 1.0)
+desk.keeper.autosave()
+os._exit(1)
+"""
+    root = Path(__file__).parent.parent.parent
+    assert subprocess.run([sys.executable, "-c", script], cwd=root, check=False).returncode == 1
+    asked: list[str] = []
+
+    def choose(box: QMessageBox) -> int:
+        asked.append(box.text())
+        next(button for button in box.buttons() if button.text() == answer).click()
+        return 0
+
+    monkeypatch.setattr(QMessageBox, "exec", choose)
+    windows = Windows(qapp)
+    windows.offer_recoveries()
+    assert asked == ["Go on with the work on first.csv?"]
+    assert len(recoveries()) == (answer == "Later")
+    assert len(windows._open) == (answer == "Recover")
+    for window in windows._open[:]:
+        assert isinstance(window, MainWindow)
+        settle(qtbot, window)
+        assert [note.text for note in window.workbench.snapshot.project.annotations] == ["not saved"]
+        assert window.isWindowModified()
+        window.close_unasked()

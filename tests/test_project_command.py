@@ -1,0 +1,87 @@
+"""The command line takes a project where it takes a trace, and its settings where the words say nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from desktop import cli
+from desktop.data.events import Activity
+from desktop.data.project_file import write
+from desktop.data.utilization import Rules
+from desktop.workbench.keeping import read_workspace
+from desktop.workbench.model import KeptRun, PhaseSettings, Project, TraceId, Workspace
+from tests.data_layer import archives
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+    trace = next(archives.unpack("mpt_farm_6_dilated", tmp_path).rglob("*.otf2"))
+    kept = Project(PhaseSettings("linear", 3, locked=(0.012,)), Rules({"MPI_Recv": Activity.COMPUTING}))
+    file = tmp_path / "p.phasewright"
+    write(file, Workspace((KeptRun(TraceId(trace, trace.name, 1, "", "otf2", "1"), kept),)))
+    return file
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> Any:
+    code = cli.run([str(word) for word in words] + ["--json"])
+    captured = capsys.readouterr()
+    assert (code, captured.err) == (0, "")
+    return json.loads(captured.out)
+
+
+def trace_of(project: Path) -> Path:
+    return read_workspace(project).runs[0].trace.path
+
+
+def test_its_phases_are_those_that_were_kept(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = run(capsys, "phases", project)
+    assert (told["model"], told["n"]) == ("linear", 3)
+    assert any(abs(t - 0.012) < 1e-9 for t in told["breaks_s"]), "the locked break"
+    other = run(capsys, "phases", project, "-n", 2, "--model", "constant")
+    assert (other["model"], other["n"]) == ("constant", 2)
+    plain = run(capsys, "phases", trace_of(project), "-n", 2, "--model", "constant")
+    assert plain["epsilon"] != other["epsilon"], "the project counts MPI_Recv as computing"
+    part = run(capsys, "phases", project, "--start", 0.001, "--end", 0.01)
+    assert part["n"] == 3 and part["breaks_s"][0] == pytest.approx(0.001)
+
+
+def test_breaks_by_hand_hold(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (kept,) = read_workspace(project).runs
+    end = run(capsys, "info", project)["duration_s"]
+    phases = PhaseSettings("constant", 2, (), (0.0, 0.011, end))
+    write(project, Workspace((replace(kept, project=Project(phases)),)))
+    assert run(capsys, "phases", project)["breaks_s"] == pytest.approx([0.0, 0.011, end])
+    stats = run(capsys, "stats", project)
+    assert stats["breaks_s"] == pytest.approx([0.0, 0.011, end]) and len(stats["ranges"]) == 3
+
+
+def test_info_and_snapshot_take_it(project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(capsys, "info", project) == run(capsys, "info", trace_of(project))
+    out = tmp_path / "p.png"
+    assert cli.run(["snapshot", str(project), "-o", str(out)]) == 0
+    assert out.exists() and "linear, n = 3" in capsys.readouterr().out
+
+
+def test_a_moved_trace_is_found_beside_it_or_missed_in_one_sentence(
+    project: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    trace = trace_of(project)
+    before = run(capsys, "info", project)["source"]["sha256"]
+    trace.parent.rename(tmp_path / "moved")
+    assert run(capsys, "info", project)["source"]["sha256"] == before
+    (tmp_path / "moved").rename(tmp_path.parent / f"{tmp_path.name}-away")
+    assert cli.run(["phases", str(project)]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "its trace" in err and "save" in err
+
+
+def test_without_a_project_the_number_must_be_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["phases", str(trace_of(project))]) == 2
+    assert "-n N" in capsys.readouterr().err
