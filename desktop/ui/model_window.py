@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QGuiApplication,
     QImageWriter,
     QKeySequence,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
@@ -29,6 +30,7 @@ from PySide6.QtWidgets import (
     QMenu,
     QProgressBar,
     QPushButton,
+    QScrollArea,
     QSplitter,
     QStackedWidget,
     QTextBrowser,
@@ -59,6 +61,27 @@ _TITLE = "Factor model – Phasewright"
 _WINDOW = "model"
 #: What of the splitters is on the left, and of the right side above.
 _ACROSS, _DOWN = (42, 58), (58, 42)
+
+
+class _Summary(QScrollArea):
+    """As high as its text, but never more than a quarter of the window, so that plots have room."""
+
+    def __init__(self, label: QLabel) -> None:
+        super().__init__()
+        self._label = label
+        self.setWidget(label)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QScrollArea.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAccessibleName("Summary of the fit")
+
+    def fit(self) -> None:
+        wanted = self._label.heightForWidth(max(self.viewport().width(), 1))
+        self.setFixedHeight(max(0, min(wanted, self.window().height() // 4)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit()
 
 
 class ModelWindow(QMainWindow):
@@ -102,7 +125,6 @@ class ModelWindow(QMainWindow):
         self.problem_bar = MessageBar("problem")
         self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
         self.merge_bar = MessageBar("notice", "Call them by one name")
-        self.merge_bar.setObjectName("merge_bar")
         self.merge_bar.acted.connect(self._merge)
         self.merge_bar.dismissed.connect(self._keep_apart)
 
@@ -133,6 +155,7 @@ class ModelWindow(QMainWindow):
         self.summary.setWordWrap(True)
         self.summary.setContentsMargins(8, 4, 8, 2)
         self.summary.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._summary_area = _Summary(self.summary)
         self.plots = PlotPane(self.bench)
         self.tables = TablePane(self.bench)
         self._down = QSplitter(Qt.Orientation.Vertical)
@@ -142,14 +165,14 @@ class ModelWindow(QMainWindow):
         layout = QVBoxLayout(right_side)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(2)
-        layout.addWidget(self.summary)
+        layout.addWidget(self._summary_area)
         layout.addWidget(self._down, 1)
         self._across = QSplitter(Qt.Orientation.Horizontal)
         self._across.addWidget(left_side)
         self._across.addWidget(right_side)
         for splitter, name in ((self._across, "across"), (self._down, "down")):
             splitter.setObjectName(name)
-            splitter.setChildrenCollapsible(False)
+            splitter.setChildrenCollapsible(splitter is self._down)
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._across)
@@ -302,6 +325,7 @@ class ModelWindow(QMainWindow):
             for text in results.warnings(new.fit, new.selection)
         ]
         self.summary.setText("<br>".join(lines))
+        self._summary_area.fit()
 
     def _show_task(self, task: Task | None) -> None:
         for widget in (self._task, self._progress, self.cancel):

@@ -410,8 +410,8 @@ def quantity_title(fit: ModelFit, quantity: Quantity) -> str:
         known = fit.data.transformed or fit.data.work is not None
         return "t' = t p r_peak / W" if known else "t' (median of each code is 1)"
     if quantity == "speed-up":
-        return "Speed-up (p at the least measured p)"
-    return "Efficiency (1 at the least measured p)"
+        return "Speed-up (p at the least p)"
+    return "Efficiency (1 at the least p)"
 
 
 def normal_scores(fit: ModelFit) -> tuple[Array, Array, NDArray[np.int64]]:
@@ -488,8 +488,8 @@ def summary(fit: ModelFit, individual: ModelFit | None, test: FTest | None, left
             else ""
         ),
         f"SSE {_number(fit.sse, 6)} of SST {_number(fit.sst, 6)}; R² {fit.r2:.5f} "
-        f"{'of the logarithms' if log else 'against zero (uncentred)'}, {fit.r2_centred:.5f} against the "
-        f"mean; s {_number(fit.s)}; AICc {_number(fit.aicc, 5)}; relative error mean "
+        f"{'of the logarithms' if log else 'against zero (uncentred)'}, {_number(fit.r2_centred, 5)} against "
+        f"the mean; s {_number(fit.s)}; AICc {_number(fit.aicc, 5)}; relative error mean "
         f"{100 * fit.mean_relative_error:.1f} %, largest {100 * fit.max_relative_error:.1f} %",
     ]
     if test is not None:
@@ -633,7 +633,7 @@ def _stopping_answer(fit: ModelFit, s: int) -> str:
         return "The model has one function only; choose two to see which takes over."
     grows = np.array([_at_large(text) for text in fit.functions])
     slow = int(np.argmax(grows))
-    name = fit.functions[slow]
+    name = "The constant part" if fit.functions[slow] == "1" else f"The part in {fit.functions[slow]}"
     found = []
     for c, code in enumerate(data.codes):
         if np.isfinite(fit.delta[:, c, s]).all():

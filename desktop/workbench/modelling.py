@@ -70,8 +70,9 @@ class Unassigned:
 @dataclass(frozen=True, eq=False)
 class ModelSnapshot:
     """What is to be shown. `fit`: as the settings say; `individual`: of the same functions, where it exists.
-    `previous`: the fit before the last exclusion, so that both stay visible. `sheet`: the table beside the
-    fit. `unassigned`: what was opened last needs columns to be named. `problem`: one sentence."""
+    `previous`: the fit before rows were last left out or taken back, so that both stay visible. `sheet`: the
+    table beside the fit. `unassigned`: what was opened last needs columns to be named. `problem`: one
+    sentence."""
 
     project: ModelProject = ModelProject()
     view: ModelView = ModelView()
@@ -363,7 +364,7 @@ class ModelBench:
         before = self.snapshot.project
         changes: dict[str, Any] = {"project": project, "ranking": None, "checks": (), "problem": ""}
         if project.table is not before.table:
-            changes["previous"] = self.snapshot.fit
+            changes["previous"] = self.snapshot.fit if _same_but_rows(project.table, before.table) else None
         if (project.settings.joint, project.settings.response, project.settings.repeats) == (
             before.settings.joint, before.settings.response, before.settings.repeats,
         ) and project.table is before.table:  # fmt: skip
@@ -458,6 +459,14 @@ def _fits(selection: Selection, settings: ModelSettings) -> dict[str, Any]:
         return {"fit": None, "individual": individual, "test": None, "problem": str(error)}
     test = f_test(joint, individual) if individual is not None else None
     return {"fit": joint, "individual": individual, "test": test, "problem": ""}
+
+
+def _same_but_rows(one: Table | None, other: Table | None) -> bool:
+    """The tables differ at most in which rows take part, so that their fits can be compared."""
+    if one is None or other is None:
+        return False
+    names = ("columns", "units", "similar")
+    return len(one.rows) == len(other.rows) and all(getattr(one, n) == getattr(other, n) for n in names)
 
 
 def _rows(rows: Sequence[Any]) -> str:

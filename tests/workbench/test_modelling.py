@@ -197,6 +197,7 @@ def test_peak_rates_are_added_and_what_cannot_is_said(bench: ModelBench, tmp_pat
     peaks.write_text("system,r_peak (Gflop/s)\none,2\ntwo,4\n", encoding="utf-8")
     bench.add_values(peaks, "peak")
     assert fit_of(bench).data.peak == pytest.approx([2e9, 4e9]) and bench.snapshot.undo == "add peak"
+    assert bench.snapshot.previous is None, "the fit before counted in other units"
     bench.add_values(tmp_path / "none.csv", "peak")
     assert "none.csv" in bench.snapshot.problem and fit_of(bench).data.peak is not None
 

@@ -164,7 +164,7 @@ class AddRuns(QDialog):
         form.addRow("&Code", self.code)
         form.addRow("&System", self.system)
         form.addRow("&Measured", self.what)
-        form.addRow("&Phase", phases)
+        form.addRow("Phase", phases)
         said = QLabel(
             "Every trace is one run; its processors are p. A trace not imported yet is imported first."
         )

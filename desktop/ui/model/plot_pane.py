@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
+    QSizePolicy,
     QSpinBox,
     QSplitter,
     QTabWidget,
@@ -40,7 +41,8 @@ class PlotPane(QWidget):
             box.setObjectName(f"look_{name.lower()}")
             box.setAccessibleName(name)
             box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            box.setMinimumContentsLength(12)
+            box.setMinimumContentsLength(3)
+            box.currentTextChanged.connect(box.setToolTip)
         self.code.currentTextChanged.connect(lambda text: self._look(code=text))
         self.system.currentTextChanged.connect(lambda text: self._look(system=text))
         self.p = QSpinBox()
@@ -59,7 +61,6 @@ class PlotPane(QWidget):
             label.setBuddy(widget)
             row.addWidget(label)
             row.addWidget(widget, stretch)
-        row.addStretch(1)
 
         self.scaling = Chart("Scaling")
         self.residuals = Chart("Residuals")
@@ -207,6 +208,11 @@ class PlotPane(QWidget):
     def _box(self, title: str, values: dict[Any, str]) -> QComboBox:
         box = QComboBox()
         box.setAccessibleName(title)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        # Wide enough for the longest, where there is room.
+        box.setMinimumContentsLength(5)
+        box.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
+        box.setMaximumWidth(box.fontMetrics().averageCharWidth() * (max(map(len, values.values())) + 8))
         for value, text in values.items():
             box.addItem(text, value)
         box.currentIndexChanged.connect(lambda _: self._draw())
@@ -232,8 +238,8 @@ class PlotPane(QWidget):
                     label = QLabel(control.accessibleName())
                     label.setBuddy(control)
                     row.addWidget(label)
-                row.addWidget(control)
-            row.addStretch(1)
+                row.addWidget(control, isinstance(control, QComboBox))
+            row.addStretch(0)
             layout.addLayout(row)
         layout.addWidget(holder or plots[0], 1)
         self._pages.append((title, draw, plots))

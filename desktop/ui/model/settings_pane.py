@@ -158,7 +158,8 @@ class SettingsPane(QWidget):
         box.setObjectName(name.lower())
         box.setAccessibleName(name)
         box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        box.setMinimumContentsLength(10)
+        box.setMinimumContentsLength(6)
+        box.currentTextChanged.connect(box.setToolTip)
         for value, text in values.items():
             box.addItem(text, value)
 

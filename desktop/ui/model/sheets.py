@@ -206,7 +206,7 @@ class SheetView(QTableView):
         self._quiet = True
         self.sheet_model.show(sheet)
         self._quiet = False
-        titles = tuple(column.title for column in sheet.columns)
+        titles = (*(column.title for column in sheet.columns), str(len(sheet)))
         if titles != self._titles:
             self._titles = titles
             self._fit_columns()

@@ -135,7 +135,7 @@ class Chart(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(em * 14, em * 10)
+        return QSize(em * 12, em * 7)
 
     # ---- geometry
 
@@ -529,7 +529,7 @@ class Chart(QWidget):
     def _legend_rows(self) -> list[list[tuple[int, str, float]]]:
         """Rows of (series, text, width); where there are too many names the last says so."""
         metrics, em = self.fontMetrics(), self.fontMetrics().height()
-        room = self.width() - 2.5 * em
+        room = self.width() - 3.5 * em
         named = [(i, s.label) for i, s in enumerate(self._content.series) if s.label]
         rows: list[list[tuple[int, str, float]]] = []
         x = math.inf
@@ -550,7 +550,8 @@ class Chart(QWidget):
         metrics = self.fontMetrics()
         em = metrics.height()
         for number, row in enumerate(self._legend_rows()):
-            x, y = em * 1.2, em * (0.9 + 1.3 * number)
+            # Right of the axis' title, which may be longer than the axis.
+            x, y = em * 2.2, em * (0.9 + 1.3 * number)
             for i, text, width in row:
                 self._paint_legend_entry(painter, self._content.series[i], x, y)
                 painter.setPen(QColor(self._theme.text))

@@ -76,7 +76,7 @@ class HeatMap(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(14 * em, 10 * em)
+        return QSize(12 * em, 7 * em)
 
     # ---- geometry
 
