@@ -113,6 +113,8 @@ class ModelBench:
         given = executors or {}
         self._fitting = Lane("model", latest=True, deliver=deliver, executor=given.get("fit"))
         self._more = Lane("models", latest=True, deliver=deliver, executor=given.get("more"))
+        self._opening = False  # what the first lane does is not only a fit
+        self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
         self._listeners: list[Listener] = []
         self._history: History[ModelProject] = History(ModelProject())
         self.snapshot = ModelSnapshot()
@@ -152,16 +154,19 @@ class ModelBench:
             return read_table(source, columns=columns, units=units)
 
         def done(found: Table | Unassigned) -> None:
+            self._opening = False
             if isinstance(found, Unassigned):
                 self._show(unassigned=found, task=None)
             else:
                 self._begin(found, source)
 
+        self._opening = True
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
         self._fitting.submit(f"Opening {name}", work, done, self._failed)
 
     def _begin(self, table: Table, source: Path | str | None) -> None:
         """Another table: nothing of the old one stays."""
+        self._more.cancel()
         largest = max(row.p for row in table.rows if not row.reason)
         self._history = History(ModelProject(table, self._settings_for(table)))
         self._show(
@@ -315,7 +320,9 @@ class ModelBench:
                 progress=job,
             )
 
-        self._beside("Fitting all pairs", work, lambda ranking: self._show(ranking=ranking, task=None))
+        self._beside(
+            "Fitting all pairs", work, lambda ranking: self._show(ranking=ranking, task=None), of_fit=True
+        )
 
     def leave_cells_out(self) -> None:
         """Predict every cell from the others."""
@@ -328,11 +335,16 @@ class ModelBench:
 
             return leave_cells_out(fit, job)
 
-        self._beside("Leaving cells out", work, lambda checks: self._show(checks=checks, task=None))
+        self._beside(
+            "Leaving cells out", work, lambda checks: self._show(checks=checks, task=None), of_fit=True
+        )
 
     def cancel(self) -> None:
-        """Give up what runs beside the window."""
+        """Give up what runs beside the window; a fit is short and goes on."""
         self._more.cancel()
+        if self._opening:
+            self._fitting.cancel()
+            self._opening = False
         self._show(task=None)
 
     def complain(self, problem: str) -> None:
@@ -365,11 +377,15 @@ class ModelBench:
         changes: dict[str, Any] = {"project": project, "ranking": None, "checks": (), "problem": ""}
         if project.table is not before.table:
             changes["previous"] = self.snapshot.fit if _same_but_rows(project.table, before.table) else None
-        if (project.settings.joint, project.settings.response, project.settings.repeats) == (
-            before.settings.joint, before.settings.response, before.settings.repeats,
-        ) and project.table is before.table:  # fmt: skip
+        same = replace(
+            project.settings, functions=before.settings.functions, reference=before.settings.reference
+        )
+        if same == before.settings and project.table is before.table:
             # Which pair is best does not depend on the pair that is chosen.
             changes["ranking"] = self.snapshot.ranking
+        if self._of_fit and self._more.busy:
+            self._more.cancel()
+            changes["task"] = None
         self._show(**changes)
         self._fit()
 
@@ -387,11 +403,15 @@ class ModelBench:
 
         self._fitting.submit("Fitting", lambda job: _fitted(project), done, failed)
 
-    def _beside(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
+    def _beside(
+        self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None], *, of_fit: bool = False
+    ) -> None:
+        self._of_fit = of_fit
         self._show(task=Task(title), problem="")
         self._more.submit(title, work, done, self._failed, lambda task: self._show(task=task))
 
     def _failed(self, error: BaseException) -> None:
+        self._opening = False
         known = isinstance(error, DesktopError | ValueError)
         text = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
         self._show(problem=text, task=None)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -298,6 +300,66 @@ def test_all_pairs_can_be_cancelled() -> None:
     bench.rank()
     shown: ModelSnapshot = bench.snapshot
     assert shown.ranking is None and shown.task is None and shown.fit is not None and shown.problem == ""
+
+
+class Later(Inline):
+    """Runs nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, function: Callable[[], None]) -> Future[None]:
+        self.waiting.append(function)
+        return Future()
+
+    def run(self) -> None:
+        while self.waiting:
+            self.waiting.pop(0)()
+
+
+def test_results_of_a_former_fit_are_dropped() -> None:
+    later = Later()
+    bench = ModelBench(executors={"fit": Inline(), "more": later})
+    bench.open(example_table())
+    bench.leave_cells_out()
+    assert bench.snapshot.task is not None
+    bench.set_functions(["1/p", "1"])
+    assert bench.snapshot.task is None, "what is not wanted any more is not shown as running"
+    later.run()
+    assert bench.snapshot.checks == ()
+    bench.leave_cells_out()
+    later.run()
+    assert len(bench.snapshot.checks) == 16 and bench.snapshot.task is None
+
+
+def test_traces_are_read_on_while_something_else_is_fitted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, curves: list[Path]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    later = Later()
+    bench = ModelBench(executors={"fit": Inline(), "more": later})
+    bench.open(times())
+    bench.add_runs(curves, "small", "one", Quantity())
+    bench.set_functions(["1/p", "1"])
+    later.run()
+    assert fit_of(bench).n == 34 and fit_of(bench).functions == ("1/p", "1")
+
+
+def test_opening_can_be_cancelled(tmp_path: Path) -> None:
+    later = Later()
+    bench = ModelBench(executors={"fit": later, "more": Inline()})
+    bench.open(example_table())
+    later.run()
+    before = fit_of(bench)
+    bench.open(times())
+    assert bench.snapshot.task is not None
+    bench.cancel()
+    later.run()
+    assert bench.snapshot.fit is before and bench.snapshot.task is None
+    bench.set_functions(["1/p"])
+    bench.cancel()
+    later.run()
+    assert fit_of(bench).functions == ("1/p",), "a fit goes on"
 
 
 # --- traces ---
