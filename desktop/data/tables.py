@@ -162,7 +162,7 @@ def _sheet_headings(path: Path) -> tuple[str, ...]:
                 return ()
     except zipfile.BadZipFile:
         return ()
-    rows = _sheet(path.read_bytes(), path) if path.stat().st_size <= _LARGEST else []
+    rows = _sheet(path.read_bytes(), path, 1) if path.stat().st_size <= _LARGEST else []
     return tuple(rows[0][1]) if rows else ()
 
 
@@ -271,8 +271,8 @@ def _split(text: str, source: str = "") -> list[tuple[int, list[str]]]:
 _DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
 
 
-def _sheet(data: bytes, path: Path) -> list[tuple[int, list[str]]]:
-    """The first sheet of a workbook."""
+def _sheet(data: bytes, path: Path, most: int | None = None) -> list[tuple[int, list[str]]]:
+    """The first sheet of a workbook, or its first rows."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > 8 * _LARGEST:
@@ -287,6 +287,8 @@ def _sheet(data: bytes, path: Path) -> list[tuple[int, list[str]]]:
             texts = ["" if cell is None else str(cell).strip() for cell in cells]
             if any(texts):
                 found.append((number, texts))
+            if len(found) == most:
+                break
         book.close()
     except TableError:
         raise
