@@ -44,7 +44,19 @@ class DesktopError(Exception):
 
 
 class TraceFormatError(DesktopError):
-    """Nothing usable can be read from a trace."""
+    """Nothing usable can be read from a trace; `choices`: the traces in an archive, if it holds several."""
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        file: str | Path | None = None,
+        where: str = "",
+        hint: str = "",
+        choices: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(what, file=file, where=where, hint=hint)
+        self.choices = choices
 
 
 class StoreError(DesktopError):

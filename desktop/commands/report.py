@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,8 @@ def _of_project(options: argparse.Namespace, progress: Progress) -> list[Subject
                 file=options.file,
                 hint="open the project in the window, say where the trace is, and save",
             )
-        store = open_trace(run.trace.path, Share(progress, k / len(runs), (k + 1) / len(runs)))
+        share = Share(progress, k / len(runs), (k + 1) / len(runs))
+        store = open_trace(run.trace.path, share, **asdict(run.trace.options))
         subjects.append(subject(run.project, store, run.trace.name))
     return subjects
 

@@ -59,6 +59,7 @@ def open_trace(
     time_unit: str = "s",
     workers: int | None = None,
     scheduler: str | None = None,
+    member: str | None = None,
 ) -> TraceStore:
     """The store of a trace. A source that is no store is imported first, unless that was done before.
 
@@ -74,10 +75,12 @@ def open_trace(
     scheduler : address of a `dask.distributed` scheduler (``tcp://host:8786``), whose workers read the
         locations instead; they must see the source and the folder of the store at the same paths. Formats
         that cannot be divided are read here all the same.
+    member : of an archive that holds several traces, the one to open, by its path in the archive.
 
     Raises
     ------
-    TraceFormatError : nothing usable can be read from the source.
+    TraceFormatError : nothing usable can be read from the source; its `choices` are the traces in an archive
+        of several.
     StoreError : the store cannot be read or written.
     DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
@@ -85,7 +88,7 @@ def open_trace(
     path = Path(path).absolute()
     if format_id is None and is_store(path):
         return open_store(path)
-    source = _Source(path, format_id, time_unit)
+    source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
     target = _cached(source, stamp) if output is None else Path(output).absolute()
     if target.exists():
@@ -171,13 +174,20 @@ def _size(path: Path) -> int:
 class _Source:
     """What is to be opened: a trace, or an archive of which nobody knows yet what is in it."""
 
-    def __init__(self, path: Path, format_id: str | None, time_unit: str) -> None:
+    def __init__(self, path: Path, format_id: str | None, time_unit: str, member: str | None = None) -> None:
         if not path.exists():
             raise TraceFormatError("does not exist", file=path)
         self.path = path
-        self._format_id, self._time_unit = format_id, time_unit
+        self._format_id, self._time_unit, self._member = format_id, time_unit, member
         self._packed = is_archive(path)
+        if member and not self._packed:
+            raise TraceFormatError(f"is no archive and holds no {member!r}", file=path)
         self._importer = None if self._packed else self._choose(path)
+
+    @property
+    def place(self) -> Path:
+        """Where the trace is: what was opened, or its member that was chosen."""
+        return self.path / self._member if self._member else self.path
 
     @property
     def importers(self) -> list[tuple[str, str]]:
@@ -192,7 +202,7 @@ class _Source:
         return [(importer.id, importer.version) for importer in possible]
 
     def stamp(self) -> Stamp:
-        """Where and how its files are now."""
+        """Where and how its files are now; a member of an archive changes with the archive."""
         try:
             stamp = []
             folders: dict[Path, Path] = {}  # resolved once each: a trace may have 10^5 files in one
@@ -202,6 +212,8 @@ class _Source:
                 if folder not in folders:
                     folders[folder] = folder.resolve()
                 place = file.resolve() if file.is_symlink() else folders[folder] / file.name
+                if self._member:
+                    place /= self._member
                 stamp.append((str(place), found.st_size, found.st_mtime_ns))
             return stamp
         except OSError as error:
@@ -237,7 +249,11 @@ class _Source:
         found = [one for one in found if one[1].id != curve.IMPORTER.id] or found
         if len(found) == 1:
             return found[0][0]
-        names = [str(trace.relative_to(folder)) for trace, _ in found]
+        names = [trace.relative_to(folder).as_posix() for trace, _ in found]
+        if self._member:
+            if self._member in names:
+                return found[names.index(self._member)][0]
+            raise TraceFormatError(f"is an archive without a trace {self._member!r}", file=self.path)
         if not names:
             raise TraceFormatError(
                 "is an archive without a trace that can be imported",
@@ -249,6 +265,7 @@ class _Source:
             f"is an archive of several traces ({', '.join(names[:5])}{more})",
             file=self.path,
             hint="unpack it and open one of them",
+            choices=tuple(names),
         )
 
     def _choose(self, path: Path) -> Importer:
@@ -344,9 +361,11 @@ class _Where(NamedTuple):
 
 
 def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, where: _Where) -> None:
-    about = Source(str(source.path), source.path.name, sum(size for _, size, _ in stamp), files=stamp)
+    about = Source(str(source.place), source.place.name, sum(size for _, size, _ in stamp), files=stamp)
     with (
-        _Hash(stamp) as digest,
+        _Hash(
+            [Path(name) for name, _, _ in stamp] if source.place == source.path else [source.path]
+        ) as digest,
         source.opened(target, progress) as (trace, importer, left),
         ExitStack() as stack,
         StoreWriter(target, about, importer, DIGESTS) as writer,
@@ -425,8 +444,8 @@ def _remedy(result: ClockResult, applied: bool) -> str:
 class _Hash:
     """SHA-256 of all files, one after the other, computed beside the import."""
 
-    def __init__(self, stamp: Stamp) -> None:
-        self._files = [Path(name) for name, _, _ in stamp]
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = files
         self._digest = hashlib.sha256()
         self._stop = Event()
         self._error: OSError | None = None

@@ -169,6 +169,8 @@ COMMANDS: tuple[Command, ...] = (
             lambda w: w.choose_file(), ("Ctrl+O",), icon="open"),
     Command("open_folder", "Open folder…", "File", "Open a trace that is a folder of files",
             lambda w: w.choose_folder(), ("Ctrl+Shift+O",)),
+    Command("open_with", "Open with options…", "File", "Say of what kind a trace is, or read it on a cluster",
+            lambda w: w.choose_with_options(), ("Ctrl+Alt+O",)),
     Command("export_figure", "Export figure…", "File", "A plot as PNG, SVG or PDF of a size in mm",
             lambda w: w.export_figure(), ("Ctrl+E",), _fitted, rule=True),
     Command("report", "Report…", "File", "The run and its phases as HTML, PDF or slides",

@@ -139,6 +139,7 @@ class Windows:
     def _make(self) -> MainWindow:
         window = MainWindow()
         window.newWindowRequested.connect(self.open)
+        window.openRequested.connect(lambda path, options: self._make().open_with(path, options))
         window.modelRequested.connect(self.open_model)
         window.experimentRequested.connect(self.open_experiment)
         window.quitRequested.connect(self.quit)

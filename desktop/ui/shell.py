@@ -57,6 +57,7 @@ from desktop.ui.chips import ChipBar
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
@@ -71,6 +72,7 @@ from desktop.ui.start_page import StartPage
 from desktop.ui.units import digits, instant, left, quantity
 from desktop.ui.workers import MainThread
 from desktop.workbench.jobs import Task
+from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
@@ -99,6 +101,7 @@ class MainWindow(QMainWindow):
     """Shows the snapshots of its workbench, and hands it what the user does."""
 
     newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
+    openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
     modelRequested = Signal(object)  # Path of a table of run times, or None
     experimentRequested = Signal(object)  # Path of an experiment or a table of runs, or what to ask for
     quitRequested = Signal()
@@ -433,8 +436,10 @@ class MainWindow(QMainWindow):
     def _show_problem(self, new: Snapshot) -> None:
         if new.problem is None:
             self.problem_bar.hide()
-        else:
-            self.problem_bar.show_message(new.problem.sentence, new.problem.details)
+            return
+        self.problem_bar.show_message(new.problem.sentence, new.problem.details)
+        if new.problem.choices:
+            ChoiceDialog(new.problem.choices, self.workbench.open_member, self).open()
 
     def _show_cursor(self, time_s: float) -> None:
         self._cursor = time_s
@@ -508,9 +513,20 @@ class MainWindow(QMainWindow):
             self.workbench.open(path)
 
     def choose_file(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, "Open a trace", self.settings.folder)
-        if name:
+        names, _ = QFileDialog.getOpenFileNames(self, "Open traces", self.settings.folder)
+        for name in names:
             self.open_path(Path(name))
+
+    def choose_with_options(self) -> None:
+        """Ask for a trace and how to open it."""
+        OpenDialog(self.open_with, self.settings.folder, self).open()
+
+    def open_with(self, path: Path, options: OpenOptions) -> None:
+        """Open a trace as `options` say: here if nothing is open, else in another window."""
+        if self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
+            self.workbench.open(path, options)
+        else:
+            self.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Open a trace that is a folder", self.settings.folder)

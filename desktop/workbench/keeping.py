@@ -15,7 +15,7 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,7 +24,7 @@ from desktop.progress import Share
 from desktop.workbench import model
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
-from desktop.workbench.model import KeptRun, Project, Recovery, TraceId, View, Workspace
+from desktop.workbench.model import AS_FOUND, KeptRun, Project, Recovery, TraceId, View, Workspace
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 #: Seconds between two savings for recovery.
@@ -159,7 +159,7 @@ class Keeper:
         if history is None or history.project.made != kept.project.made:
             history = History(kept.project)
         self._awaited = index
-        self._bench.open(place, history=history, view=kept.project.view)
+        self._bench.open(place, kept.trace.options, history, kept.project.view)
 
     def add_run(self, path: Path) -> None:
         """Another trace for the project."""
@@ -346,6 +346,7 @@ def _identity(document: Document) -> TraceId:
         source["sha256"],
         importer["name"],
         importer["version"],
+        document.options,
     )
 
 
@@ -430,10 +431,10 @@ def _pack(workspace: Workspace, target: Path, report: Path | None, job: Job) -> 
         runs = []
         for k, run in enumerate(workspace.runs):
             share = Share(job, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))
-            with open_trace(run.trace.path, share) as store:
+            with open_trace(run.trace.path, share, **asdict(run.trace.options)) as store:
                 place = f"stores/{k + 1}-{Path(run.trace.path).stem[:60]}.h5"
                 files[place] = store.path
-            runs.append(replace(run, trace=replace(run.trace, path=folder / place)))
+            runs.append(replace(run, trace=replace(run.trace, path=folder / place, options=AS_FOUND)))
 
         def taken(kind: str, paths: tuple[Path, ...]) -> tuple[Path, ...]:
             there = [path for path in paths if path.is_file()]

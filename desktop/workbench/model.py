@@ -17,10 +17,43 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
 CLASSES = ("computing", "overhead", "io", "idle", "unmeasured")
 DEFAULT_MODEL = "mixed"
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
+#: Units of time in a curve file.
+UNITS = ("s", "ms", "us", "ns")
 #: Views that can be kept, by their keys 1 to 9.
 VIEWS = 9
 #: Colours of annotations.
 COLOURS = 8
+
+
+@dataclass(frozen=True)
+class OpenOptions:
+    """How a trace is opened, see `desktop.data.opening.open_trace`."""
+
+    format_id: str | None = None
+    time_unit: str = "s"
+    force: bool = False
+    workers: int | None = None
+    scheduler: str | None = None
+    member: str | None = None
+
+    def again(self) -> OpenOptions:
+        """To open the same trace another time, wherever it is read."""
+        return replace(self, force=False, workers=None, scheduler=None)
+
+    def problem(self) -> str:
+        from desktop.data.importers import FORMATS
+
+        if self.format_id not in (None, *FORMATS):
+            return f"format_id is {self.format_id}, allowed are {', '.join(FORMATS)}"
+        return (
+            ""
+            if self.time_unit in UNITS
+            else f"time_unit is {self.time_unit}, allowed are {', '.join(UNITS)}"
+        )
+
+
+#: What is found from the content, on this machine.
+AS_FOUND = OpenOptions()
 
 
 @dataclass(frozen=True)
@@ -140,6 +173,7 @@ class TraceId:
     sha256: str
     importer: str
     version: str
+    options: OpenOptions = AS_FOUND
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,11 +19,13 @@ from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import (
+    AS_FOUND,
     CLASSES,
     COLOURS,
     DEFAULT_MODEL,
     Annotation,
     NamedView,
+    OpenOptions,
     PhaseSettings,
     Project,
     View,
@@ -53,7 +55,8 @@ CLOSEST = 1e-6
 class Document:
     """A trace that is open: facts that no setting changes.
 
-    `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise.
+    `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
+    `options`: how to open it again.
     """
 
     source: Path
@@ -62,6 +65,7 @@ class Document:
     report: ImportReport
     regions: tuple[Region, ...]
     repaired: bool
+    options: OpenOptions = AS_FOUND
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +80,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that went wrong, as one sentence; `details` may hold a traceback."""
+    """Something that went wrong, as one sentence; `details` may hold a traceback, `choices` the traces in an
+    archive, of which `Workbench.open_member` opens one."""
 
     sentence: str
     details: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +144,7 @@ class Workbench:
         self._history = History(Project())
         self._fits = _Fits()
         self._store: Any = None
+        self._open_member: Callable[[str], None] = lambda _: None
         self.snapshot = Snapshot()
 
     # ---- who listens
@@ -170,7 +177,7 @@ class Workbench:
     def open(
         self,
         source: Path,
-        format_id: str | None = None,
+        options: OpenOptions = AS_FOUND,
         history: History[Project] | None = None,
         view: View | None = None,
     ) -> None:
@@ -179,6 +186,7 @@ class Workbench:
         What is open stays until the new trace is there, and if it cannot be had.
         """
         kept = None if history is None else history.project
+        self._open_member = lambda name: self.open(source, replace(options, member=name), history, view)
 
         def done(opened: tuple[Any, Document, Run, _Fits]) -> None:
             store, document, run, fits = opened
@@ -210,11 +218,15 @@ class Workbench:
         self._show(opening=Task(f"Opening {source.name}"), problem=None)
         self._files.submit(
             f"Opening {source.name}",
-            lambda job: _open(source, format_id, kept, job),
+            lambda job: _open(source, options, kept, job),
             done,
             failed,
             lambda task: self._show(opening=task),
         )
+
+    def open_member(self, name: str) -> None:
+        """Open one of several traces in the archive that was asked for last."""
+        self._open_member(name)
 
     def run(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
         """Other long work on files, shown and cancelled as opening is, and replaced by it."""
@@ -717,15 +729,16 @@ def _warm_up() -> None:
 
 
 def _open(
-    source: Path, format_id: str | None, kept: Project | None, job: Job
+    source: Path, options: OpenOptions, kept: Project | None, job: Job
 ) -> tuple[Any, Document, Run, _Fits]:
     from desktop.data.info import info
     from desktop.data.opening import open_trace
 
-    store = open_trace(source, job, format_id=format_id)
+    store = open_trace(source, job, **asdict(options))
     try:
         facts, regions = info(store), tuple(store.regions)
-        document = Document(source, Path(store.path), facts, store.report, regions, store.repair)
+        place, again = Path(store.path), options.again()
+        document = Document(source, place, facts, store.report, regions, store.repair, again)
         model = DEFAULT_MODEL if kept is None else kept.phases.model
         run, fits = _build(store, None if kept is None else kept.rules, model, job)
     except BaseException:
@@ -808,7 +821,7 @@ def _problem(error: BaseException) -> Problem:
 
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
-        return Problem(str(error), details)
+        return Problem(str(error), details, getattr(error, "choices", ()))
     if isinstance(error, OSError) and error.strerror:
         return Problem(f"{error.filename or 'the file'}: {error.strerror.lower()}", details)
     return Problem(

@@ -119,6 +119,32 @@ def test_what_is_not_one_trace_is_said(tmp_path: Path) -> None:
     assert "unpacked" not in str(caught.value)
 
 
+def test_one_of_several_traces_is_opened_by_its_name(tmp_path: Path) -> None:
+    packed = pack(tmp_path / "two.zip", {"a/run.csv": CURVE, "b/run.csv": CURVE.replace(b"3 0", b"4.5 0")})
+    with pytest.raises(TraceFormatError) as caught:
+        open_trace(packed)
+    assert caught.value.choices == ("a/run.csv", "b/run.csv")
+    digest = hashlib.sha256(packed.read_bytes()).hexdigest()
+    for again in range(2):
+        for name, seconds in zip(caught.value.choices, (3, 4.5), strict=True):
+            with open_trace(packed, member=name) as store:
+                assert info(store)["duration_s"] == seconds, again
+                assert Path(store.source.path) == packed / name
+                assert (store.source.name, store.source.sha256) == ("run.csv", digest)
+    with pytest.raises(TraceFormatError, match=r"without a trace 'c/run.csv'"):
+        open_trace(packed, member="c/run.csv")
+    with pytest.raises(TraceFormatError, match="no archive"):
+        open_trace(PICL, member="a/run.csv")
+
+
+def test_a_store_of_one_trace_is_not_taken_for_another(tmp_path: Path) -> None:
+    packed = pack(tmp_path / "two.tar", {"a.csv": CURVE, "b.csv": CURVE.replace(b"3 0", b"4.5 0")})
+    output = tmp_path / "out.h5"
+    open_trace(packed, member="a.csv", output=output).close()
+    with open_trace(packed, member="b.csv", output=output) as store:
+        assert info(store)["duration_s"] == 4.5
+
+
 def test_a_packed_text_is_no_archive(tmp_path: Path) -> None:
     for name, content in {
         "t.gz": gzip.compress(CURVE),

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from desktop.data.project_file import backup_of
 from desktop.data.utilization import Rules
 from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import Keeper, read_workspace, recoveries
-from desktop.workbench.model import NamedView, TraceId, View
+from desktop.workbench.model import NamedView, OpenOptions, TraceId, View
 from desktop.workbench.workbench import Workbench
 
 ROOT = Path(__file__).parent.parent.parent
@@ -222,6 +223,26 @@ def test_a_changed_trace_is_noticed_and_what_fits_is_kept(
     assert snapshot.problem is None and snapshot.fit is not None
     assert snapshot.project.phases.breaks == (0.0, 2.0), "the break at 2.5 s is beyond the end now"
     assert snapshot.project.annotations[0].text == "here"
+
+
+def test_how_a_trace_was_opened_is_kept(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Or else milliseconds would come back as seconds, and nobody knew which trace of an archive it was."""
+    archive = tmp_path / "two.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for trace in traces:
+            packed.write(trace, f"{trace.stem}/run.csv")
+    desk.bench.open(archive, OpenOptions(time_unit="ms", member="b/run.csv", force=True, workers=1))
+    desk.keeper.save(tmp_path / "kept.phasewright")
+    bundle = tmp_path / "kept.zip"
+    desk.keeper.export_bundle(bundle, None, lambda _: None)
+    for file in (tmp_path / "kept.phasewright", bundle):
+        other.keeper.open(file)
+        shown = other.bench.snapshot
+        assert shown.problem is None and shown.run is not None
+        assert shown.run.curve.duration == pytest.approx(0.003)
+        assert shown.run.curve.level.tolist() == [3.0, 7.0, 4.0]
 
 
 def test_a_newer_project_is_refused_and_nothing_changes(

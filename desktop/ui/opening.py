@@ -1,0 +1,186 @@
+"""Opening with options: what kind a trace is said to be, where it is read; and which of several to open."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFileDialog,
+    QFormLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QPushButton,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
+
+_MOST_PROCESSES = 1024
+
+
+class OpenDialog(QDialog):
+    """Asks for a trace and how to open it; `opened` gets both. What was chosen last comes first again."""
+
+    last: ClassVar[OpenOptions] = AS_FOUND
+
+    def __init__(
+        self, opened: Callable[[Path, OpenOptions], None], folder: str, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._opened, self._folder = opened, folder
+        self.setObjectName("open_with")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Open with options"))
+        self._make_fields()
+        form = QFormLayout()
+        for label, field in (
+            (self.tr("&Trace"), self._source_row()),
+            (self.tr("&Kind"), self.kind),
+            (self.tr("&Unit of time"), self.unit),
+            (self.tr("&Processes"), self.workers),
+            (self.tr("&Scheduler"), self.scheduler),
+            ("", self.force),
+        ):
+            form.addRow(label, field)
+        self._buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
+        )
+        self._buttons.accepted.connect(self.accept)
+        self._buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addLayout(form)
+        layout.addWidget(self._buttons)
+        self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
+        self._show(self.last)
+
+    def _make_fields(self) -> None:
+        from desktop.data.importers import FORMATS, importer
+
+        self.source = QLineEdit()
+        self.source.setObjectName("source")
+        self.source.textChanged.connect(lambda _: self._refresh())
+        self.kind = QComboBox()
+        self.kind.setObjectName("kind")
+        self.kind.addItem(self.tr("Found from the content"), None)
+        for format_id in FORMATS:
+            title = importer(format_id).title
+            self.kind.addItem(title[:1].upper() + title[1:], format_id)
+        self.kind.currentIndexChanged.connect(lambda _: self._refresh())
+        self.unit = QComboBox()
+        self.unit.setObjectName("unit")
+        for unit in UNITS:
+            self.unit.addItem(unit, unit)
+        self.unit.setToolTip(self.tr("Of the times in a curve file; all other kinds say their own"))
+        self.workers = QSpinBox()
+        self.workers.setObjectName("workers")
+        self.workers.setRange(0, _MOST_PROCESSES)
+        self.workers.setSpecialValueText(self.tr("One for each core"))
+        self.workers.setToolTip(self.tr("That read the locations of a large trace side by side, here"))
+        self.scheduler = QLineEdit()
+        self.scheduler.setObjectName("scheduler")
+        if importlib.util.find_spec("distributed") is None:
+            self.scheduler.setEnabled(False)
+            self.scheduler.setPlaceholderText(self.tr("for a cluster, install phasewright[cluster]"))
+        else:
+            self.scheduler.setPlaceholderText(self.tr("none; such as tcp://host:8786"))
+        self.scheduler.setToolTip(
+            self.tr("Of a dask.distributed cluster that reads instead; it must see the trace and your cache")
+        )
+        self.force = QCheckBox(self.tr("&Import anew, even if it was imported before"))
+        self.force.setObjectName("force")
+
+    def _source_row(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.addWidget(self.source, 1)
+        for text, choose in (
+            (self.tr("&File…"), self._choose_file),
+            (self.tr("Fol&der…"), self._choose_folder),
+        ):
+            button = QPushButton(text)
+            button.setAutoDefault(False)
+            button.clicked.connect(choose)
+            row.addWidget(button)
+        return row
+
+    def _choose_file(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(self, self.tr("Open a trace"), self._folder)
+        if name:
+            self.source.setText(name)
+
+    def _choose_folder(self) -> None:
+        title = self.tr("Open a trace that is a folder")
+        name = QFileDialog.getExistingDirectory(self, title, self._folder)
+        if name:
+            self.source.setText(name)
+
+    def _refresh(self) -> None:
+        self.unit.setEnabled(self.kind.currentData() in (None, "curve"))
+        there = self.source.text().strip()
+        self._buttons.button(QDialogButtonBox.StandardButton.Open).setEnabled(
+            bool(there) and Path(there).expanduser().exists()
+        )
+
+    def _show(self, options: OpenOptions) -> None:
+        self.kind.setCurrentIndex(max(0, self.kind.findData(options.format_id)))
+        self.unit.setCurrentIndex(self.unit.findData(options.time_unit))
+        self.workers.setValue(options.workers or 0)
+        if self.scheduler.isEnabled():
+            self.scheduler.setText(options.scheduler or "")
+        self._refresh()
+
+    def options(self) -> OpenOptions:
+        """As the fields say."""
+        return OpenOptions(
+            format_id=self.kind.currentData(),
+            time_unit=self.unit.currentData() if self.unit.isEnabled() else AS_FOUND.time_unit,
+            force=self.force.isChecked(),
+            workers=self.workers.value() or None,
+            scheduler=self.scheduler.text().strip() or None,
+        )
+
+    def accept(self) -> None:
+        path, options = Path(self.source.text().strip()).expanduser(), self.options()
+        OpenDialog.last = options
+        super().accept()
+        self._opened(path, options)
+
+
+class ChoiceDialog(QDialog):
+    """Asks which of the traces in an archive to open; `chosen` gets its name."""
+
+    def __init__(
+        self, names: Sequence[str], chosen: Callable[[str], None], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setObjectName("choose_trace")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Open one of several traces"))
+        text = QLabel(self.tr("The archive holds {0} traces. Which one?").format(len(names)))
+        self.list = QListWidget()
+        self.list.addItems(list(names))
+        self.list.setCurrentRow(0)
+        self.list.itemActivated.connect(lambda _: self.accept())
+        buttons = QDialogButtonBox(
+            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
+        )
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(text)
+        layout.addWidget(self.list)
+        layout.addWidget(buttons)
+        self.accepted.connect(lambda: chosen(self.list.currentItem().text()))
+        em = self.fontMetrics().height()
+        self.resize(32 * em, 18 * em)
