@@ -382,10 +382,13 @@ class ExperimentWindow(QMainWindow):
         assert isinstance(app, QApplication)
         font = app.font()
         size = base_font_size() * self.settings.text_size / 100
-        if abs(font.pointSizeF() - size) > 0.01:
+        changed = abs(font.pointSizeF() - size) > 0.01
+        if changed:
             font.setPointSizeF(size)
             app.setFont(font)
-        themes.apply(app, theme)
+        if changed or app.styleSheet() != themes.stylesheet(theme):
+            # Every widget of every window takes a new sheet, which is worth a look whether it is new.
+            themes.apply(app, theme)
         for page in self.pages:
             page.set_theme(theme)
 

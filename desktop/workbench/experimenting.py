@@ -262,8 +262,9 @@ class ExperimentBench:
 
     def _begin(self, project: ExperimentProject, name: str, *, saved: bool) -> None:
         self._history = History(project)
+        design = None if project.experiment is None else project.experiment.design()
         self._show(
-            project=project, name=name, saved=saved, design=None, offers=(), trials=(), state=None,
+            project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
             effects=None, every=None, search=None, hierarchy="", unread="", estimate=None, running="idle",
             consented=False, commands=(), selected="", task=None, problem="", note="",
         )  # fmt: skip
@@ -622,19 +623,19 @@ class ExperimentBench:
     def _go(self, project: ExperimentProject) -> None:
         before = self.snapshot.project
         saved = self.snapshot.saved and project.experiment is before.experiment
-        self._show(project=project, saved=saved, problem="", note="")
+        design = None if project.experiment is None else project.experiment.design()
+        self._show(project=project, design=design, saved=saved, problem="", note="")
         if project.experiment is not before.experiment:
             self._refresh()
         elif project.analysis is not before.analysis or project.imported is not before.imported:
             self._analyse()
 
     def _refresh(self) -> None:
-        """What follows from the description: design, offers, commands, consent, the journal."""
+        """What follows from the description: offers, commands, consent, the journal."""
         experiment = self._experiment
         if experiment is None:
             self._analyse()
             return
-        self._show(design=experiment.design())
         self._ask(experiment)
         names = experiment.names
 
@@ -785,6 +786,7 @@ _COMPILERS = {
 
 def _new_experiment(folder: Path) -> Experiment:
     """Sources of one language in the folder, their prepared places, and the usual words to build and run."""
+    from desktop.core.design import smallest_runs
     from desktop.data.experiment import DESCRIPTION, Experiment, Factor, Plan, Program, Response, Switch
     from desktop.data.places import find_places
     from desktop.errors import ExperimentError
@@ -796,7 +798,8 @@ def _new_experiment(folder: Path) -> Experiment:
     kinds = [Path(name).suffix for name in files]
     kind = max(sorted(set(kinds)), key=kinds.count) if kinds else ""
     sources = tuple(name for name in files if Path(name).suffix == kind)
-    factors = tuple(place.factor() for place in find_places(folder, sources))
+    first = Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",)))
+    factors = tuple(place.factor() for place in find_places(folder, sources)) or (first,)
     build = (*_COMPILERS[kind], "{flags}", "-o", "{out}", *sources) if kind else ()
     return Experiment(
         folder,
@@ -807,9 +810,9 @@ def _new_experiment(folder: Path) -> Experiment:
             sources=sources,
             flags=("-DSPT_DELAY=100",) if kind else (),
         ),
-        factors or (Factor("F1", Switch(("-DF1",)) if kind else Switch(arguments=("--f1",))),),
+        factors,
         (Response("wall"), Response("cpu", "cpu")),
-        Plan(replicates=2, seed=secrets.randbelow(1 << 31)),
+        Plan(runs=smallest_runs(len(factors), 4), replicates=2, seed=secrets.randbelow(1 << 31)),
     )
 
 

@@ -1,0 +1,611 @@
+"""The real window of experiments, without a display: programs that really run, and what is then shown."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import csv
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtGui import QColor, QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QApplication, QCommandLinkButton, QMessageBox, QTextBrowser, QWidget
+from pytestqt.qtbot import QtBot
+
+from desktop.data.experiment import (
+    JOURNAL,
+    Experiment,
+    Factor,
+    Plan,
+    Program,
+    Response,
+    Switch,
+    read_journal,
+    write_experiment,
+)
+from desktop.ui.app import Windows, load_font
+from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
+from desktop.ui.experiment.sheet import write_pdf
+from desktop.ui.experiment.table import ResultTable, comma_separated, latex, markdown
+from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.plots.chart import Chart
+from desktop.ui.settings import Settings
+from desktop.ui.theme import DARK, LIGHT
+
+DATA = Path(__file__).parent.parent / "data" / "spt"
+needs_shell = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests are shell scripts")
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither cache nor settings of the user are touched."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+
+
+@pytest.fixture
+def window(
+    qtbot: QtBot, qapp: QApplication, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ExperimentWindow]:
+    """A window that must leave no thread behind. pytest-qt fails a test whose slots raise."""
+    load_font(qapp)
+    discard = QMessageBox.StandardButton.Discard
+    monkeypatch.setattr(QMessageBox, "question", lambda *_: discard)
+    monkeypatch.setattr(QMessageBox, "exec", lambda _: discard)
+    settings.theme = "light"
+    made = ExperimentWindow(settings)
+    qtbot.addWidget(made)
+    made.resize(1280, 720)
+    made.show()
+    yield made
+    made.close()
+    made.deleteLater()
+    QApplication.sendPostedEvents(made, QEvent.Type.DeferredDelete.value)
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+def settle(qtbot: QtBot, window: ExperimentWindow) -> None:
+    qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+
+
+def opened(qtbot: QtBot, window: ExperimentWindow, path: Path) -> ExperimentWindow:
+    window.open_path(path)
+    settle(qtbot, window)
+    assert window.bench.snapshot.problem == ""
+    return window
+
+
+def cells(table: ResultTable, title: str) -> dict[str, str]:
+    """What a column shows, by the key of the row."""
+    column = [c.title for c in table.grid.columns].index(title)
+    return {row.key: table.grid.text(k, column) for k, row in enumerate(table.grid.rows)}
+
+
+def marked(chart: Chart) -> frozenset[int]:
+    return chart.content.selected
+
+
+SCRIPT = """#!/bin/sh
+echo ran >> ran.txt
+sleep 0.05
+value=10
+[ "$DELAY_A" = 1 ] && value=$((value + 4))
+case "$*" in *--slow*) value=$((value + 7));; esac
+echo "done in $value s"
+"""
+
+
+def small(folder: Path, replicates: int = 3) -> Experiment:
+    folder.mkdir(exist_ok=True)
+    program = folder / "program.sh"
+    program.write_text(SCRIPT)
+    program.chmod(0o755)
+    experiment = Experiment(
+        folder,
+        "small",
+        Program(run=("./program.sh", "{args}"), check="done", busy_limit=1e9, warm_up=0),
+        (
+            Factor("A", Switch(environment=(("DELAY_A", "1"),)), routine="first", construct="loop"),
+            Factor("B", Switch(arguments=("--slow",)), Switch(arguments=("--fast",))),
+        ),
+        (Response("value", "output", r"done in (\d+) s", "s"), Response("wall")),
+        Plan(replicates=replicates, seed=3),
+    )
+    write_experiment(experiment)
+    return experiment
+
+
+# --- the whole way ---
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler on this machine")
+def test_the_quicksort_is_built_run_and_read_through_the_window(
+    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+) -> None:
+    begun = time.monotonic()
+    folder = tmp_path / "quicksort"
+    window.bench.open_example(folder)
+    settle(qtbot, window)
+    # Step 1: a small program whose machine may be busy, three places of the six.
+    program, page = window.program_page, window.run_page
+    program.run_words.setText("{out} -n 100000 -t 2")
+    program.run_words.editingFinished.emit()
+    program.busy.setValue(64)
+    program.busy.editingFinished.emit()
+    program.find_button.click()
+    assert {"F7", "CS1", "FB1_1"} <= {row.key for row in program.factors.grid.rows}
+    for name in ("F2", "F3", "F5", "F6"):
+        program.factors.grid.toggled.emit(name, False)
+    settle(qtbot, window)
+    experiment = window.bench.snapshot.project.experiment
+    assert experiment is not None and experiment.names == ("F1", "F4")
+    # Step 2: the full factorial, twice.
+    window.show_step(1)
+    window.design_page.offers.chosen.emit("full:4")
+    window.design_page.replicates.setValue(2)
+    settle(qtbot, window)
+    assert "full factorial" in window.design_page.relation.toPlainText()
+    # Step 3: nothing before the yes.
+    window.show_step(2)
+    assert not page.run.isEnabled() and not (folder / "builds").exists()
+    assert "-DF4" in page.commands.toPlainText() and "-n 100000 -t 2" in page.commands.toPlainText()
+    qtbot.mouseClick(page.agree, Qt.MouseButton.LeftButton, pos=page.agree.rect().center() / 8)
+    if not window.bench.snapshot.consented:
+        page.agree.click()
+    page.check.click()
+    settle(qtbot, window)
+    assert window.bench.snapshot.problem == "" and window.bench.snapshot.estimate is not None
+    assert (
+        "One unperturbed run takes" in page.stands.text() or "one unperturbed run takes" in page.stands.text()
+    )
+    page.run.click()
+    settle(qtbot, window)
+    assert window.bench.snapshot.problem == ""
+    assert len(list((folder / "builds").iterdir())) == 4
+    statuses = cells(page.trials, "Status")
+    assert len(statuses) == 8 and set(statuses.values()) == {"ok"}
+    # Step 4: swap() is what the run depends on.
+    window.show_step(3)
+    effects = {row.key: row for row in window.read_page.effects.grid.rows}
+    assert set(effects) == {"F1", "F4", "F1:F4"}
+    rank = window.read_page.rank.grid.rows
+    assert rank[0].key == "F4" and "swap" in rank[0].cells
+    assert float(effects["F4"].cells[2]) > 3 * abs(float(effects["F1"].cells[2]))
+    assert time.monotonic() - begun < 30, "the whole way takes half a minute at most"
+
+
+@needs_shell
+def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    experiment = small(tmp_path / "e", replicates=5)
+    opened(qtbot, window, experiment.folder)
+    window.show_step(2)
+    page, bench = window.run_page, window.bench
+    page.agree.click()
+    page.run.click()
+    assert not page.run.isEnabled() and page.pause.isEnabled()
+    qtbot.waitUntil(lambda: len(bench.snapshot.trials) >= 2, timeout=20_000)
+    page.pause.click()
+    assert page.pause.text() == "&Go on"
+    time.sleep(0.4)
+    paused = len(read_journal(experiment))
+    time.sleep(0.4)
+    assert len(read_journal(experiment)) == paused < 20, "nothing runs while it is paused"
+    page.pause.click()
+    qtbot.waitUntil(lambda: len(bench.snapshot.trials) > paused + 1, timeout=20_000)
+    page.stop.click()
+    settle(qtbot, window)
+    stopped = len(read_journal(experiment))
+    assert bench.snapshot.running == "idle" and paused < stopped < 20
+    assert page.run.isEnabled() and f"{stopped} of 20 trials done" in page.stands.text()
+    assert bench.snapshot.effects is not None, "what is there is read at any moment"
+    page.run.click()
+    settle(qtbot, window)
+    done = read_journal(experiment)
+    assert sorted(t.order for t in done) == list(range(1, 21)), "none is lost, none is run twice"
+
+
+@needs_shell
+def test_opening_runs_nothing_and_closing_stops_at_once(
+    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment = small(tmp_path / "e", replicates=50)
+    opened(qtbot, window, experiment.folder)
+    for number in range(5):
+        window.show_step(number)
+        qtbot.wait(20)
+    assert not (experiment.folder / "ran.txt").exists() and not (experiment.folder / JOURNAL).exists()
+    assert not window.actions_by_id["run"].isEnabled()
+    window.bench.run()
+    assert window.problem_bar.isVisible() and "read the commands" in window.problem_bar.sentence
+    window.run_page.agree.click()
+    assert window.problem_bar.isHidden() and window.actions_by_id["run"].isEnabled()
+    window.actions_by_id["run"].trigger()
+    qtbot.waitUntil(lambda: len(window.bench.snapshot.trials) >= 1, timeout=20_000)
+    asked = []
+    monkeypatch.setattr(QMessageBox, "exec", lambda box: asked.append(box.text()) or 0)
+    window.close()
+    assert asked == ["Trials are running. Stop them and close?"]
+    count = len(read_journal(experiment))
+    time.sleep(0.3)
+    assert len(read_journal(experiment)) == count < 200
+
+
+# --- reading ---
+
+
+def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    page = window.read_page
+    assert window.steps.currentWidget() is page, "a table of runs is there to be read"
+    page.effects.chosen.emit("F4")
+    place = [e.term for e in window.bench.snapshot.every.effects].index("F4")
+    for table in (page.effects, page.rank, page.anova):
+        assert table.key == "F4"
+    for chart in (page.half_normal, page.pareto, page.main_effects):
+        assert marked(chart) == {place}
+    labelled = [s.name(k) for s in page.half_normal.content.series for k in s.labels]
+    assert len(labelled) <= 6 and any(name.startswith("F4\n") for name in labelled)
+    # A click on a bar does the same the other way round.
+    page.pareto.clicked.emit(place + 1, False)
+    chosen = window.bench.snapshot.every.effects[place + 1].term
+    assert page.effects.key == chosen == window.bench.snapshot.selected
+    page.effects.chosen.emit("F1:F4")
+    assert (page.first.currentData(), page.second.currentData()) == ("F1", "F4")
+    window.actions_by_id["nothing"].trigger()
+    assert page.effects.key == "" and marked(page.half_normal) == frozenset()
+
+
+def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    page = window.read_page
+    index = page.effects.grid.index(0, 0)
+    assert page.effects.grid.data(index, Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
+    page.effects.grid.setData(index, Qt.CheckState.Unchecked.value, Qt.ItemDataRole.CheckStateRole)
+    settle(qtbot, window)
+    assert len(window.bench.snapshot.effects.effects) == 14 and len(page.effects.grid.rows) == 15
+    assert window.actions_by_id["undo"].text() == "Undo drop a term"
+    assert "without F1" in page.notes.text()
+    window.actions_by_id["undo"].trigger()
+    settle(qtbot, window)
+    assert len(window.bench.snapshot.effects.effects) == 15
+    page.pareto.clicked.emit(2, True)
+    settle(qtbot, window)
+    assert len(window.bench.snapshot.effects.effects) == 14, "Ctrl+click takes a term out"
+    window.keep_marked()
+    settle(qtbot, window)
+    kept = {e.term for e in window.bench.snapshot.effects.effects}
+    assert kept == {"F3", "F4", "F6"} and window.actions_by_id["all_terms"].isEnabled()
+
+
+def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    page = window.read_page
+    full = cells(page.effects, "Effect")["F4"]
+    assert full == "1.694" and "Numbers are effects" in page.said.text()
+    share = cells(page.effects, "Share")["F4"]
+    window.actions_by_id["half"].trigger()
+    settle(qtbot, window)
+    assert cells(page.effects, "Half effect")["F4"] == "0.8470"
+    assert cells(page.rank, "Half effect")["F4"] == "0.8470"
+    assert cells(page.effects, "Share")["F4"] == share, "percent is always of the full effect"
+    assert page.half_normal.content.x.title.startswith("size of half effect")
+    assert "half effects" in page.said.text() and "coefficient" in page.said.text()
+    assert window.actions_by_id["undo"].text() == "Undo show half effects"
+
+
+def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "nistir5131_table3_runs_implied.csv")
+    read, run = window.read_page, window.run_page
+    assert "Trial 9 does not fit" in read.notes.text() and "t = 32.4" in read.notes.text()
+    window.keep_marked()
+    settle(qtbot, window)
+    named = [s.name(k) for s in read.residuals.content.series for k in s.labels]
+    assert len(named) == 1 and named[0].startswith("trial 9")
+    window.actions_by_id["all_terms"].trigger()
+    window.show_step(2)
+    run.trials.select_key("9")
+    run.leave_out.click()
+    assert "reason" in window.problem_bar.sentence
+    run.reason.setText("clock stood still")
+    run.leave_out.click()
+    settle(qtbot, window)
+    assert cells(run.trials, "Status")["9"] == "left out"
+    assert "Left out: 9 (clock stood still)" in read.notes.text()
+    assert window.bench.snapshot.effects.effect("c").value > 20
+
+
+def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "nistir5131_table2_runs.csv")
+    page, found = window.read_page, window.bench.snapshot.effects
+    with (DATA / "nistir5131_table2_runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    column = "response_mean_s"
+    at = [float(r[column]) for r in rows if (r["f1"], r["f2"], r["f3"]) == ("+", "-", "+")]
+    mean = sum(at) / len(at)
+    assert f"f1 + f2 − f3 +: {mean:.2f}" in page.cube.accessibleDescription()
+    assert page.cube.grab().toImage().width() > 50
+    assert f"{rows[0][column]}" in page.predicted.text(), "all terms predict the unperturbed run exactly"
+    page.setting["f4"].setCurrentIndex(2)
+    page.setting["f4"].activated.emit(2)
+    value = found.predict([-1, -1, -1, 1, -1, -1])[0]
+    assert f"{value:.2f}" in page.predicted.text()
+
+
+# --- responses from elsewhere, files ---
+
+
+@needs_shell
+def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    experiment = small(tmp_path / "e", replicates=1)
+    opened(qtbot, window, experiment.folder)
+    page = window.run_page
+    assert set(cells(page.trials, "Status").values()) == {"planned"}
+    column = [c.title for c in page.trials.grid.columns].index("value")
+    page.trials.grid.setData(page.trials.grid.index(0, column), "fast")
+    assert "'fast' is no number" in window.problem_bar.sentence
+    page.trials.grid.setData(page.trials.grid.index(0, column), "12.5")
+    settle(qtbot, window)
+    assert cells(page.trials, "value")["1.1"] == "12.50" and window.problem_bar.isHidden()
+    page.trials.select_key("2.0")
+    QGuiApplication.clipboard().setText("13\n14.25\n15\n")
+    page.trials.paste()
+    settle(qtbot, window)
+    assert [t.responses[0] for t in read_journal(experiment)] == [12.5, 13.0, 14.25, 15.0]
+    assert window.bench.snapshot.effects is not None and not (experiment.folder / "ran.txt").exists()
+    table = tmp_path / "back.csv"
+    table.write_text("B,A,value\n+,+,1\n")
+    page.open_responses(table)
+    settle(qtbot, window)
+    assert len(read_journal(experiment)) == 6, "the former value is excluded, both stay"
+
+
+@needs_shell
+def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    experiment = small(tmp_path / "e")
+    opened(qtbot, window, experiment.folder)
+    assert window.bench.export_sheet(tmp_path / "runs.csv")
+    with (tmp_path / "runs.csv").open() as file:
+        assert len(list(csv.DictReader(file))) == 12
+    write_pdf(experiment, tmp_path / "runs.pdf")
+    assert (tmp_path / "runs.pdf").read_bytes().startswith(b"%PDF")
+    assert window.bench.write_job_script(tmp_path / "trials.sh")
+    assert "--array=1-12" in (tmp_path / "trials.sh").read_text()
+    assert not window.bench.export_sheet(tmp_path / "gone" / "runs.csv")
+    assert window.problem_bar.isVisible() and "runs.csv" in window.problem_bar.sentence
+    rows = window.design_page.sheet.grid.rows
+    assert [r.cells[0] for r in rows] == list(range(1, 13))
+
+
+@needs_shell
+def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    experiment = small(tmp_path / "e")
+    factors = tuple(Factor(n, Switch(arguments=(f"--{n}",))) for n in ("a", "b", "c", "d", "e"))
+    experiment = replace(experiment, factors=factors, plan=Plan(runs=8, replicates=2))
+    write_experiment(experiment)
+    opened(qtbot, window, experiment.folder)
+    page = window.design_page
+    assert page.offers.key == "regular:8" and cells(page.offers, "Resolution")["regular:16"] == "V"
+    assert cells(page.offers, "Clear pairs")["regular:16"] == "10"
+    page.offers.chosen.emit("regular:16")
+    settle(qtbot, window)
+    assert window.bench.snapshot.design.runs == 16 and page.generators.text() == "e=-abcd"
+    page.generators.setText("e=a")
+    page.generators.editingFinished.emit()
+    assert "equal to another" in window.problem_bar.sentence and window.bench.snapshot.design.runs == 16
+    page.generators.setText("e=abcd")
+    page.generators.editingFinished.emit()
+    settle(qtbot, window)
+    assert "run without any delay is not among these" in page.warning.text() and page.warning.isVisibleTo(
+        page
+    )
+    assert "I = a:b:c:d:e" in page.relation.toPlainText()
+    page.sigma.setValue(0.5)
+    assert "chance of 90 %" in page.power.text()
+    page.fold.setCurrentIndex(1)
+    page.fold.activated.emit(1)
+    settle(qtbot, window)
+    assert window.bench.snapshot.design.runs == 32
+    page.kind.setCurrentIndex(page.kind.findData("orthogonal-array"))
+    page.kind.activated.emit(2)
+    settle(qtbot, window)
+    assert window.bench.snapshot.project.experiment.plan.array == "L25"
+    seed = page.seed.text()
+    page.draw.click()
+    assert page.seed.text() != seed
+    labels = []
+    while window.bench.snapshot.undo is not None:
+        labels.append(window.bench.snapshot.undo)
+        window.actions_by_id["undo"].trigger()
+    assert labels[0] == "draw another order" and labels[-1] == "take 16 runs"
+    assert window.bench.snapshot.project.experiment == experiment
+
+
+@needs_shell
+def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    experiment = small(tmp_path / "e")
+    opened(qtbot, window, experiment.folder)
+    page = window.program_page
+    assert not window.isWindowModified()
+    page.delay.setValue(250)
+    page.delay.editingFinished.emit()
+    assert window.bench.snapshot.project.experiment.program.flags == ("-DSPT_DELAY=250",)
+    assert window.isWindowModified() and window.actions_by_id["undo"].text() == "Undo change the delay"
+    page.run_words.setText('./program.sh "two words" {args}')
+    page.run_words.editingFinished.emit()
+    assert window.bench.snapshot.project.experiment.program.run == ("./program.sh", "two words", "{args}")
+    page.run_words.setText('./program.sh "open')
+    page.run_words.editingFinished.emit()
+    assert "quotation mark" in window.problem_bar.sentence
+    page.factors.grid.edited.emit("A", 4, "DELAY_A=2 MODE=x")
+    assert window.bench.snapshot.project.experiment.factors[0].high.environment == (
+        ("DELAY_A", "2"), ("MODE", "x"),
+    )  # fmt: skip
+    page.factors.grid.edited.emit("A", 5, "many")
+    assert "'many', it must be a whole number" in window.problem_bar.sentence
+    page.responses.grid.edited.emit("wall", 1, "beauty")
+    assert "'beauty' is not known" in window.problem_bar.sentence
+    page.add_factor("C")
+    assert window.bench.snapshot.design.runs == 8
+    window.actions_by_id["save"].trigger()
+    assert not window.isWindowModified()
+    assert 'name = "C"' in (experiment.folder / "experiment.toml").read_text()
+
+
+# --- comparing ---
+
+
+def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    page = window.compare_page
+    window.show_step(4)
+    assert "needs 3 or more numbers of processors, has 0" in page.over_p_said.text()
+    assert "orthogonal array" in page.search_said.text() and "there are none" in page.barrier_said.text()
+    window.bench.add_table(DATA / "measured_2026-11-21_second_2p5m1.csv")
+    settle(qtbot, window)
+    assert {"F1", "F5"} <= set(cells(page.versions, "Factor").values())
+    page.tables.grid.edited.emit("here", 1, "2")
+    page.tables.grid.edited.emit("0", 1, "8")
+    settle(qtbot, window)
+    assert {"F1", "F2"} <= set(cells(page.scaling, "Effect").values())
+    page.tables.grid.edited.emit("0", 1, "lots")
+    assert "'lots' is no number of processors" in window.problem_bar.sentence
+    window.bench.select("F2")
+    assert page.scaling.key == page.versions.key == "F2"
+
+
+def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_barriers_spin_2p6m2.csv")
+    assert list(cells(window.compare_page.barriers, "Before").values()) == ["FB1_1", "FB1_2", "FB1_3"]
+    opened(qtbot, window, DATA / "measured_2026-11-21_scaling_2p2.csv")
+    rows = window.read_page.rows
+    rows.setCurrentIndex(rows.findData("factor=F4"))
+    rows.activated.emit(rows.currentIndex())
+    settle(qtbot, window)
+    page = window.compare_page
+    assert (page.factor.currentData(), page.scale.currentData()) == ("x_factor", "x_s")
+    assert page.verdict.text().startswith("<b>scales</b>")
+    assert cells(page.single, "Half effect")["mean"] == "0.8753"
+
+
+# --- the window ---
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
+def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentWindow, theme) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    window.use_theme(theme)
+    for number in range(5):
+        window.show_step(number)
+        qtbot.wait(10)
+        picture = window.grab().toImage()
+        assert not picture.isNull() and picture.width() == 1280
+    window.show_step(3)
+    qtbot.wait(10)
+    chart = window.read_page.half_normal.grab().toImage()
+    assert chart.pixelColor(3, 3) == QColor(theme.background)
+
+
+def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    links = [link.text() for link in window.findChildren(QCommandLinkButton)]
+    assert links == [
+        "New experiment…",
+        "Open experiment…",
+        "Open table of runs…",
+        "Copy the bundled example…",
+    ]
+    assert not window.actions_by_id["step_3"].isEnabled()
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    for page in (window.program_page, window.design_page):
+        assert "table of runs" in page._why.text() and page._stack.currentIndex() == 1
+    window.bench.open_example(tmp_path / "quicksort")
+    settle(qtbot, window)
+    assert window.steps.currentIndex() == 0 and window.program_page._stack.currentIndex() == 0
+    assert "Run trials in step 3" in window.read_page._why.text()
+
+
+def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentWindow) -> None:
+    for widget in window.findChildren(QWidget):
+        if isinstance(widget, (ResultTable, Chart)):
+            assert widget.accessibleName()
+            assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+    keys = [key for command in EXPERIMENT_COMMANDS for key in command.keys]
+    assert len(keys) == len(set(keys)) and {f"Ctrl+{k}" for k in range(1, 6)} <= set(keys)
+    assert all(command.tip for command in EXPERIMENT_COMMANDS)
+    window.actions_by_id["guide"].trigger()
+    guide = window.findChild(QTextBrowser, "")
+    texts = [b.toPlainText() for b in window.findChildren(QTextBrowser)]
+    assert guide is not None and any("spt_delay" in t and "Ctrl+1" in t for t in texts)
+
+
+def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    window.actions_by_id["copy_table"].trigger()
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert lines[0].split("\t")[:3] == ["In", "Term", "Effect [s]"] and len(lines) == 16
+    found = {line.split("\t")[1]: line.split("\t")[2] for line in lines[1:]}
+    assert float(found["F4"]) == window.bench.snapshot.effects.effect("F4").value, "with all digits"
+    table = window.read_page.effects
+    table.copy(comma_separated, everything=True)
+    parsed = list(csv.reader(QGuiApplication.clipboard().text().splitlines()))
+    assert {len(row) for row in parsed} == {9}, "aliases hold commas, which are quoted"
+    table.copy(markdown, everything=True)
+    assert QGuiApplication.clipboard().text().startswith("| In | Term |")
+    table.copy(latex, everything=True)
+    assert r"\begin{tabular}" in QGuiApplication.clipboard().text()
+    table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert table.grid.rows[0].key == "F4"
+    table.sortByColumn(2, Qt.SortOrder.AscendingOrder)
+    assert table.grid.rows[-1].key == "F4"
+
+
+def test_dropped_files_and_windows_by_content(
+    qtbot: QtBot,
+    window: ExperimentWindow,
+    qapp: QApplication,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def drop(path: Path) -> None:
+        mime = QMimeData()
+        mime.setUrls([QUrl.fromLocalFile(str(path))])
+        where = QPointF(100, 100)
+        buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+        window.dropEvent(QDropEvent(where, Qt.DropAction.CopyAction, mime, buttons, keys))
+        settle(qtbot, window)
+
+    drop(DATA / "nistir5131_table2_runs.csv")
+    assert window.bench.snapshot.name == "nistir5131_table2_runs.csv"
+    assert window.windowTitle().startswith("nistir5131_table2_runs.csv")
+    window.show_step(4)
+    drop(DATA / "nistir5131_table2b_runs_implied.csv")
+    assert len(window.bench.snapshot.project.tables) == 1
+    monkeypatch.setattr("desktop.ui.experiment_window.Settings", lambda: window.settings)
+    windows = Windows(qapp)
+    windows.open([DATA / "nistir5131_table2_runs.csv"])
+    made = windows._open[0]
+    assert isinstance(made, ExperimentWindow)
+    settle(qtbot, made)
+    assert made.bench.snapshot.effects is not None
+    made.close()
+    assert windows._open == []
+    made.deleteLater()
+
+
+def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    (tmp_path / "experiment.toml").write_text("format = 1\n")
+    window.open_path(tmp_path)
+    settle(qtbot, window)
+    assert window.problem_bar.isVisible() and "[program] is missing" in window.problem_bar.sentence
+    assert "Traceback" not in window.problem_bar.sentence
