@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
+from desktop.data.runs import holds_experiment
+from desktop.data.tables import holds_measurements
+from desktop.errors import ProjectError
 from desktop.ui.panels.views import NoteDialog
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper
@@ -51,7 +54,7 @@ class ProjectDesk(QObject):
 
     def save(self) -> bool:
         """Save where it was saved before, or ask where; whether it is saved."""
-        return self._save(self.keeper.path) if self.keeper.path is not None else self.save_as()
+        return self._save(None) if self.keeper.path is not None else self.save_as()
 
     def save_as(self) -> bool:
         known = self.keeper.path or self._suggested(".phasewright")
@@ -61,14 +64,15 @@ class ProjectDesk(QObject):
         path = Path(name)
         return self._save(path if path.suffix else path.with_suffix(".phasewright"))
 
-    def _save(self, path: Path) -> bool:
+    def _save(self, path: Path | None) -> bool:
         try:
             self.keeper.save(path, self._seen())
-        except OSError as error:
+        except (OSError, ProjectError) as error:
             self._bench.report(error)
             return False
-        self._window.settings.add_recent(path)
-        self._window.statusBar().showMessage(self.tr("Saved as {0}").format(path), 4000)
+        assert self.keeper.path is not None
+        self._window.settings.add_recent(self.keeper.path)
+        self._window.statusBar().showMessage(self.tr("Saved as {0}").format(self.keeper.path), 4000)
         return True
 
     def autosave(self) -> None:
@@ -166,8 +170,22 @@ class ProjectDesk(QObject):
         if name:
             self.keeper.add_run(Path(name))
 
-    def fill_runs(self, menu: QMenu) -> None:
-        """The runs of the project, the shown one marked."""
+    def add_files(self) -> None:
+        """Choose experiments and tables of measurements for the project."""
+        names, _ = QFileDialog.getOpenFileNames(
+            self._window, self.tr("Add experiments or tables to the project"), self._window.settings.folder
+        )
+        for path in map(Path, names):
+            if holds_measurements(path):
+                self.keeper.add_files(tables=(path,))
+            elif holds_experiment(path):
+                # Its description names the folder that holds all of it.
+                self.keeper.add_files(experiments=(path.parent if holds_experiment(path.parent) else path,))
+            else:
+                self._tell(self.tr("{0} is neither an experiment nor a table of run times.").format(path))
+
+    def fill_contents(self, menu: QMenu) -> None:
+        """What the project holds, the shown run marked."""
         menu.clear()
         runs, current = self.keeper.workspace.runs, self.keeper.current
         for k, run in enumerate(runs):
@@ -175,8 +193,17 @@ class ProjectDesk(QObject):
             action.setCheckable(True)
             action.setChecked(k == current)
             action.setEnabled(k != current)
+        for title, paths in (
+            (self.tr("Experiments"), self.keeper.workspace.experiments),
+            (self.tr("Tables of run times"), self.keeper.workspace.tables),
+        ):
+            if paths:
+                menu.addSection(title)
+            for path in paths:
+                menu.addAction(path.name, partial(self._window.open_path, path)).setEnabled(path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
+        menu.addAction(self._window.actions_by_id["add_files"])
         if len(runs) > 1:
             out = menu.addMenu(self.tr("Take out of the project"))
             for k, run in enumerate(runs):

@@ -250,8 +250,8 @@ class MainWindow(QMainWindow):
                 last_menu = command.menu
                 self._toolbar.addAction(action)
             if command.id == "save_as":
-                self._runs_menu = menu.addMenu("Runs of the project")
-                self._runs_menu.aboutToShow.connect(lambda: self.desk.fill_runs(self._runs_menu))
+                self._contents_menu = menu.addMenu("Contents of the project")
+                self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
             if command.id == "open_folder":
                 self._recent_menu = menu.addMenu("Open recent")
                 self._recent_menu.aboutToShow.connect(self._fill_recent_menu)

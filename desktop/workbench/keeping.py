@@ -63,6 +63,7 @@ class Keeper:
         self._awaited: int | None = None  # the run that is being opened
         self._saved: Workspace | None = Workspace()
         self._kept: Workspace | None = None  # by the last autosave
+        self._stamp: tuple[int, int] | None = None  # of the file as it was read or written last
         self.path: Path | None = None
         bench.subscribe(self._follow)
 
@@ -126,12 +127,15 @@ class Keeper:
     def recover(self, file: Path, found: Recovery) -> None:
         """Go on where a session that crashed has left."""
         self._take(found.of, found.workspace, saved=False)
+        if found.of is not None and found.of.exists() and found.of.stat().st_mtime > found.kept:
+            self._stamp = None  # somebody has gone on since
         self._keep_now(self._workspace)
         file.unlink(missing_ok=True)
 
     def _take(self, path: Path | None, workspace: Workspace, *, saved: bool) -> None:
         self._discard_recovery()
         self.path, self._workspace = path, workspace
+        self._stamp = None if path is None else _stamp(path)
         self._current, self._histories = None, {}
         self._saved = _made(workspace) if saved else None
         self._changed()
@@ -251,15 +255,23 @@ class Keeper:
         Raises
         ------
         OSError : it cannot be written; the file is as it was.
+        ProjectError : somebody else has saved it in the meantime, and no `path` says that this shall be lost.
         """
         from desktop.data import project_file
 
         target = path or self.path
         assert target is not None
+        if path is None and target.exists() and _stamp(target) != self._stamp:
+            raise ProjectError(
+                "was changed by another window or program since it was opened here",
+                file=target,
+                hint="save under another name, or over it with Save as",
+            )
         content = _seen(self.workspace, view)
         project_file.write(target, content)
         self._bench.seal()  # or the next turn of a wheel would fold into the step that is saved
         self.path, self._saved = target.absolute(), _made(content)
+        self._stamp = _stamp(target)
         self._discard_recovery()
         self._changed()
 
@@ -350,6 +362,14 @@ def _identity(document: Document) -> TraceId:
     )
 
 
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
 def find_trace(trace: TraceId, project: Path | None) -> Path | None:
     """Where a trace is: where it was, or one of its name in the folder of the project or below.
 
@@ -437,10 +457,16 @@ def _pack(workspace: Workspace, target: Path, report: Path | None, job: Job) -> 
             runs.append(replace(run, trace=replace(run.trace, path=folder / place, options=AS_FOUND)))
 
         def taken(kind: str, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-            there = [path for path in paths if path.is_file()]
-            places = [f"{kind}/{k}-{path.name}" for k, path in enumerate(there, 1)]
-            files.update(zip(places, there, strict=True))
-            return tuple(folder / place for place in places)
+            places = []
+            for k, path in enumerate(paths, 1):
+                place = f"{kind}/{k}-{path.name}"
+                inside = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+                for file in inside:
+                    below = file.relative_to(path).as_posix()
+                    files[place if file == path else f"{place}/{below}"] = file
+                if inside:
+                    places.append(folder / place)
+            return tuple(places)
 
         content = replace(
             workspace,

@@ -314,14 +314,33 @@ def test_a_second_run_and_the_way_back(
     window.actions_by_id["add_run"].trigger()
     settle(qtbot, window)
     assert window.workbench.snapshot.document.source == traces[1]
-    window._runs_menu.aboutToShow.emit()
-    names = [action.text() for action in window._runs_menu.actions() if action.isCheckable()]
+    window._contents_menu.aboutToShow.emit()
+    names = [action.text() for action in window._contents_menu.actions() if action.isCheckable()]
     assert names == ["first.csv", "second.csv"]
-    window._runs_menu.actions()[0].trigger()
+    window._contents_menu.actions()[0].trigger()
     settle(qtbot, window)
     assert window.workbench.snapshot.document.source == traces[0]
     assert window.workbench.snapshot.project.annotations[0].text == "in the first"
     assert window.actions_by_id["undo"].text() == "Undo add annotation"
+
+
+def test_tables_and_experiments_are_kept_and_listed(
+    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, other = tmp_path / "times.csv", tmp_path / "letter.txt"
+    table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,b,1,9\n")
+    other.write_text("Dear Sir\n")
+    names = [str(table), str(other)]
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: (names, "")))
+    window.actions_by_id["add_files"].trigger()
+    assert window.desk.keeper.workspace.tables == (table,)
+    assert "letter.txt is neither" in window.notice_bar.sentence
+    window._contents_menu.aboutToShow.emit()
+    (listed,) = [action for action in window._contents_menu.actions() if action.text() == "times.csv"]
+    asked: list[Path] = []
+    window.modelRequested.connect(asked.append)
+    listed.trigger()
+    assert asked == [table]
 
 
 def test_bundle_and_part_from_the_menu(

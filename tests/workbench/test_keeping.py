@@ -19,6 +19,7 @@ import pytest
 from desktop.data.events import Activity
 from desktop.data.project_file import backup_of
 from desktop.data.utilization import Rules
+from desktop.errors import ProjectError
 from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import Keeper, read_workspace, recoveries
 from desktop.workbench.model import NamedView, OpenOptions, TraceId, View
@@ -258,6 +259,27 @@ def test_a_newer_project_is_refused_and_nothing_changes(
     assert after.run is before.run and len(desk.keeper.workspace.runs) == 1
 
 
+def test_what_another_window_has_saved_is_not_overwritten(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    file = tmp_path / "work" / "p.phasewright"
+    saved(desk, traces[0], file)
+    other.keeper.open(file)
+    other.bench.annotate("theirs", 2.0)
+    other.keeper.save()
+    desk.bench.annotate("ours", 3.0)
+    with pytest.raises(ProjectError, match="changed by another window"):
+        desk.keeper.save()
+    assert [n.text for n in read_workspace(file).runs[0].project.annotations] == ["here", "theirs"]
+    desk.keeper.save(tmp_path / "ours.phasewright")
+    assert [n.text for n in read_workspace(tmp_path / "ours.phasewright").runs[0].project.annotations] == [
+        "here",
+        "ours",
+    ]
+    desk.keeper.save(file)
+    assert [n.text for n in read_workspace(file).runs[0].project.annotations] == ["here", "ours"]
+
+
 def test_a_bundle_is_opened_in_one_step(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -265,7 +287,10 @@ def test_a_bundle_is_opened_in_one_step(
     desk.keeper.add_run(traces[1])
     table = tmp_path / "times.csv"
     table.write_text("p,t\n1,2\n")
-    desk.keeper.add_files(tables=(table,))
+    plan = tmp_path / "screen"
+    (plan / "runs").mkdir(parents=True)
+    (plan / "runs" / "1.txt").write_text("one")
+    desk.keeper.add_files(tables=(table,), experiments=(plan,))
     report = tmp_path / "r.html"
     report.write_text("<p>")
     done: list[Path] = []
@@ -281,6 +306,7 @@ def test_a_bundle_is_opened_in_one_step(
     assert other.bench.snapshot.project.annotations[0].text == "here"
     (kept,) = other.keeper.workspace.tables
     assert kept.read_text() == "p,t\n1,2\n"
+    assert (other.keeper.workspace.experiments[0] / "runs" / "1.txt").read_text() == "one"
     assert (kept.parent.parent / "report.html").exists()
 
 
