@@ -20,6 +20,7 @@ from PySide6.QtGui import QColor, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QCommandLinkButton, QMessageBox, QTextBrowser, QWidget
 from pytestqt.qtbot import QtBot
 
+from desktop import resources
 from desktop.data.experiment import (
     JOURNAL,
     Experiment,
@@ -38,6 +39,7 @@ from desktop.ui.experiment.table import ResultTable, comma_separated, latex, mar
 from desktop.ui.experiment_window import ExperimentWindow
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
@@ -601,6 +603,22 @@ def test_dropped_files_and_windows_by_content(
     made.close()
     assert windows._open == []
     made.deleteLater()
+
+
+def test_the_main_window_hands_experiments_on(
+    qtbot: QtBot, qapp: QApplication, settings: Settings, tmp_path: Path
+) -> None:
+    main = MainWindow(settings)
+    qtbot.addWidget(main)
+    asked: list[object] = []
+    main.experimentRequested.connect(asked.append)
+    main.open_path(DATA / "nistir5131_table2_runs.csv")
+    main.open_path(resources.folder() / "examples" / "quicksort")
+    main.actions_by_id["new_experiment"].trigger()
+    assert asked[0] == DATA / "nistir5131_table2_runs.csv" and asked[2] == "new" and len(asked) == 3
+    assert main.workbench.snapshot.opening is None
+    assert all(word in {c.id for c in EXPERIMENT_COMMANDS} for word in ("new", "open", "open_runs"))
+    main.close()
 
 
 def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
