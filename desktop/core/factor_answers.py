@@ -165,7 +165,7 @@ def leave_cells_out(fit: ModelFit, progress: Progress | None = None) -> tuple[Ce
                 rest = data.only(~inside)
             other = fit_joint(rest, fit.functions, fit.response.kind, starts=1)
             if other.speed.shape and not np.isfinite(other.delta[:, c, s]).all():
-                reason = "no other measurement of the code, or of the system"
+                reason = "the other cells have nothing in common with both the code and the system"
             else:
                 value = other.predict(c, s, data.p[inside])[0]
                 y = fit.response.y[inside]

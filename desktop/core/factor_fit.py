@@ -303,8 +303,7 @@ def references(
         raise ValueError(f"{reference!r} has no measurements, it cannot be the reference")
     warnings = []
     for i in range(count):
-        touched = np.linalg.norm(cells.triangle[:, :, i], axis=1) > 0
-        part = _parts(cells.code[touched], cells.system[touched] + shape[0], sum(shape))
+        part = parts_of(cells, shape, i)
         lonely = np.bincount(part, minlength=sum(shape))[part] == 1
         fixed[lonely, i] = 0.0
         labels = np.unique(part[~lonely])
@@ -322,6 +321,13 @@ def references(
                 "common: ratios between parts do not exist, each has a reference of its own"
             )
     return fixed.ravel(), warnings
+
+
+def parts_of(cells: Cells, shape: tuple[int, int], function: int) -> Index:
+    """(codes + systems,) which connected part of the table each belongs to, by the cells that hold anything
+    of a function; a code or system by itself is a part of its own."""
+    touched = np.linalg.norm(cells.triangle[:, :, function], axis=1) > 0
+    return _parts(cells.code[touched], cells.system[touched] + shape[0], sum(shape))
 
 
 def _parts(a: Index, b: Index, nodes: int) -> Index:
@@ -344,15 +350,15 @@ def normalised(
     split = shape[0]
     table, wanted = theta.reshape(-1, count).copy(), fixed.reshape(-1, count)
     for i in range(count):
-        touched = np.linalg.norm(cells.triangle[:, :, i], axis=1) > 0
-        part = _parts(cells.code[touched], cells.system[touched] + split, sum(shape))
+        part = parts_of(cells, shape, i)
         for at in np.flatnonzero(wanted[:, i] == 1.0):
             size = table[at, i]
-            if not np.isfinite(size) or abs(size) < 1e-12:
-                return theta, False
-            factor = size if at >= split else 1.0 / size
             members = part == part[at]
             codes, systems = members.copy(), members.copy()
+            same = table[members & ((np.arange(len(part)) >= split) == (at >= split)), i]
+            if not np.isfinite(size) or abs(size) <= 1e-12 * np.abs(same).max():
+                return theta, False
+            factor = size if at >= split else 1.0 / size
             codes[split:], systems[:split] = False, False
             table[codes, i] *= factor
             table[systems, i] /= factor

@@ -29,6 +29,7 @@ from desktop.core.factor_fit import (
     first_speeds,
     inverse_of,
     normalised,
+    parts_of,
     reduce,
     references,
     sums,
@@ -142,6 +143,8 @@ class ModelFit:
     starts: int = 1
     starts_agreeing: int = 1
     reference: str = ""
+    #: joint: (I, codes + systems), which connected part of the table each belongs to
+    parts: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
     #: (codes, systems): points of each cell that took part
     points: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
 
@@ -151,8 +154,8 @@ class ModelFit:
 
     @property
     def r2(self) -> float:
-        """Uncentred: 1 - SSE/SST."""
-        return 1.0 - self.sse / self.sst
+        """Uncentred: 1 - SSE/SST (centred for ``log``); NaN where all are the same."""
+        return 1.0 - self.sse / self.sst if self.sst > 0 else float("nan")
 
     @property
     def s(self) -> float:
@@ -184,7 +187,11 @@ class ModelFit:
             return self.covariance / np.outer(sd, sd)
 
     def ratio(self, kind: Literal["speed", "work"], function: int, a: int, b: int) -> tuple[float, float]:
-        """Value of a over value of b, and its standard error (zero where a is b)."""
+        """Value of a over value of b, and its standard error (zero where a is b); NaN where they are in parts
+        of the table that have nothing in common."""
+        first = 0 if kind == "work" else len(self.data.codes)
+        if self.parts[function, first + a] != self.parts[function, first + b]:
+            return float("nan"), float("nan")
         values = self.speed[function] if kind == "speed" else self.work[function]
         gradient = np.zeros(len(self.parameters))
         for index, slope in ((a, 1.0 / values[b]), (b, -values[a] / values[b] ** 2)):
@@ -209,7 +216,7 @@ class ModelFit:
         if self.response.kind == "log":
             with np.errstate(invalid="ignore", divide="ignore"):
                 variance = variance / value**2
-        se = np.sqrt(np.maximum(variance, 0.0))
+        se = np.where(np.isnan(value), np.nan, np.sqrt(np.maximum(variance, 0.0)))
         return value, se, np.sqrt(se * se + s2)
 
     def seconds(self, code: int, system: int, p: Array) -> Array:
@@ -475,8 +482,10 @@ def _joint_result(
     untouched_code = fixed.reshape(-1, count)[: shape[0]] == 0.0
     untouched_system = fixed.reshape(-1, count)[shape[0] :] == 0.0
     delta[:] = w.T[:, :, None] * v.T[:, None, :]
+    # A code or system without any measurement, or the two in parts whose references are not the same.
+    parts = np.array([parts_of(cells, shape, i) for i in range(count)])
     delta[untouched_code.T[:, :, None] | untouched_system.T[:, None, :]] = np.nan
-    # A code or system without any measurement.
+    delta[parts[:, : shape[0], None] != parts[:, None, shape[0] :]] = np.nan
     fitted = np.einsum("ki,ki,ki->k", columns, w[data.code], v[data.system])
     residual = np.log(answer.y / fitted) if log else answer.y - fitted
     used = np.ones(len(data), bool)
@@ -537,10 +546,11 @@ def _joint_result(
         starts=outcomes_count,
         starts_agreeing=agreeing,
         reference=reference or data.systems[int(np.flatnonzero(np.isin(range(shape[1]), data.system))[0])],
+        parts=parts,
         points=_points(cells, shape, np.ones(cells.code.size, bool)),
         **_goodness(answer, used, fitted, residual),
     )
-    fit.delta_se[:] = _product_errors(fit, free, theta.size)
+    fit.delta_se[:] = np.where(np.isnan(delta), np.nan, _product_errors(fit, free, theta.size))
     return fit
 
 

@@ -433,6 +433,28 @@ def test_parts_without_anything_in_common_are_told():
     assert fit.sse == pytest.approx(2 * fit_joint(data, PAIR).sse, rel=1e-9)
     assert fit.speed[:, 2] == pytest.approx([1.0, 1.0])
     assert any("2 parts" in warning for warning in fit.warnings)
+    # Nothing is said across the parts: neither ratios nor times.
+    assert np.isnan(fit.ratio("speed", 0, 0, 2)).all() and np.isnan(fit.ratio("work", 1, 3, 0)).all()
+    assert np.isfinite(fit.ratio("speed", 0, 0, 1)).all()
+    assert np.isnan(fit.delta[:, :2, 2:]).all() and np.isnan(fit.delta_se[:, 2:, :2]).all()
+    assert np.isnan(fit.predict(0, 2, np.array([4.0]))).all()
+    assert np.isfinite(fit.predict(0, 1, np.array([4.0]))).all()
+
+
+def test_a_cell_that_holds_two_parts_together_is_not_predicted_from_the_others():
+    data = random_table(np.random.default_rng(1), 2, 2)
+    bridge = data.system == 0
+    bridged = Measurements(
+        ("a", "b", "c", "d"), ("w", "x", "y", "z"),
+        np.concatenate([data.code, data.code + 2, data.code[bridge]]),
+        np.concatenate([data.system, data.system + 2, data.system[bridge] + 2]),
+        np.concatenate([data.p, data.p, data.p[bridge]]),
+        np.concatenate([data.time, data.time, data.time[bridge]]), transformed=True,
+    )  # fmt: skip
+    one = bridged.only((bridged.code != 1) | (bridged.system != 2))
+    checks = {(check.code, check.system): check for check in leave_cells_out(fit_joint(one, PAIR))}
+    assert np.isnan(checks[0, 2].error) and "nothing in common" in checks[0, 2].reason
+    assert np.isfinite(checks[0, 0].error)
 
 
 def test_functions_that_look_alike_are_named():
