@@ -274,7 +274,7 @@ def _pattern(fill: Fill, name: str) -> str:
     drawn = {
         "-": f'<path d="M0 {half}H{side}" {pen}/>',
         "x": f'<path d="M0 {half}H{side}M{half} 0V{side}" {pen}/>',
-        ".": f'<circle cx="{half}" cy="{half}" r="{_n(1.2 * _THIN)}" fill="{_x(fill.ink)}"/>',
+        ".": f'<circle cx="{half}" cy="{half}" r="{_n(1.1 * _THIN)}" fill="{_x(fill.ink)}"/>',
     }.get(fill.hatch, f'<path d="M{half} 0V{side}" {pen}/>')
     return (
         f'<pattern id="{name}" patternUnits="userSpaceOnUse" width="{side}" height="{side}" '
@@ -398,7 +398,7 @@ class QtSheet:
             self._painter.setBrush(QColor(fill.ink))
             for x in _grid(box.left(), box.right(), apart):
                 for y in _grid(box.top(), box.bottom(), apart):
-                    self._painter.drawEllipse(QPointF(x, y), _THIN * k / 2, _THIN * k / 2)
+                    self._painter.drawEllipse(QPointF(x, y), 1.1 * _THIN * k, 1.1 * _THIN * k)
             return
         lines: list[QLineF] = []
         if fill.hatch in ("-", "x"):

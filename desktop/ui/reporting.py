@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from PySide6.QtCore import QBuffer, QIODevice, QMarginsF, QRect, QRectF, QSizeF
+from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
@@ -169,6 +169,7 @@ class _Drawn(QPyTextObject):
 
 def pdf(report: Report, style: Style, progress: Progress) -> bytes:
     """An A4 document with numbered pages; headings of tables are repeated on every page of them."""
+    QEventLoop()  # gives a thread of Python's what the document's timers ask for
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)

@@ -1,0 +1,321 @@
+"""Showing results to others from the real window: pictures, exported figures, reports, the presentation."""
+
+from __future__ import annotations
+
+import csv
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QEvent, QPoint, QPointF, QSettings, Qt
+from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage, QMouseEvent, QWheelEvent
+from PySide6.QtWidgets import QApplication, QLabel, QSlider
+from pytestqt.qtbot import QtBot
+
+from desktop.ui import figures
+from desktop.ui.app import load_font
+from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.presentation import KEYS, Presentation
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+from desktop.ui.theme import DARK
+from desktop.workbench.model import NamedView, View
+
+LEVELS = (2.0, 7.0, 4.0, 8.0)
+STEPS = 50
+
+
+@pytest.fixture
+def window(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MainWindow]:
+    """A window with a curve of four levels, a second each, that leaves no thread behind."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    load_font(qapp)
+    rng = np.random.default_rng(7)
+    level = np.repeat(LEVELS, STEPS) + rng.choice([0.0, 1.0], 4 * STEPS, p=[0.8, 0.2])
+    file = tmp_path / "four levels.csv"
+    times = np.arange(4 * STEPS + 1) / STEPS
+    file.write_text("".join(f"{t:.6f},{h:g}\n" for t, h in zip(times, [*level, 0.0], strict=True)))
+    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+    qtbot.addWidget(made)
+    made.resize(1280, 720)
+    made.show()
+    made.open_path(file)
+    settle(qtbot, made)
+    yield made
+    made.close()
+    QApplication.processEvents()
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+def settle(qtbot: QtBot, window: MainWindow) -> None:
+    qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+
+
+def trigger(window: MainWindow, command: str) -> None:
+    action = window.actions_by_id[command]
+    assert action.isEnabled(), command
+    action.trigger()
+
+
+def dialog(qtbot: QtBot, window: MainWindow, command: str, kind: type[ExportDialog]) -> Any:
+    trigger(window, command)
+    found = window.findChild(kind)
+    assert found is not None
+    qtbot.waitUntil(lambda: not found.lane.busy, timeout=30_000)
+    return found
+
+
+def test_a_copied_picture_is_white_and_twice_as_fine_whatever_the_theme(window: MainWindow) -> None:
+    window.use_theme(DARK)
+    plot = window.panel("phases").epsilon if hasattr(window.panel("phases"), "epsilon") else None
+    for chosen in (window.curve_view, plot):
+        if chosen is None:
+            continue
+        chosen.setFocus()
+        trigger(window, "copy_picture")
+        image = QGuiApplication.clipboard().image()
+        assert image.width() == pytest.approx(2 * chosen.width(), abs=1)
+        assert image.pixelColor(1, image.height() // 2).lightness() > 250
+        assert chosen._theme is DARK, "the window keeps its own"
+
+
+def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    made: FigureDialog = dialog(qtbot, window, "export_figure", FigureDialog)
+    made.choose("curve")
+    made.wide.setValue(120)
+    made.high.setValue(60)
+    made.points.setValue(7)
+    made._words["title"].setText("Edited <title>")
+    made.style_box.setCurrentIndex(made.style_box.findData("patterns"))
+    qtbot.waitUntil(lambda: not made.preview.pixmap().isNull())
+    shown = made.preview.pixmap().size()
+    assert shown.width() / shown.height() == pytest.approx(2, abs=0.02)
+    for kind in ("svg", "pdf", "png"):
+        made.format.setCurrentIndex(made.format.findData(kind))
+        assert made.dpi.isEnabled() == (kind == "png")
+        made.save_to(tmp_path / f"figure.{kind}")
+        qtbot.waitUntil(lambda: not made.lane.busy, timeout=30_000)
+        assert "figure-curve.csv" in made.status.text()
+    svg = (tmp_path / "figure.svg").read_text(encoding="utf-8")
+    assert 'width="120mm" height="60mm"' in svg and "Edited &lt;title&gt;" in svg
+    assert (tmp_path / "figure.pdf").read_bytes()[:5] == b"%PDF-"
+    image = QImage(str(tmp_path / "figure.png"))
+    assert (image.width(), image.height()) == (round(120 / 25.4 * 300), round(60 / 25.4 * 300))
+    with (tmp_path / "figure-phases.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["mean"]) for row in rows] == [row.mean for row in window.workbench.snapshot.rows]
+    made.copy()
+    assert QGuiApplication.clipboard().image().width() == round(120 / 25.4 * 192)
+    made.save_to(tmp_path / "no folder" / "figure.svg")
+    qtbot.waitUntil(lambda: not made.lane.busy, timeout=30_000)
+    assert "Nothing was written" in made.status.text()
+    made.close()
+
+
+def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    window.workbench.set_model("constant")
+    window.workbench.set_n(3)
+    settle(qtbot, window)
+    made: ReportDialog = dialog(qtbot, window, "report", ReportDialog)
+    made.copy_command()
+    words = QGuiApplication.clipboard().text()
+    assert words.startswith("phasewright report") and words.endswith("--model constant -n 3")
+    made.figures["residual"].setChecked(False)
+    for kind, head in (("html", b"<!DOCTYPE html>"), ("pdf", b"%PDF-"), ("pptx", b"PK")):
+        made.save_to(tmp_path / f"r.{kind}")
+        qtbot.waitUntil(lambda: not made.lane.busy, timeout=60_000)
+        assert (tmp_path / f"r.{kind}").read_bytes().startswith(head), made.status.text()
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 3 and "--plots curve,stack,epsilon,timeline,phases" in page
+    # Closing in the midst of it ends the work and leaves no file.
+    made.save_to(tmp_path / "late.pptx")
+    made.close()
+    QApplication.processEvents()
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith("late") and p.suffix != ".pptx"]
+
+
+@pytest.fixture
+def presentation(qtbot: QtBot, window: MainWindow) -> Iterator[Presentation]:
+    trigger(window, "present")
+    shown = window.presentation
+    assert shown is not None and shown.isFullScreen()
+    shown.showNormal()  # offscreen, the screen is smaller than any projector
+    yield shown
+    if window.presentation is not None:
+        window.presentation.close()
+        QApplication.processEvents()
+
+
+def keys(qtbot: QtBot, shown: Presentation, *words: Any) -> None:
+    for word in words:
+        if isinstance(word, str):
+            qtbot.keyClicks(shown, word)
+        else:
+            qtbot.keyClick(shown, word)
+
+
+@pytest.mark.parametrize("size", [(1920, 1080), (1280, 720)])
+def test_it_is_read_from_the_back_of_a_room(
+    qtbot: QtBot, presentation: Presentation, size: tuple[int, int]
+) -> None:
+    presentation.resize(*size)
+    assert presentation.text_height >= size[1] / 40
+    look = presentation._look("all")
+    # The figure's smallest text is that size too, and none is drawn smaller than its em.
+    em = look.points * 25.4 / 72 * size[1] / 190
+    capital = QFontMetricsF(presentation._font()).capHeight() / presentation._font().pixelSize()
+    assert em * capital >= size[1] / 40 - 0.5
+    ink = figures.ink(look)
+    assert (ink.ground, ink.text) == ("#ffffff", "#000000")
+    picture = presentation.grab().toImage()
+    assert picture.pixelColor(2, 2).name() == "#ffffff"
+    fit = [
+        (x, y)
+        for x in range(0, size[0], 8)
+        for y in range(size[1] // 4, size[1], 2)
+        if picture.pixelColor(x, y).name() == ink.fit
+    ]
+    assert len(fit) > size[0] / 8, "the fit runs over the screen, more than two pixels thick"
+    presentation.close()
+
+
+def test_n_and_phases_are_in_the_speakers_hand(
+    qtbot: QtBot, window: MainWindow, presentation: Presentation
+) -> None:
+    bench = window.workbench
+    n = bench.snapshot.project.phases.n
+    presentation.resize(1280, 720)
+    keys(qtbot, presentation, "]", "]", "[")
+    assert bench.snapshot.project.phases.n == n + 1
+    before = presentation.grab().toImage()
+    wheel = QWheelEvent(
+        QPointF(300, 300), QPointF(300, 300), QPoint(), QPoint(0, 240), Qt.MouseButton.NoButton,
+        Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase, False,
+    )  # fmt: skip
+    QApplication.sendEvent(presentation, wheel)
+    settle(qtbot, window)
+    assert bench.snapshot.project.phases.n == n + 3
+    assert presentation.grab().toImage() != before
+    keys(qtbot, presentation, ".", ".", ",")
+    assert bench.snapshot.project.view.phase == 0
+    assert "Phase 1 of" in presentation._phase_text()
+    keys(qtbot, presentation, Qt.Key.Key_PageDown)
+    assert bench.snapshot.project.view.phase == 1, "without views, pages are phases"
+    keys(qtbot, presentation, "z")
+    row = bench.snapshot.rows[1]
+    assert presentation.span is not None
+    assert presentation.span[0] < row.start_s < row.end_s < presentation.span[1]
+    keys(qtbot, presentation, Qt.Key.Key_Home, "n")
+    assert presentation.span is None
+    assert bench.snapshot.suggestion is not None
+    assert bench.snapshot.project.phases.n == bench.snapshot.suggestion.n
+    settle(qtbot, window)
+
+
+def move(shown: Presentation, x: float, y: float, buttons: Qt.MouseButton = Qt.MouseButton.NoButton) -> None:
+    place = QPointF(x, y)
+    kind = QEvent.Type.MouseMove
+    event = QMouseEvent(kind, place, place, Qt.MouseButton.NoButton, buttons, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(shown, event)
+
+
+def test_the_slider_comes_with_the_mouse_and_goes(
+    qtbot: QtBot, window: MainWindow, presentation: Presentation
+) -> None:
+    slider = presentation.findChild(QSlider, "presented_n")
+    assert slider is not None and not slider.isVisible()
+    move(presentation, 200, 200)
+    assert slider.isVisible() and slider.value() == window.workbench.snapshot.project.phases.n
+    slider.setValue(7)
+    assert window.workbench.snapshot.project.phases.n == 7
+    presentation._idle.setInterval(1)
+    move(presentation, 210, 200)
+    qtbot.waitUntil(lambda: not slider.isVisible())
+    assert presentation.cursor().shape() == Qt.CursorShape.BlankCursor
+    settle(qtbot, window)
+
+
+def test_the_pointer_follows_while_it_is_held(qtbot: QtBot, presentation: Presentation) -> None:
+    presentation.resize(1280, 720)
+    plain = presentation.grab().toImage()
+    qtbot.keyPress(presentation, Qt.Key.Key_P)
+    move(presentation, 500, 300)
+    move(presentation, 600, 320)
+    pointed = presentation.grab().toImage()
+    assert pointed.pixelColor(600, 320).name() == "#e6003c"
+    assert pointed.pixelColor(500, 300) != plain.pixelColor(500, 300), "it leaves a trail"
+    qtbot.waitUntil(lambda: len(presentation._trail) == 1)
+    qtbot.keyRelease(presentation, Qt.Key.Key_P)
+    assert presentation.grab().toImage() == plain
+    qtbot.mousePress(presentation, Qt.MouseButton.LeftButton, pos=QPoint(400, 200))
+    assert presentation.grab().toImage().pixelColor(400, 200).name() == "#e6003c"
+    qtbot.mouseRelease(presentation, Qt.MouseButton.LeftButton, pos=QPoint(400, 200))
+    assert not presentation._pointing
+
+
+def test_views_are_stepped_by_pages_and_numbers(
+    qtbot: QtBot, window: MainWindow, presentation: Presentation
+) -> None:
+    views = (
+        NamedView(2, "The start", View(span=(0.0, 1.5))),
+        NamedView(5, "The end", View(span=(2.5, 4.0), phase=1)),
+    )
+    bench = window.workbench
+    bench._show(project=replace(bench.snapshot.project, views=views))
+    keys(qtbot, presentation, Qt.Key.Key_PageDown)
+    assert presentation.span == (0.0, 1.5)
+    keys(qtbot, presentation, Qt.Key.Key_PageDown, Qt.Key.Key_PageDown)
+    assert presentation.span == (2.5, 4.0) and bench.snapshot.project.view.phase == 1
+    keys(qtbot, presentation, Qt.Key.Key_PageUp)
+    assert presentation.span == (0.0, 1.5)
+    keys(qtbot, presentation, "5")
+    assert presentation.span == (2.5, 4.0)
+    keys(qtbot, presentation, "7")
+    assert presentation.span == (2.5, 4.0), "there is no view 7"
+    bench._show(project=replace(bench.snapshot.project, views=()))
+    presentation.grab()
+
+
+def test_figures_ground_and_keys(qtbot: QtBot, window: MainWindow, presentation: Presentation) -> None:
+    presentation.resize(1280, 720)
+    seen = []
+    for _ in range(3):
+        seen.append(presentation.figure)
+        presentation.grab()
+        keys(qtbot, presentation, Qt.Key.Key_Down)
+    assert seen == ["curve", "residual", "epsilon"] and presentation.figure == "curve"
+    plain = presentation.grab().toImage()
+    keys(qtbot, presentation, "?")
+    assert presentation.grab().toImage() != plain
+    keys(qtbot, presentation, "?", "d")
+    assert presentation.grab().toImage().pixelColor(2, 2).lightness() < 60
+    told = " ".join(key for key, _ in KEYS)
+    assert all(key in told for key in ("[", "Page", "Esc", "F11", "P,", "Z", "N", "D", "?"))
+
+
+@pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_F11])
+def test_it_is_left_by_a_key(
+    qtbot: QtBot, window: MainWindow, presentation: Presentation, key: Qt.Key
+) -> None:
+    assert window.actions_by_id["present"].isChecked()
+    keys(qtbot, presentation, key)
+    assert window.presentation is None and not window.actions_by_id["present"].isChecked()
+    QApplication.processEvents()
+    trigger(window, "present")
+    assert window.presentation is not None
+    window.workbench.close_document()
+    assert window.presentation is None, "without a run there is nothing to present"
+
+
+def test_the_dialog_says_what_it_is_for(qtbot: QtBot, window: MainWindow) -> None:
+    made = dialog(qtbot, window, "export_figure", FigureDialog)
+    assert made.preview.accessibleName() == "Preview"
+    labels = {label.text().replace("&", "") for label in made.findChildren(QLabel)}
+    assert {"Figure", "Format", "Width", "Height", "Text size", "Style"} <= labels
+    made.close()
