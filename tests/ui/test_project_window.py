@@ -364,6 +364,26 @@ def test_bundle_and_part_from_the_menu(
     )
 
 
+def test_a_region_is_called_otherwise_wherever_regions_are_listed(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path
+) -> None:
+    load_font(qapp)
+    window = opened(qtbot, make(qtbot, tmp_path), samples()[0].path)
+    table, profile = window.panel("classes").table, window.panel("profile")
+    window.show_panel("profile")
+    qtbot.waitUntil(lambda: profile.model.rowCount() > 0, timeout=60_000)
+    row = next(k for k in range(table.rowCount()) if table.index(k, 0).data() == "MPI_Recv")
+    table.setData(table.index(row, 0), " wait for the panel ")
+    assert table.index(row, 0).data() == "wait for the panel"
+    assert "MPI_Recv" in table.index(row, 0).data(Qt.ItemDataRole.ToolTipRole)
+    names = [one.name for one in profile.model.rows]
+    assert "wait for the panel" in names and "MPI_Recv" not in names
+    assert window.actions_by_id["undo"].text() == "Undo rename MPI_Recv"
+    window.workbench.undo()
+    assert "MPI_Recv" in [one.name for one in profile.model.rows]
+    window.close_unasked()
+
+
 def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     """Nothing but drawn: a real trace in the dark with everything on it; looked at by eye when it changes."""
     window = make(qtbot, tmp_path)

@@ -47,21 +47,24 @@ Index = QModelIndex | QPersistentModelIndex
 
 
 class RegionTable(QAbstractTableModel):
-    """Regions and their classes; changed ones in bold."""
+    """Regions, which can be called otherwise, and their classes; changed ones in bold."""
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
         self._regions: tuple[Region, ...] = ()
         self._overrides: dict[str, Activity] = {}
+        self._names: dict[str, str] = {}
 
-    def show(self, regions: tuple[Region, ...], overrides: dict[str, Activity]) -> None:
+    def show(
+        self, regions: tuple[Region, ...], overrides: dict[str, Activity], names: dict[str, str]
+    ) -> None:
         if regions is not self._regions:
             self.beginResetModel()
-            self._regions, self._overrides = regions, overrides
+            self._regions, self._overrides, self._names = regions, overrides, names
             self.endResetModel()
-        elif overrides != self._overrides:
-            self._overrides = overrides
+        elif (overrides, names) != (self._overrides, self._names):
+            self._overrides, self._names = overrides, names
             if regions:
                 self.dataChanged.emit(self.index(0, 0), self.index(len(regions) - 1, _CLASS))
 
@@ -72,7 +75,7 @@ class RegionTable(QAbstractTableModel):
         return 0 if parent.isValid() else len(_COLUMNS)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        editable = Qt.ItemFlag.ItemIsEditable if index.column() == _CLASS else Qt.ItemFlag.NoItemFlags
+        editable = Qt.ItemFlag.ItemIsEditable if index.column() in (0, _CLASS) else Qt.ItemFlag.NoItemFlags
         return super().flags(index) | editable
 
     def headerData(
@@ -94,7 +97,9 @@ class RegionTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             if index.column() == _CLASS:
                 return NAMES[self.default(index.row()) if override is None else override]
-            return (region.name, region.role)[index.column()]
+            return (self._names.get(region.name, region.name), region.role)[index.column()]
+        if role == Qt.ItemDataRole.EditRole and index.column() == 0:
+            return self._names.get(region.name, region.name)
         if role == Qt.ItemDataRole.ToolTipRole:
             return f"{region.name} ({region.paradigm})" if region.paradigm else region.name
         if role == Qt.ItemDataRole.EditRole:
@@ -108,7 +113,11 @@ class RegionTable(QAbstractTableModel):
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
         if role != Qt.ItemDataRole.EditRole:
             return False
-        self._workbench.set_activity(self._regions[index.row()].name, value)
+        region = self._regions[index.row()].name
+        if index.column() == 0:
+            self._workbench.name_region(region, str(value).strip())
+        else:
+            self._workbench.set_activity(region, value)
         return True
 
 
@@ -201,7 +210,8 @@ class ClassesPanel(QWidget):
         self._show_rules(Snapshot())
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.document is not old.document or new.project.rules != old.project.rules:
+        project, before = new.project, old.project
+        if new.document is not old.document or (project.rules, project.names) != (before.rules, before.names):
             self._show_rules(new)
 
     def set_theme(self, theme: Any) -> None:
@@ -210,7 +220,7 @@ class ClassesPanel(QWidget):
     def _show_rules(self, new: Snapshot) -> None:
         rules = new.project.rules
         regions = new.document.regions if new.document is not None else ()
-        self.table.show(regions, dict(rules.overrides) if rules is not None else {})
+        self.table.show(regions, dict(rules.overrides) if rules is not None else {}, new.project.names)
         computing = rules.computing if rules is not None else frozenset({Activity.COMPUTING})
         for activity, box in self.boxes.items():
             with QSignalBlocker(box):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt
@@ -126,6 +127,7 @@ class ProfilePanel(QWidget):
         super().__init__()
         self._workbench = workbench
         self._explained = Explained()
+        self._names: dict[str, str] = {}
         self.model = RowsTree()
         self._sorted = tables.sorted_by(self.model)
         self.view = QTreeView()
@@ -161,16 +163,20 @@ class ProfilePanel(QWidget):
         """Text follows the palette."""
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is old.explained:
+        if new.explained is old.explained and new.project.names is self._names:
             return
         before, self._explained = self._explained, new.explained
-        if before.calls is not new.explained.calls or before.flat is not new.explained.flat:
+        renamed = new.project.names != self._names
+        self._names = new.project.names
+        if renamed or before.calls is not new.explained.calls or before.flat is not new.explained.flat:
             self._fill()
         self._tell()
 
     def _fill(self) -> None:
         tree = self.kind.currentData() == "tree"
-        rows = self._explained.calls if tree else self._explained.flat
+        rows: Sequence[Any] = self._explained.calls if tree else self._explained.flat
+        if self._names:
+            rows = [replace(row, name=self._names.get(row.name, row.name)) for row in rows]
         self.model.show(rows, TREE if tree else FLAT, tree=tree)
         self.view.setRootIsDecorated(tree)
         self.view.header().resizeSection(0, self.fontMetrics().height() * 18)
