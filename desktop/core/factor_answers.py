@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from desktop.core.characteristic import CHARACTERISTICS, characteristic
 from desktop.core.factor_fit import Array
-from desktop.core.factor_model import Kind, Measurements, ModelFit, fit_individual, fit_joint
+from desktop.core.factor_model import Kind, Measurements, ModelFit, exact, fit_individual, fit_joint
 from desktop.progress import Progress
 
 #: The characteristic functions of the paper.
@@ -37,9 +37,9 @@ class FTest:
 def f_test(joint: ModelFit, individual: ModelFit) -> FTest | None:
     """Joint against individual fits of the same functions, on the measurements that both use.
 
-    None if the individual fits leave no degrees of freedom or use other measurements.
+    None if the individual fits leave no degrees of freedom, no error, or use other measurements.
     """
-    if joint.n != individual.n or individual.df <= 0 or joint.df <= individual.df or individual.sse <= 0:
+    if joint.n != individual.n or individual.df <= 0 or joint.df <= individual.df or exact(individual):
         return None
     from scipy.special import fdtrc
 
@@ -124,6 +124,8 @@ def _best_of_cells(data: Measurements, fits: list[ModelFit]) -> tuple[float, int
         sse = np.bincount(key, np.where(fit.used, fit.residual, 0.0) ** 2, minlength=best.size)
         best = np.where(inside, np.minimum(best, sse), best)
     known = np.isfinite(best)
+    if not known.any():
+        return float("nan"), 0
     return float(best[known].sum()), 2 * int(known.sum())
 
 
@@ -227,7 +229,7 @@ SUSPECT = 0.05
 
 def suspects(fit: ModelFit) -> NDArray[np.int64]:
     """Measurements whose externally studentized residual is too large for so many of them (Bonferroni)."""
-    if fit.df < 3:
+    if fit.df < 3 or exact(fit):
         return np.empty(0, np.int64)
     limit = quantile(fit.df - 1, 1.0 - SUSPECT / fit.n)
     with np.errstate(invalid="ignore"):
@@ -243,13 +245,13 @@ LARGEST_P = 1e7
 
 def crossover(fit: ModelFit, code: int, a: int, b: int, largest: float = LARGEST_P) -> tuple[float, ...]:
     """Every p from 1 to `largest` at which systems a and b take the same time for a code, ascending."""
-    return _roots(
-        lambda p: np.log(np.abs(fit.seconds(code, a, p))) - np.log(np.abs(fit.seconds(code, b, p))), largest
-    )
+    # Below zero there is no time, and no logarithm.
+    return _roots(lambda p: np.log(fit.seconds(code, a, p)) - np.log(fit.seconds(code, b, p)), largest)
 
 
 def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P) -> float:
-    """p at which the time of a cell is least; `largest` if it falls all the way."""
+    """p at which the time of a cell is least; `largest` if it falls all the way, NaN where the model says
+    nothing of the cell or its times are not all positive."""
 
     def time(p: Array) -> Array:
         # t' without work and peak is the time times p, but for a factor of the cell.
@@ -257,7 +259,10 @@ def fastest_p(fit: ModelFit, code: int, system: int, largest: float = LARGEST_P)
         return value / p if fit.data.transformed else value
 
     grid = np.geomspace(1.0, largest, 2001)
-    low = int(np.nanargmin(time(grid)))
+    times = time(grid)
+    if not (times > 0).all():
+        return float("nan")
+    low = int(np.argmin(times))
     if low in (0, grid.size - 1):
         return float(grid[low])
     a, b = float(np.log(grid[low - 1])), float(np.log(grid[low + 1]))

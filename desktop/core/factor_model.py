@@ -420,6 +420,16 @@ def fit_joint(
     )  # fmt: skip
 
 
+#: Residuals below this share of the response are rounding; they say nothing of an error.
+_ROUNDING = 1e-13
+
+
+def exact(fit: ModelFit) -> bool:
+    """Whether the model meets every measurement but for rounding, so that there is no error to test with."""
+    size = float((fit.response.y[fit.used] ** 2).sum()) if fit.response.kind != "log" else float(fit.n)
+    return bool(fit.sse <= _ROUNDING**2 * size)
+
+
 def _prepared(
     data: Measurements, functions: Sequence[str], response: str
 ) -> tuple[tuple[Characteristic, ...], Response]:
@@ -428,6 +438,13 @@ def _prepared(
         raise ValueError("name one or more different functions of p")
     if not len(data):
         raise ValueError("there are no measurements to fit")
+    for function in found:
+        with np.errstate(all="ignore"):
+            bad = np.flatnonzero(~np.isfinite(data.p * function.u(data.p)))
+        if bad.size:
+            raise ValueError(
+                f"{function.text} has no finite value at p = {data.p[bad[0]]:g}, take another function"
+            )
     return found, respond(data, response)
 
 

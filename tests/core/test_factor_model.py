@@ -22,6 +22,7 @@ from desktop.core.factor_answers import (
     quantile,
     rank_pairs,
     shares,
+    suspects,
 )
 from desktop.core.factor_model import Measurements, fit_individual, fit_joint, respond
 from desktop.progress import Cancelled, Progress
@@ -244,6 +245,41 @@ def test_exact_data_give_their_parameters_back():
     assert fit.sse < 1e-12 * fit.sst
     for key, (value, _) in parameters(fit).items():
         assert value == pytest.approx(printed[key], rel=1e-6), key
+
+
+def test_exact_data_leave_no_error_to_test_with():
+    """What is left is rounding: it rejects no product form and makes no row suspect."""
+    p = np.tile([1.0, 2.0, 4.0, 8.0, 16.0], 9)
+    code, system = np.repeat(np.arange(9) // 3, 5), np.repeat(np.arange(9) % 3, 5)
+    time = (1 + code) / (1 + system) / p + 0.1 * (2 + code) / (1 + 0.5 * system) / np.sqrt(p)
+    data = Measurements(("a", "b", "c"), ("x", "y", "z"), code, system, p, time)
+    joint, individual = fit_joint(data, PAIR), fit_individual(data, PAIR)
+    assert f_test(joint, individual) is None
+    assert suspects(joint).size == suspects(individual).size == 0
+
+
+@pytest.mark.parametrize("fit", [fit_joint, fit_individual])
+def test_equal_responses_have_no_share_that_is_explained(fit):
+    code, system = np.repeat([0, 0, 1, 1], 3), np.repeat([0, 1, 0, 1], 3)
+    ones = Measurements(
+        ("a", "b"), ("x", "y"), code, system, np.tile([1.0, 2.0, 4.0], 4), np.ones(12), transformed=True
+    )
+    assert np.isnan(fit(ones, ("1/p",), "log").r2)
+    assert fit(ones, ("1/p",), "t'").r2 == 1.0
+
+
+@pytest.mark.parametrize("fit", [fit_joint, fit_individual])
+def test_a_function_without_a_value_is_named(class_a, fit):
+    with pytest.raises(ValueError, match=r"1/\(p-16\) has no finite value at p = 16"):
+        fit(class_a, ("1/p", "1/(p-16)"))
+
+
+def test_a_reference_may_be_as_small_as_its_times():
+    """In seconds, short runs on many processors have tiny work; that is no vanishing reference."""
+    data = random_table(np.random.default_rng(5), 3, 3)
+    short = Measurements(data.codes, data.systems, data.code, data.system, data.p, 1e-14 * data.time / data.p)
+    fits = [fit_joint(short, ("1/p", "1"), "t", reference=name) for name in (None, "code 1")]
+    assert fits[1].sse == pytest.approx(fits[0].sse, rel=1e-9)
 
 
 def test_noise_stays_within_two_standard_errors_as_often_as_it_should():
@@ -569,6 +605,20 @@ def test_where_the_time_no_longer_falls():
         data.codes, data.systems, data.code, data.system, data.p, 100 / data.p + 0.01 * data.p
     )
     assert fastest_p(fit_individual(rising, ("1/p", "p")), 0, 0) == pytest.approx(100, rel=1e-5)
+
+
+def test_no_answer_where_fitted_times_are_not_positive():
+    """The second falls below zero at p = 300: its distance from zero crosses the first there, it does not."""
+    p = np.tile([1.0, 2.0, 4.0, 8.0], 2)
+    system = np.repeat([0, 1], 4)
+    data = Measurements(
+        ("a",), ("x", "y"), np.zeros(8, int), system, p, np.where(system == 0, 1 / p + 0.005, 3 / p - 0.01)
+    )
+    fit = fit_individual(data, ("1/p", "1"), "t")
+    assert crossover(fit, 0, 0, 1) == pytest.approx((2 / 0.015,), rel=1e-6)
+    assert np.isnan(fastest_p(fit, 0, 1)) and fastest_p(fit, 0, 0) == 1e7
+    apart = fit_individual(data.only((data.system == 0) | (data.p == 1)), ("1/p", "1"), "t")
+    assert np.isnan(fastest_p(apart, 0, 1)) and crossover(apart, 0, 0, 1) == ()
 
 
 def test_quantile_of_student():
