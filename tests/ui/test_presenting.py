@@ -73,11 +73,11 @@ def dialog(qtbot: QtBot, window: MainWindow, command: str, kind: type[ExportDial
 
 def test_a_copied_picture_is_white_and_twice_as_fine_whatever_the_theme(window: MainWindow) -> None:
     window.use_theme(DARK)
-    plot = window.panel("phases").epsilon if hasattr(window.panel("phases"), "epsilon") else None
-    for chosen in (window.curve_view, plot):
-        if chosen is None:
-            continue
+    window.show_panel("phases")
+    window.activateWindow()
+    for chosen in (window.curve_view, window.panel("phases").epsilon_plot):
         chosen.setFocus()
+        assert window.focusWidget() is chosen
         trigger(window, "copy_picture")
         image = QGuiApplication.clipboard().image()
         assert image.width() == pytest.approx(2 * chosen.width(), abs=1)
@@ -93,9 +93,12 @@ def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: MainWindow, tm
     made.points.setValue(7)
     made._words["title"].setText("Edited <title>")
     made.style_box.setCurrentIndex(made.style_box.findData("patterns"))
-    qtbot.waitUntil(lambda: not made.preview.pixmap().isNull())
-    shown = made.preview.pixmap().size()
-    assert shown.width() / shown.height() == pytest.approx(2, abs=0.02)
+
+    def twice_as_wide() -> bool:
+        shown = made.preview.pixmap().size()
+        return shown.height() > 0 and abs(shown.width() / shown.height() - 2) < 0.02
+
+    qtbot.waitUntil(twice_as_wide)
     for kind in ("svg", "pdf", "png"):
         made.format.setCurrentIndex(made.format.findData(kind))
         assert made.dpi.isEnabled() == (kind == "png")
