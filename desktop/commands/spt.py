@@ -459,7 +459,11 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
             for e in found.effects
         ],
         "pooled_variance": found.variance,
-        "error": {"method": found.error, "se": scale * se, "df": found.df},
+        "error": {
+            "method": found.error,
+            "se": scale * se,
+            "df": lenth.df if found.error == "lenth" and lenth is not None else found.df,
+        },
         "lenth": None
         if lenth is None
         else {

@@ -212,8 +212,8 @@ def analyse(
     chosen, sets, lost = _terms(treatments, len(data.factors), terms, aliases_up_to)
     if lost:
         notes.append("the trials cannot tell these terms: " + ", ".join(_name(data, m) for m in lost[:8]))
-    columns = np.stack([_column(treatments, members) for members in chosen], axis=1) if chosen else None
-    assert columns is not None
+    if not chosen:
+        raise ValueError("the trials can tell none of the terms")
     correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
     if correlation > 1e-9:
         notes.append(f"the columns are not orthogonal (largest correlation {correlation:.2f})")
@@ -222,8 +222,13 @@ def analyse(
     values[np.abs(values) <= 1e-13 * np.abs(data.y).max()] = 0.0  # rounding
     pure, pure_df, block_ss, block_df = _pure_error(data, number, len(treatments), as_blocks)
     lenth = lenth_of(values)
+    # The sums of what are equal numbers differ by rounding.
+    if pure <= len(data.y) * (1e-13 * np.abs(data.y).max()) ** 2:
+        pure = 0.0
     method = error or _default_error(pure_df, len(treatments) - 1 - len(chosen), lenth)
-    s2, df = _variance(method, data, chosen, values, unit, pure, pure_df, lenth, mean)
+    s2, df = _variance(method, data, chosen, values, unit, pure, pure_df, lenth, mean, terms is not None)
+    if s2 == 0.0 and not values.any():
+        s2 = float("nan")  # of a response that is the same everywhere
     se = np.sqrt(unit[1:] * s2) if np.isfinite(s2) else np.full(values.size, np.nan)
     mean_se = float(np.sqrt(unit[0] * s2)) if np.isfinite(s2) else float("nan")
     if method == "lenth" and lenth is not None:
@@ -243,7 +248,7 @@ def analyse(
     if not zero.size:
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
     anova, r2, adjusted = _anova(
-        data, chosen, values, fitted, pure, pure_df, block_ss, block_df, as_blocks, s2, df, method
+        data, chosen, values, unit, fitted, pure, pure_df, block_ss, block_df, as_blocks, s2, df, method
     )
     return Effects(
         data, found, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth, base,
@@ -271,8 +276,9 @@ def _terms(
     for size in range(1, min(order, count) + 1):
         candidates += combinations(range(count), size)
     basis = _base(treatments)
-    full = len(treatments) == 1 << len(basis) and wanted is None
-    if full:
+    # A factorial or regular fraction, of which a few runs may be missing.
+    whole = len(treatments) == 1 << len(basis)
+    if wanted is None and 4 * len(treatments) > 3 << len(basis):
         words = [tuple(basis[i] for i in word) for word in standard_order(len(basis))]
         candidates = candidates + [w for w in words if len(w) > order]
     elif wanted is None:
@@ -290,7 +296,8 @@ def _terms(
         column = _column(treatments, members)
         mark = _signature(column)
         same = groups.get(mark, [members])
-        if mark in taken or not _independent(kept, column):
+        # Different columns of a whole fraction are orthogonal.
+        if mark in taken or not (np.any(column != column[0]) if whole else _independent(kept, column)):
             lost.append(members)
             continue
         taken.add(mark)
@@ -300,6 +307,8 @@ def _terms(
         name = main[0] if main and wanted is None else members
         chosen.append(name)
         sets.append([w for w in same if w != name])
+    still = [(j,) for j in range(count) if (treatments[:, j] == treatments[0, j]).all()]
+    lost += [members for members in still if members not in lost]
     rank = {tuple(w): i for i, w in enumerate(words)}
     place = {_mark(treatments, w): rank[w] for w in reversed(words)}
     order_of = sorted(range(len(chosen)), key=lambda i: place[_mark(treatments, chosen[i])])
@@ -400,20 +409,22 @@ def _variance(
     pure_df: int,
     lenth: Lenth | None,
     mean: float,
+    asked: bool,
 ) -> tuple[float, float]:
-    """Variance of one trial, and its degrees of freedom."""
+    """Variance of one trial, and its degrees of freedom. `asked`: `chosen` are terms that were asked for, so
+    that what was left out is the error."""
     if method == "replicates":
         if pure_df <= 0:
             raise ValueError("no treatment ran twice, so replicates say nothing of the error")
         return pure / pure_df, float(pure_df)
     if method == "interactions":
         high = np.array([len(m) > 1 for m in chosen], bool)
-        if high.any():
+        df = len(data.y) - 1 - len(chosen)
+        if high.any() and not (asked and df > 0):
             return float((values[high] ** 2 / unit[1:][high]).mean()), float(high.sum())
         rest = data.y - mean - sum(
             (v / 2 * _column(data.x, m) for v, m in zip(values, chosen, strict=True)), np.zeros(len(data.y))
         )  # fmt: skip
-        df = len(data.y) - 1 - len(chosen)
         if df <= 0:
             raise ValueError("every effect is estimated, so no interaction is left to give the error")
         return float(rest @ rest) / df, float(df)
@@ -549,6 +560,7 @@ def _anova(
     data: Trials,
     chosen: list[Members],
     values: Array,
+    unit: Array,
     fitted: Array,
     pure: float,
     pure_df: int,
@@ -568,8 +580,14 @@ def _anova(
         return AnovaRow(source, ss, free, ms, f, p)
 
     n = len(data.y)
-    rows = [row(_name(data, m), n * float(v) ** 2 / 4, 1) for m, v in zip(chosen, values, strict=True)]
+    # N E^2 / 4 where columns are orthogonal; else what the sum of squares grows by without the term.
+    rows = [
+        row(_name(data, m), float(v) ** 2 / float(u), 1)
+        for m, v, u in zip(chosen, values, unit[1:], strict=True)
+    ]
     total = float(((data.y - data.y.mean()) ** 2).sum())
+    if total <= n * (1e-13 * np.abs(data.y).max()) ** 2:
+        total = 0.0
     rest = data.y - fitted
     residual, residual_df = float(rest @ rest), n - 1 - len(chosen)
     if as_blocks:
@@ -717,7 +735,14 @@ class ScaleTest:
 def scale_test(
     mu: float, factor: float, scale: float, interaction: float, se: float, k: float = 2.0
 ) -> ScaleTest:
-    """Verdict from the half effects of a 2^2 experiment and the standard error of each."""
+    """Verdict from the half effects of a 2^2 experiment and the standard error of each.
+
+    Raises
+    ------
+    ValueError : the standard error is below zero.
+    """
+    if se < 0:
+        raise ValueError(f"a standard error is not below zero, got {se:g}")
     if not mu > 0:
         nan, reason = float("nan"), "the mean is not positive"
         return ScaleTest(mu, factor, scale, interaction, se, nan, nan, nan, "no verdict", reason)
@@ -730,8 +755,8 @@ def scale_test(
         verdict, reason = "no verdict", "there is no standard error, run replicates"
     elif abs(factor) < k * se:
         verdict, reason = "no effect", f"its half effect is below {k:g} standard errors"
-    elif factor < 0:
-        verdict, reason = "no verdict", "the delay makes the program faster"
+    elif factor <= 0:
+        verdict, reason = "no verdict", "the delay does not make the program slower"
     elif scale >= -k * se:
         verdict, reason = "system does not speed up", "more processors do not shorten the run"
     elif excess < -k * excess_se:
@@ -779,7 +804,8 @@ class Dose:
 
 
 def dose(delay: Array, effect: Array, se: Array, k: float = 2.0) -> Dose:
-    """delay, effect, se : (K,), K >= 2, delays positive.
+    """delay, effect, se : (K,), K >= 2, delays positive. Where no size has a standard error (0 or NaN),
+    effects per unit are the same only if they differ by no more than rounding.
 
     Raises
     ------
@@ -790,10 +816,12 @@ def dose(delay: Array, effect: Array, se: Array, k: float = 2.0) -> Dose:
     if delay.size < 2 or not (delay > 0).all():
         raise ValueError("two or more positive sizes of the delay are needed")
     unit, unit_se = effect / delay, se / delay
-    weight = 1 / np.maximum(unit_se, 1e-300) ** 2
+    least = np.nan_to_num(unit_se)
+    least = np.maximum(least, max(1e-9 * float(np.abs(unit).max()), 1e-150))
+    weight = 1 / least**2
     mean = float((unit * weight).sum() / weight.sum())
-    away = np.abs(unit - mean) > k * unit_se
-    sure = np.abs(effect) > k * se
+    away = np.abs(unit - mean) > k * least
+    sure = np.abs(effect) > k * np.nan_to_num(se)
     turned = bool((effect[sure] > 0).any() and (effect[sure] < 0).any())
     warning = ""
     if turned:
@@ -817,7 +845,8 @@ class OverProcessors:
 
 
 def over_processors(p: Array, effect: Array, se: Array | None = None) -> OverProcessors:
-    """p, effect : (K,), K >= 3 (NISTIR 5139, tables 5 to 8).
+    """p, effect : (K,), K >= 3 (NISTIR 5139, tables 5 to 8). All count the same if not all standard errors
+    are known and positive.
 
     Raises
     ------
@@ -826,6 +855,8 @@ def over_processors(p: Array, effect: Array, se: Array | None = None) -> OverPro
     p, effect = np.asarray(p, np.float64), np.asarray(effect, np.float64)
     if np.unique(p).size < 3:
         raise ValueError("three or more numbers of processors are needed")
+    if se is not None and not (np.asarray(se) > 0).all():
+        se = None
     weight = np.ones(p.size) if se is None else 1 / np.asarray(se, np.float64)
     x = np.stack([1 / p, np.ones(p.size)], axis=1) * weight[:, None]
     q, r = np.linalg.qr(x)

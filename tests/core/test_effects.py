@@ -331,6 +331,53 @@ def test_missing_trials_become_least_squares(seed):
     assert values(found) == pytest.approx(value[1:], abs=1e-8)
 
 
+def test_one_missing_run_costs_one_term():
+    """Of 15 effects 14 can still be told, the highest interaction is the one that is lost."""
+    design = regular(names_for(4), 16)
+    y = 5.0 + design.levels @ np.array([1.0, 2.0, 0.5, 0.0]) + design.column((1, 2))
+    y[3] = np.nan
+    found = analyse(trials(design.factors, design.levels, y))
+    assert len(found.effects) == 14
+    assert values(found)[:5] == pytest.approx([2.0, 4.0, 0.0, 1.0, 0.0], abs=1e-9)
+    assert found.effect("B:C").value == pytest.approx(2.0)
+    assert any("cannot tell" in note and "A:B:C:D" in note for note in found.notes)
+
+
+def test_terms_that_are_left_out_are_the_error():
+    """Whether or not an interaction is among the terms that were asked for."""
+    design = regular(names_for(4), 16)
+    x = design.levels.astype(float)
+    y = 5.0 + x @ np.array([1.0, 2.0, 0.5, 0.0]) + np.random.default_rng(5).normal(0, 0.1, 16)
+    every = {e.members: e.value for e in analyse(trials(design.factors, x, y)).effects}
+    asked = [(0,), (1,), (2,), (0, 1)]
+    found = analyse(trials(design.factors, x, y), terms=asked)
+    rest = [value for members, value in every.items() if members not in asked]
+    assert (found.error, found.df) == ("interactions", 11)
+    assert found.effects[0].se == pytest.approx(np.sqrt(np.mean(np.square(rest))))
+    with pytest.raises(ValueError, match="none of the terms"):
+        analyse(trials(design.factors, x, y), terms=[()])
+
+
+def test_a_factor_that_never_moves_is_said():
+    x = np.array([[-1, 1], [1, 1], [-1, 1], [1, 1]], float)
+    found = analyse(trials(["a", "still"], x, np.array([1.0, 2.0, 1.1, 2.1])))
+    assert [e.term for e in found.effects] == ["a"]
+    assert any("cannot tell" in note and "still" in note for note in found.notes)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=some.integers(0, 2**31))
+def test_the_f_of_a_term_is_its_t_squared(seed):
+    """Balanced or not: a term's sum of squares is what leaving it out costs."""
+    generator = np.random.default_rng(seed)
+    x = np.repeat(regular(names_for(3), 8).levels, generator.integers(1, 4, 8), axis=0).astype(float)
+    x = np.concatenate([x, x[:1]])
+    y = x @ [1.0, 0.2, 0.0] + generator.normal(0, 0.3, len(x))
+    found = analyse(trials("ABC", x, y))
+    for effect, row in zip(found.effects, found.anova, strict=False):
+        assert row.source == effect.term and row.f == pytest.approx(effect.t**2)
+
+
 def test_an_inestimable_term_is_said():
     x = np.array([[-1, -1], [1, -1], [-1, 1]], float)
     found = analyse(trials(["a", "b"], x, np.array([1.0, 2.0, 4.0])), terms=[(0,), (1,), (0, 1)])
@@ -354,6 +401,21 @@ def test_nothing_moves():
     assert found.lenth is None
     assert not any(e.significant for e in found.effects)
     assert any("the same in every treatment" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e-9, 7e5 / 3])
+def test_equal_numbers_have_no_error_and_no_share_explained(value):
+    """Means of equal numbers differ from them by rounding, which is neither an effect nor an error."""
+    design = regular(names_for(3), 8)
+    x = np.tile(design.levels, (3, 1)).astype(float)
+    found = analyse(trials(design.factors, x, np.full(24, value), np.repeat([0, 1, 2], 8)))
+    assert values(found) == pytest.approx([0.0] * 7, abs=0)
+    assert np.isnan([e.se for e in found.effects]).all() and np.isnan(found.r2)
+    assert np.isnan([row.f for row in found.anova]).all()
+    equal = analyse(trials(design.factors, x, value * (x[:, 0] + 3), np.repeat([0, 1, 2], 8)))
+    assert equal.effects[0].value == pytest.approx(2 * value)
+    assert np.isnan([e.t for e in equal.effects]).all()
+    assert any("equal to the last digit" in note for note in equal.notes)
 
 
 def test_refusals():
@@ -431,3 +493,18 @@ def test_dose():
     assert "sign" in turned.warning
     with pytest.raises(ValueError):
         dose([0, 1], [1, 2], [0.1, 0.1])
+
+
+@pytest.mark.parametrize("se", [0.0, np.nan])
+def test_doses_and_processors_without_standard_errors(se):
+    """No error is known: what is in proportion is linear, what is not is not; every p counts the same."""
+    assert dose([1, 2, 4], [0.1, 0.2, 0.4], [se] * 3).linear
+    assert not dose([1, 2, 4], [0.1, 0.2, 0.9], [se] * 3).linear
+    p, effect = np.array([2.0, 4.0, 8.0]), np.array([5.1, 2.4, 1.3])
+    assert over_processors(p, effect, np.full(3, se)) == over_processors(p, effect)
+
+
+def test_no_verdict_on_what_costs_nothing():
+    assert scale_test(1.0, 0.0, -0.2, 0.1, 0.0).verdict == "no verdict"
+    with pytest.raises(ValueError, match="not below zero"):
+        scale_test(1.0, 0.1, -0.2, 0.1, -0.5)
