@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QPlainTextEdit,
-    QPushButton,
     QTableView,
+    QToolButton,
     QVBoxLayout,
     QWidget,
 )
@@ -117,10 +117,12 @@ class ViewsPanel(QWidget):
     def _buttons(self, *buttons: tuple[str, str, Callable[[], None]]) -> QHBoxLayout:
         row = QHBoxLayout()
         for text, tip, act in buttons:
-            button = QPushButton(text)
+            button = QToolButton()  # narrower than a push button: five must fit beside the plots
+            button.setText(text)
             button.setToolTip(tip)
             button.clicked.connect(lambda _=False, act=act: act())
             row.addWidget(button)
+        row.addStretch(1)
         return row
 
     def set_theme(self, theme: Any) -> None:
