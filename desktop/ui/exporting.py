@@ -75,6 +75,9 @@ class Plot(Protocol):
     def size(self) -> QSize: ...
     def render(self, target: QImage) -> None: ...
     def set_theme(self, theme: Theme) -> None: ...
+    def hasFocus(self) -> bool: ...
+    def clearFocus(self) -> None: ...
+    def setFocus(self) -> None: ...
 
 
 def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
@@ -82,11 +85,15 @@ def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
     image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
     image.setDevicePixelRatio(scale)
     image.fill(Qt.GlobalColor.white)
+    focused = plot.hasFocus()
+    plot.clearFocus()  # its frame is no part of the picture
     plot.set_theme(LIGHT)
     try:
         plot.render(image)
     finally:
         plot.set_theme(theme)
+        if focused:
+            plot.setFocus()
     return image
 
 
