@@ -26,6 +26,8 @@ Kind = Literal["full", "regular", "plackett-burman", "orthogonal-array"]
 LETTERS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 #: Most factors, and most runs that a design may have.
 MOST_FACTORS, MOST_RUNS = 128, 4096
+#: Most trials of an experiment.
+MOST_TRIALS = 1_000_000
 #: Words of the defining relation are written out up to this many.
 _WORDS = 4096
 
@@ -185,23 +187,28 @@ class Design:
     def defining_relation(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
         """Sign and members of every word, shortest first (the identity left out); of long relations the
         shortest words only (lengths 3 and 4)."""
-        count = len(self.factors)
-        extra = count - self.base
-        if not self.regular or extra <= 0:
+        if not self.regular:
             return ()
-        words: list[tuple[int, tuple[int, ...]]] = []
-        if 1 << extra <= _WORDS and len(set(self.masks)) == count:
-            basis = [self.masks.index(1 << b) if (1 << b) in self.masks else -1 for b in range(self.base)]
-            if -1 not in basis:
-                rest = [j for j in range(count) if j not in basis]
-                for chosen in range(1, 1 << extra):
-                    members = [rest[i] for i in range(extra) if chosen >> i & 1]
-                    mask, sign = self.key(members)
-                    members += [basis[b] for b in range(self.base) if mask >> b & 1]
-                    sign *= self.key([basis[b] for b in range(self.base) if mask >> b & 1])[1]
-                    words.append((sign, tuple(sorted(members))))
-        if not words:
-            words = list(self._short_words())
+        # Words are sums of masks that vanish: reduce every mask by those before it.
+        pivots: dict[int, tuple[int, int]] = {}
+        relations: list[int] = []
+        for j, mask in enumerate(self.masks):
+            members = 1 << j
+            while mask and mask.bit_length() in pivots:
+                other, used = pivots[mask.bit_length()]
+                mask, members = mask ^ other, members ^ used
+            if mask:
+                pivots[mask.bit_length()] = (mask, members)
+            else:
+                relations.append(members)
+        if 1 << len(relations) <= _WORDS:
+            sums = [0]
+            for relation in relations:
+                sums += [word ^ relation for word in sums]
+            found = [tuple(j for j in range(len(self.masks)) if word >> j & 1) for word in sums[1:]]
+            words = [(self.key(members)[1], members) for members in found]
+        else:
+            words = self._short_words()
         return tuple(sorted(words, key=lambda word: (len(word[1]), word[1])))
 
     def _short_words(self) -> list[tuple[int, tuple[int, ...]]]:
@@ -351,9 +358,11 @@ def members_of(word: str, names: Sequence[str]) -> tuple[int, ...]:
     ------
     ValueError : a part is no factor, or stands twice.
     """
-    parts = [part for part in re.split(r"[:*.]", word) if part] if re.search(r"[:*.]", word) else None
-    if parts is None:
-        parts = [word] if word in names else list(word)
+    # A dot separates only where no name has one.
+    signs = r"[:*]" if any("." in name for name in names) else r"[:*.]"
+    parts = [word] if word in names else [part for part in re.split(signs, word) if part]
+    if parts == [word] and word not in names:
+        parts = list(word)
     found = []
     for part in parts:
         if part in names:
@@ -733,7 +742,19 @@ class RunSheet:
 
 def run_sheet(design: Design, replicates: int, seed: int) -> RunSheet:
     """Replicate after replicate, each in a fresh random order drawn from the seed; the halves of a foldover
-    stay together."""
+    stay together.
+
+    Raises
+    ------
+    ValueError : no replicate, more than `MOST_TRIALS` trials, or a seed below zero.
+    """
+    if not 1 <= replicates * design.runs <= MOST_TRIALS:
+        raise ValueError(
+            f"{replicates} replicates of {design.runs} runs are asked for, "
+            f"1 to {MOST_TRIALS} trials are possible"
+        )
+    if seed < 0:
+        raise ValueError(f"a seed is 0 or more, got {seed}")
     generator = np.random.default_rng(seed)
     treatment, replicate = [], []
     for r in range(replicates):

@@ -154,6 +154,9 @@ def test_names():
             regular(names, 4)
     assert members_of("push*pop", ["pop", "push"]) == (1, 0)
     assert members_of("BA", ["pop", "push"]) == (1, 0)
+    assert members_of("A.B", ["pop", "push"]) == (0, 1)
+    assert members_of("a.c:b.c", ["b.c", "a.c"]) == (1, 0)
+    assert regular(["sort.c", "push", "pop"], None, "sort.c=push:pop").generators == ("sort.c=push:pop",)
 
 
 # --- foldover ---
@@ -166,6 +169,19 @@ def test_full_foldover_raises_the_resolution():
     assert (folded.levels[8:] == -folded.levels[:8]).all()
     assert {m: s for s, m in words_of(folded)} == words_by_brute_force(folded)
     assert folded.blocks.tolist() == [0] * 8 + [1] * 8
+
+
+@pytest.mark.parametrize(("count", "runs"), [(6, 32), (6, 16), (9, 16), (9, 32), (11, 32)])
+@pytest.mark.parametrize("factor", [None, "A"])
+def test_every_word_of_a_foldover_is_told(count, runs, factor):
+    """As many of each length as the runs say, with signs that hold in every run; also where the base factor
+    of a half is no factor."""
+    folded = foldover(regular(names_for(count), runs), factor)
+    words = folded.defining_relation()
+    for length, number in enumerate(folded.word_lengths(), 1):
+        assert sum(len(members) == length for _, members in words) == number
+    for sign, members in words:
+        assert (folded.column(members) == sign).all()
 
 
 def test_foldover_of_one_factor_frees_it():
@@ -269,3 +285,9 @@ def test_run_sheet_is_random_whole_and_repeatable():
     assert not (sheet.treatment[:8] == sheet.treatment[8:16]).all()
     folded = run_sheet(foldover(design), 1, seed=1)
     assert sorted(folded.treatment[:8]) == list(range(8))
+
+
+@pytest.mark.parametrize(("replicates", "seed"), [(0, 1), (10**9, 1), (1, -1)])
+def test_run_sheets_that_cannot_be(replicates, seed):
+    with pytest.raises(ValueError, match=r"trials are possible|0 or more"):
+        run_sheet(regular(names_for(3)), replicates, seed)
