@@ -62,7 +62,8 @@ def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -
         "system": [(c, s0) for c in range(len(data.codes))],
     }[cells]
     largest = max(shown.view.p, float(data.p.max()))
-    series: list[Series] = []
+    # Under what holds now.
+    series: list[Series] = _before(shown, quantity, largest) if cells == "cell" else []
     keys = np.array(selection.lines, np.int64)
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "measured", "code": data.systems[s], "system": data.codes[c]}[cells]
@@ -84,8 +85,6 @@ def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -
                 Series("points", np.empty(0), np.empty(0), f"{name} (never measured)", colour, mark)
             )
         series += _left_out(shown, c, s, quantity, alone)
-    if cells == "cell":
-        series += _before(shown, quantity, largest)
     content = Content(
         Axis(_P, log=log, doubling=log, whole=True),
         Axis(results.quantity_title(fit, quantity), log=log and quantity != "efficiency",
