@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
@@ -56,6 +58,10 @@ SUFFIX = ".h5"
 #: Rows in a chunk of a column: what is read at least to know one row. (Schema 1 had 65536.)
 CHUNK = 1 << 14
 FORMER_CHUNK = 1 << 16
+#: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
+#: they may be behind.
+BESIDE = 1 << 12
+BEHIND = 4
 #: Chunks that a `TraceStore` keeps unpacked.
 KEPT_CHUNKS = 64
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -251,7 +257,8 @@ class _Described:
 
 
 class Digest(Protocol):
-    """A summary of rows made while they pass by on their way into the file, so that nothing is read twice."""
+    """A summary of rows made while they pass by on their way into the file, so that nothing is read twice.
+    It may work in a thread of its own, while more is defined and appended."""
 
     def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
         """Rows of a location in their order, as `Sink.append` got them (times as recorded)."""
@@ -286,6 +293,8 @@ class StoreWriter(_Described):
         self._only = only
         self.description = Description(source, ImporterInfo(importer.id, importer.version))
         self._digests = [digest(self) for digest in digests]
+        self._beside = ThreadPoolExecutor(1, "digests")
+        self._behind: deque[Future[None]] = deque()  # blocks that the digests have not seen yet
         self._completed = False
         self._regions: dict[tuple[str, str, str], int] = {}
         self._texts: dict[str, int] = {}
@@ -375,8 +384,27 @@ class StoreWriter(_Described):
                 self._close_calls()
             writer.append(location, block)
         self._count(table, location, block)
-        for digest in self._digests:
-            digest.take(table, location, block)
+        if self._digests:
+            self._digest(table, location, block)
+
+    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
+        def take() -> None:
+            for digest in self._digests:
+                digest.take(table, location, block)
+
+        if block[next(iter(block))].size < BESIDE:
+            self._catch_up(0)
+            take()
+        else:
+            self._catch_up(BEHIND)
+            # The importer may use its arrays again.
+            block = {name: column.copy() for name, column in block.items()}
+            self._behind.append(self._beside.submit(take))
+
+    def _catch_up(self, most: int) -> None:
+        """Wait until the digests are at most so many blocks behind."""
+        while len(self._behind) > most:
+            self._behind.popleft().result()
 
     # EventSource
 
@@ -490,6 +518,7 @@ class StoreWriter(_Described):
         if self._completed:
             return
         self._completed = True
+        self._catch_up(0)
         with _writing(self.path):
             self._close_calls()
         for location, tally, span in zip(self.locations, self.tallies, self._span, strict=True):
@@ -504,6 +533,7 @@ class StoreWriter(_Described):
 
     def _finish(self) -> None:
         self.complete()
+        self._beside.shutdown()
         own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
         for writer in self._tables.values():
             writer.finish(own)
@@ -526,6 +556,7 @@ class StoreWriter(_Described):
         self._part.commit()
 
     def _discard(self) -> None:
+        self._beside.shutdown(cancel_futures=True)
         with suppress(OSError, RuntimeError):  # closing flushes, which fails again on a full disk
             self._file.close()
         self._part.discard()

@@ -11,7 +11,7 @@ import threading
 import time
 import tracemalloc
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import h5py
@@ -22,7 +22,16 @@ from hypothesis import strategies as st
 
 from desktop.data.atomic import PartFile, remove_stale
 from desktop.data.events import TABLES, Activity, Importer, Location, Region
-from desktop.data.store import CHUNK, FORMER_CHUNK, SCHEMA, Source, StoreWriter, TraceStore, open_store
+from desktop.data.store import (
+    BESIDE,
+    CHUNK,
+    FORMER_CHUNK,
+    SCHEMA,
+    Source,
+    StoreWriter,
+    TraceStore,
+    open_store,
+)
 from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Cancelled
 
@@ -303,6 +312,56 @@ def test_an_error_leaves_the_old_file(tmp_path: Path, error: type[BaseException]
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be written"):
         write(tmp_path / "missing" / "made.h5")
+
+
+class Slow:
+    """A digest that looks at everything late, and fails at some row."""
+
+    def __init__(self, failing: float = np.inf) -> None:
+        self.failing, self.rows, self.finished = failing, np.zeros(0, np.int64), False
+
+    def take(self, table: str, location: int, block: Mapping[str, np.ndarray]) -> None:
+        time.sleep(0.02)
+        self.rows = np.append(self.rows, block["time"])
+        if self.rows.size > self.failing:
+            raise StoreError("cannot be written (no room)")
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+def append_one_array(path: Path, digest: Slow) -> list[int]:
+    """Large and small blocks from the same array, used again; the times of all."""
+    given: list[int] = []
+    column = np.zeros(2 * BESIDE, np.int64)
+    with StoreWriter(path, Source("made", "made"), IMPORTER, [lambda _: digest]) as store:
+        store.describe(ticks_per_second=1e9)
+        store.region(Region("solve", "function", "user"))
+        store.location(Location(0))
+        for rows in (BESIDE, 2 * BESIDE, 3, 2 * BESIDE, BESIDE, 7, 7, BESIDE, BESIDE, BESIDE, BESIDE, BESIDE):
+            column[:rows] = len(given) + np.arange(rows)
+            given += column[:rows].tolist()
+            nothing = np.zeros(rows, np.int64)
+            store.append("events", 0, time=column[:rows], kind=nothing, region=nothing)
+    return given
+
+
+def test_digests_may_be_late_and_see_all_in_order(tmp_path: Path) -> None:
+    digest = Slow()
+    given = append_one_array(tmp_path / "made.h5", digest)
+    assert digest.finished
+    assert digest.rows.tolist() == given
+    with open_store(tmp_path / "made.h5") as store:
+        assert store.column("events", "time").tolist() == given
+
+
+@pytest.mark.parametrize("failing", [0, 3 * BESIDE, 11 * BESIDE])
+def test_a_digest_that_fails_leaves_no_file(failing: int, tmp_path: Path) -> None:
+    digest = Slow(failing)
+    with pytest.raises(StoreError, match="no room"):
+        append_one_array(tmp_path / "made.h5", digest)
+    assert not digest.finished
+    assert not list(tmp_path.iterdir())
 
 
 VICTIM = """
