@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.data.events import Importer, ImportReport, Location, Sink
 from desktop.data.lines import blocks, in_order, line_count, opener, unpacked_head
 from desktop.errors import TraceFormatError
@@ -124,7 +124,7 @@ def _number(buf: Any, i: int, end: int, powers: Any) -> Any:
     return (-number if negative else number), (i if sure else -1)
 
 
-@kernel
+@inlined
 def _plain(buf: Any, i: int, powers: Any, time: Any, level: Any, row: int) -> int:
     """Read the line at i if it is two short numbers parted by one byte; where the next begins, else -1.
 
@@ -164,7 +164,7 @@ def _plain(buf: Any, i: int, powers: Any, time: Any, level: Any, row: int) -> in
     return i + 1 if buf[i] == 10 else -1
 
 
-@kernel
+@arithmetic
 def _rows(buf: Any, line: int, powers: Any, time: Any, level: Any, odd: Any) -> Any:
     """Rows of a block of whole lines; returns how many, and how many lines are odd.
 
