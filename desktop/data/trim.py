@@ -67,13 +67,15 @@ def trim(
     if output.exists() and output.samefile(store.path):
         raise StoreError("is the trace itself", file=output, hint="choose another name for the part of it")
     repaired = store.repair if repaired is None else repaired
-    use = build(store, Rules(repaired=None if repaired == store.repair else repaired))
-    curve = use.curve()
-    end_of_run = curve.start + curve.duration
-    if not max(start_s, curve.start) < min(end_s, end_of_run):
+    curve = build(store).curve() if any(store.rows("curve", i) for i in range(len(store.locations))) else None
+    if curve is None:
+        whole = _whole(store, repaired)
+        run_start, run_end = 0.0, whole.length / store.ticks_per_second
+    else:
+        run_start, run_end = curve.start, curve.start + curve.duration
+    if not max(start_s, run_start) < min(end_s, run_end):
         raise StoreError(
-            f"holds nothing from {start_s:g} s to {end_s:g} s, it runs from {curve.start:g} s to "
-            f"{end_of_run:g} s",
+            f"holds nothing from {start_s:g} s to {end_s:g} s, it runs from {run_start:g} s to {run_end:g} s",
             file=store.path,
         )
     chosen = range(len(store.locations)) if locations is None else sorted(set(locations))
@@ -81,25 +83,24 @@ def trim(
         raise StoreError("no such location to keep", file=store.path, hint="choose at least one that it has")
     about = Source(
         store.source.path,
-        f"{store.source.name} [{max(start_s, curve.start):g} s to {min(end_s, end_of_run):g} s"
+        f"{store.source.name} [{max(start_s, run_start):g} s to {min(end_s, run_end):g} s"
         f"{'' if locations is None else f', {len(chosen)} of {len(store.locations)} locations'}]",
         store.source.size,
         store.source.sha256,
     )
     with StoreWriter(output, about, store.importer, DIGESTS) as writer:
         part = _Part(store, writer, chosen, repaired)
-        if any(store.rows("curve", i) for i in chosen):
+        if curve is not None:
             window = curve.window(start_s, end_s)
             part.define(lambda location: location)
             level = np.append(window.level, 0.0)
             writer.append("curve", 0, time=window.edges, level=level)
         else:
             ticks = store.ticks_per_second
-            length = int(use.edges[-1])
-            a, b = (int(min(max(round(s * ticks), 0), length)) for s in (start_s, end_s))
+            a, b = (round(min(max(s, run_start), run_end) * ticks) for s in (start_s, end_s))
             if not a < b:
                 raise StoreError(f"{end_s - start_s:g} s are less than a tick of its clock", file=store.path)
-            span = _Span(a, b, length, use.start, repaired)
+            span = replace(whole, a=a, b=b)
             part.define(span.clip)
             part.copy(span, Share(progress, 0.0, 0.7))
         writer.description.clock = replace(store.clock)
@@ -148,6 +149,23 @@ class _Span:
         ends = self.at(location)
         first, last = (min(max(time, ends.begin), ends.end) for time in (location.first, location.last))
         return replace(location, records=0, first=first, last=last)
+
+
+def _whole(store: TraceStore, repaired: bool) -> _Span:
+    """All of the run."""
+    rows = store.rows("utilization", 0)
+    if rows and repaired == store.repair:
+        # The ends are enough; the curve of a long run takes more memory than all else here.
+        (last,) = store.part("utilization", 0, rows - 1, rows, "time")
+        start = min(
+            at.first + at.shift * repaired
+            for at in store.locations
+            if at.kind == "cpu" and at.first is not None
+        )
+        return _Span(0, int(last[0]), int(last[0]), start, repaired)
+    use = build(store, Rules(repaired=None if repaired == store.repair else repaired))
+    length = int(use.edges[-1])
+    return _Span(0, length, length, use.start, repaired)
 
 
 class _Part:
