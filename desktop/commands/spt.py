@@ -146,7 +146,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     with _shown() as progress:
         try:
             runner.check(progress)
-            estimate = runner.estimate()
+            estimate = runner.estimate(progress=progress)
             if options.check:
                 result = {
                     "run_s": estimate.run_s,

@@ -446,7 +446,7 @@ def write_experiment(experiment: Experiment) -> Path:
     """
     path = experiment.folder / DESCRIPTION
     journal = experiment.folder / JOURNAL
-    if journal.exists():
+    if journal.exists() and _collected(journal):
         _same(experiment, _header(journal))
     write_text(path, described(experiment))
     return path
@@ -521,16 +521,17 @@ class Journal:
     def __init__(self, experiment: Experiment) -> None:
         self.experiment = experiment
         self.path = experiment.folder / JOURNAL
-        new = not self.path.exists()
         self._file = self.path.open("a+b")
         try:
             if not lock_file(self._file.fileno()):
                 raise ExperimentError("is being added to by another run of this experiment", file=self.path)
-            if new or self.path.stat().st_size == 0:
+            self._cut_unfinished()
+            if not self.path.stat().st_size or not _collected(self.path):
+                # Without a trial there is nothing that a changed description could be mixed with.
+                self._file.truncate(0)
                 self._append(_head(experiment))
             else:
                 _same(experiment, _header(self.path))
-                self._cut_unfinished()
             self.trials = read_journal(experiment)
         except BaseException:
             self._file.close()
@@ -558,7 +559,7 @@ class Journal:
         self._file.seek(0)
         data = self._file.read()
         whole = data.rfind(b"\n") + 1
-        if whole < len(data):
+        if whole < len(data) and data.startswith(b"# {"):
             self._file.truncate(whole)
 
 
@@ -604,6 +605,15 @@ def _header(journal: Path) -> dict[str, Any]:
         ) from None
 
 
+def _collected(journal: Path) -> bool:
+    """Whether a journal holds any trial; raises `ExperimentError` where it is none."""
+    if not journal.stat().st_size:
+        return False
+    _header(journal)
+    with journal.open("rb") as file:
+        return len(file.readlines(2 * _LARGEST)[:3]) > 2 or bool(file.read(1))
+
+
 def _same(experiment: Experiment, before: dict[str, Any]) -> None:
     """Refuse to mix trials of different experiments; say what differs."""
     now = json.loads(json.dumps(experiment.identity()))
@@ -640,9 +650,15 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
     if len(lines) < 2:
         return ()
     reader = csv.DictReader(lines[1:])
-    found = []
-    for row in reader:
+    found: list[Trial] = []
+    treatments = experiment.design().runs
+    while True:
         try:
+            row = next(reader, None)
+            if row is None:
+                break
+            if not (int(row["replicate"]) >= 1 and 1 <= int(row["treatment"]) <= treatments):
+                raise ValueError("there is no such treatment")
             found.append(
                 Trial(
                     int(row["order"]),
@@ -660,7 +676,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                     row["note"],
                 )
             )
-        except (KeyError, ValueError, TypeError) as error:
+        except (KeyError, ValueError, TypeError, csv.Error) as error:
             raise ExperimentError(
                 f"is damaged ({error})",
                 file=path,

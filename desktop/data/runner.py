@@ -6,6 +6,7 @@ and nothing else. Whoever calls this has shown the commands to the user and got 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
@@ -17,8 +18,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
-from threading import Event, Thread, Timer
+from threading import Event, Thread
+from typing import IO
 
 import psutil
 
@@ -36,21 +39,23 @@ from desktop.data.experiment import (
 from desktop.errors import RunError
 from desktop.progress import Cancelled, Progress
 
-#: Bytes of a program's output that are looked at.
-OUTPUT = 1 << 20
+#: Bytes of a program's output that are looked at, and after which it is ended.
+OUTPUT, MOST_OUTPUT = 1 << 20, 64 << 20
 _TAIL = 1200
+_TICK = 0.01
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of a command gave. `cpu_s`, `memory`: of it and its children; NaN where unknown."""
+    """What one run of a command gave. `cpu_s`, `memory`: of it and its children; NaN where unknown. `ended`:
+    why it was not let to its end; "" if it was."""
 
     exit: int
     wall_s: float
     cpu_s: float
     memory: float
     output: str
-    timed_out: bool
+    ended: str
     other_busy_cores: float
     load: float
 
@@ -92,6 +97,7 @@ class Runner:
         self._go = Event()
         self._go.set()
         self._stop = Event()
+        self._now = Event()
         self._child: subprocess.Popen[bytes] | None = None
 
     def pause(self) -> None:
@@ -103,45 +109,79 @@ class Runner:
 
     def stop(self, *, at_once: bool = False) -> None:
         """End after the current trial, or now: that trial is dropped."""
+        child = self._child
+        if at_once:
+            self._now.set()
         self._stop.set()
         self._go.set()
-        if at_once and self._child is not None:
-            _kill(self._child)
+        if at_once and child is not None:
+            _kill(child)
 
     # --- before the trials ---
 
     def check(self, progress: Progress | None = None) -> None:
-        """The base builds, runs and passes its check; so does everything on; macros are in the sources.
+        """The base builds, runs and passes its check; so does everything on, which prints the same where
+        there is no check that says what has to be printed; macros are in the sources.
 
         Raises
         ------
         RunError : the first thing that is wrong, with the end of the output.
-        Cancelled : by `progress`.
+        ExperimentError : the journal belongs to something else or is in use.
+        Cancelled : by `progress`, or stopped at once.
         """
         progress = progress or Progress()
-        self._check_macros()
-        levels = self.experiment.design().levels
-        lowest = tuple(levels.min(axis=0).tolist())
-        highest = tuple(levels.max(axis=0).tolist())
-        for done, (name, setting) in enumerate((("unperturbed", lowest), ("fully perturbed", highest))):
-            progress.step(done, 2, f"checking the {name} program")
-            self.build(setting)
-            outcome = self._run(setting)
-            fault = self._fault(outcome) or _responses(self.experiment.responses, outcome)[1]
-            if fault:
-                raise RunError(
-                    f"the {name} program {fault}",
-                    file=self.experiment.folder,
-                    where=shlex.join(self.experiment.commands(setting)[1]),
-                    hint=_tail(outcome.output),
-                )
+        # While others run trials, nothing may run beside them.
+        with Journal(self.experiment):
+            self._check_macros()
+            levels = self.experiment.design().levels
+            lowest = tuple(levels.min(axis=0).tolist())
+            highest = tuple(levels.max(axis=0).tolist())
+            outputs = []
+            for done, (name, setting) in enumerate(
+                (("unperturbed", lowest), ("unperturbed", lowest), ("fully perturbed", highest))
+            ):
+                progress.step(done, 3, f"checking the {name} program")
+                self.build(setting, progress)
+                outcome = self._run(setting, progress)
+                if outcome.exit < 0 and self._now.is_set():
+                    raise Cancelled
+                fault = self._fault(outcome) or _responses(self.experiment.responses, outcome)[1]
+                if fault:
+                    raise RunError(
+                        f"the {name} program {fault}",
+                        file=self.experiment.folder,
+                        where=shlex.join(self.experiment.commands(setting)[1]),
+                        hint=_tail(outcome.output),
+                    )
+                outputs.append(self._lasting(outcome.output))
+            # What differs between two runs of the same program says nothing.
+            if not self.experiment.program.check and outputs[0] == outputs[1] != outputs[2]:
+                self._differs(outputs[0], outputs[2], highest)
+
+    def _lasting(self, output: str) -> list[str]:
+        """Lines that should not depend on the delays: without the responses, and without decimal numbers,
+        which are times more often than results."""
+        for response in self.experiment.responses:
+            if response.kind == "output":
+                output = re.sub(response.pattern, "", output)
+        return re.sub(r"\d+\.\d*(?:[eE][+-]?\d+)?", "", output).splitlines()
+
+    def _differs(self, base: list[str], other: list[str], setting: tuple[int, ...]) -> None:
+        was, now = next((a, b) for a, b in zip_longest(base, other, fillvalue="nothing") if a != b)
+        raise RunError(
+            f"the fully perturbed program prints {now.strip()[:80]!r} where the unperturbed prints "
+            f"{was.strip()[:80]!r}",
+            file=self.experiment.folder,
+            where=shlex.join(self.experiment.commands(setting)[1]),
+            hint="a delay must not change results; if these are none, say in `check` what a right run prints",
+        )
 
     def _check_macros(self) -> None:
         """A macro that no source mentions would be a factor without any effect."""
         if not self.experiment.program.sources:
             return
         text = "\n".join(
-            (self.experiment.folder / name).read_text(encoding="utf-8", errors="replace")
+            (self.experiment.folder / name).read_text(encoding="utf-8", errors="replace")  # hashed before
             for name in self.experiment.program.sources
         )
         for factor in self.experiment.factors:
@@ -165,14 +205,16 @@ class Runner:
         runs = self.experiment.design().runs
         for treatment in range(runs):
             progress.step(treatment, runs, f"building treatment {treatment + 1} of {runs}")
-            self.build(self.experiment.levels(treatment))
+            if self._stop.is_set():
+                return
+            self.build(self.experiment.levels(treatment), progress)
 
-    def build(self, levels: Sequence[int]) -> None:
+    def build(self, levels: Sequence[int], progress: Progress | None = None) -> None:
         """Build one treatment unless it is there.
 
         Raises
         ------
-        RunError : the command fails or makes nothing.
+        RunError : the command fails or makes nothing. Cancelled : by `progress`, or stopped at once.
         """
         program, folder = self.experiment.program, self.experiment.folder
         if not program.build:
@@ -183,14 +225,18 @@ class Runner:
         if target.exists():
             return
         target.parent.mkdir(exist_ok=True)
-        words, _, environment = self.experiment.commands(levels)
+        words = self.experiment.commands(levels)[0]
         # Built beside and renamed, so that a killed compiler leaves nothing that looks finished.
         part = target.with_name(f"{key}.part{os.getpid()}")
         words = tuple(word.replace(str(Path(BUILDS) / key), str(Path(BUILDS) / part.name)) for word in words)
         try:
-            outcome = self._execute(words, environment)
+            outcome = self._execute(words, {}, progress)
+            if outcome.exit < 0 and self._now.is_set():
+                raise Cancelled
             if outcome.exit or not part.exists():
-                what = f"ended with {outcome.exit}" if outcome.exit else f"made no {Path(BUILDS) / key}"
+                what = outcome.ended or (
+                    f"ended with {outcome.exit}" if outcome.exit else f"made no {Path(BUILDS) / key}"
+                )
                 raise RunError(
                     f"the build command {what}",
                     file=folder,
@@ -201,26 +247,29 @@ class Runner:
         finally:
             part.unlink(missing_ok=True)
 
-    def estimate(self, effect: float = 0.1, runs: int = 3) -> Estimate:
+    def estimate(self, effect: float = 0.1, runs: int = 3, progress: Progress | None = None) -> Estimate:
         """Run the unperturbed program a few times. `effect`: share of its time that the user cares for.
 
         Raises
         ------
-        RunError : it cannot be built or run.
+        RunError : it cannot be built or run. ExperimentError : the journal belongs to something else or is
+        in use. Cancelled : by `progress`, or stopped at once.
         """
         lowest = tuple(self.experiment.design().levels.min(axis=0).tolist())
-        self.build(lowest)
         times = []
-        for _ in range(runs):
-            outcome = self._run(lowest)
-            fault = self._fault(outcome)
-            if fault:
-                raise RunError(f"the unperturbed program {fault}", file=self.experiment.folder)
-            times.append(outcome.wall_s)
-        mean = sum(times) / runs
-        sigma = math.sqrt(sum((t - mean) ** 2 for t in times) / max(runs - 1, 1))
         with Journal(self.experiment) as journal:
             state = state_of(self.experiment, journal.trials)
+            self.build(lowest, progress)
+            for _ in range(runs):
+                outcome = self._run(lowest, progress)
+                if outcome.exit < 0 and self._now.is_set():
+                    raise Cancelled
+                fault = self._fault(outcome)
+                if fault:
+                    raise RunError(f"the unperturbed program {fault}", file=self.experiment.folder)
+                times.append(outcome.wall_s)
+        mean = sum(times) / runs
+        sigma = math.sqrt(sum((t - mean) ** 2 for t in times) / max(runs - 1, 1))
         left = state.planned - len(state.good)
         treatments = self.experiment.design().runs
         wanted = replicates_for(sigma, effect * mean, treatments) if mean > 0 else 1
@@ -237,7 +286,6 @@ class Runner:
         Cancelled : by `progress`; the trial that was running is dropped.
         """
         progress = progress or Progress()
-        self._stop.clear()
         with Journal(self.experiment) as journal:
             self.build_all(progress)
             sheet = self.experiment.sheet()
@@ -245,7 +293,7 @@ class Runner:
                 (int(r), int(t)): k + 1
                 for k, (r, t) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True))
             }
-            self._warm_up(int(sheet.treatment[0]), state_of(self.experiment, journal.trials))
+            self._warm_up(int(sheet.treatment[0]), state_of(self.experiment, journal.trials), progress)
             for replicate in range(self.experiment.plan.replicates):
                 self._replicate(
                     journal, replicate, [k for k in places if k[0] == replicate], places, progress
@@ -268,11 +316,11 @@ class Runner:
         assert trial is not None  # nobody stops it
         return trial
 
-    def _warm_up(self, treatment: int, state: State) -> None:
+    def _warm_up(self, treatment: int, state: State, progress: Progress) -> None:
         if len(state.good) < state.planned:
             for _ in range(self.experiment.program.warm_up):
                 if not self._stop.is_set():
-                    self._run(self.experiment.levels(treatment))
+                    self._run(self.experiment.levels(treatment), progress)
 
     def _replicate(
         self,
@@ -312,7 +360,7 @@ class Runner:
         begun = time.perf_counter()
         outcome = self._run(levels, progress)
         took = time.perf_counter() - begun
-        if outcome.exit < 0 and self._stop.is_set():
+        if outcome.exit < 0 and self._now.is_set():
             return None
         fault = self._fault(outcome)
         values, missing = _responses(self.experiment.responses, outcome)
@@ -338,8 +386,8 @@ class Runner:
     def _fault(self, outcome: Outcome) -> str:
         """What is wrong with a run, in words; "" if nothing is."""
         program = self.experiment.program
-        if outcome.timed_out:
-            return f"ran longer than {program.time_limit_s:g} s"
+        if outcome.ended:
+            return outcome.ended
         if outcome.exit < 0:
             return f"was ended by signal {-outcome.exit}"
         if outcome.exit:
@@ -359,14 +407,13 @@ class Runner:
         progress: Progress | None = None,
         limit: float | None = None,
     ) -> Outcome:
-        shell = self.experiment.program.shell
         with tempfile.TemporaryFile() as output:
             busy, cpu_before = psutil.cpu_times(), os.times()
             begun = time.perf_counter()
             try:
                 child = subprocess.Popen(
-                    words[0] if shell else list(words),
-                    shell=shell,
+                    words[0] if self.experiment.program.shell else list(words),
+                    shell=self.experiment.program.shell,
                     cwd=self.experiment.folder,
                     env={**os.environ, **environment},
                     stdin=subprocess.DEVNULL,
@@ -374,72 +421,105 @@ class Runner:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
                 )
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 raise RunError(
-                    f"{words[0]} cannot be started ({error.strerror})",
+                    f"{words[0]} cannot be started ({getattr(error, 'strerror', None) or error})",
                     file=self.experiment.folder,
                     hint="is it installed and built?",
                 ) from None
             self._child = child
-            late = Event()
-
-            def too_long() -> None:
-                late.set()
+            if self._now.is_set():  # asked for before there was anything to end
                 _kill(child)
+            watch = _Watch(child, output.fileno(), limit, progress)
+            ended = begun
 
-            timer = Timer(limit, too_long) if limit else None
-            if timer is not None:
-                timer.daemon = True
-                timer.start()
+            def over() -> None:
+                nonlocal ended
+                ended = time.perf_counter()
+                self._child = None
+                watch.end()
+                _kill(child)  # what it left running would disturb the next
+
             try:
-                status, cpu, memory = _wait(child, progress)
+                watch.start()
+                status, cpu, memory = _wait(child, over)
             except BaseException:
                 _kill(child)
                 child.wait()
                 raise
             finally:
                 self._child = None
-                if timer is not None:
-                    timer.cancel()
-            wall = time.perf_counter() - begun
-            own = os.times()
-            others = _busy_cores(busy, psutil.cpu_times(), wall, cpu, cpu_before, own)
-            output.seek(0)
-            text = output.read(OUTPUT).decode("utf-8", "replace")
-        return Outcome(status, wall, cpu, memory, text, late.is_set(), others, psutil.getloadavg()[0])
+                watch.end()
+            if progress is not None and progress.cancelled:
+                raise Cancelled
+            wall = ended - begun
+            others = _busy_cores(busy, psutil.cpu_times(), wall, cpu, cpu_before, os.times())
+            text = _text(output)
+        return Outcome(status, wall, cpu, memory, text, watch.why, others, psutil.getloadavg()[0])
 
 
-def _wait(child: subprocess.Popen[bytes], progress: Progress | None) -> tuple[int, float, float]:
-    """Exit status, CPU seconds and peak memory. The end is seen at once: waiting is no polling, but for
-    the look at `progress` ten times a second, which costs the machine nothing to speak of."""
+class _Watch(Thread):
+    """Looks at a program ten times a second, which costs the machine nothing to speak of, and ends it when
+    that is asked for, when it runs too long, or when it prints without end. `why`: which; "" if none."""
+
+    def __init__(
+        self, child: subprocess.Popen[bytes], output: int, limit: float | None, progress: Progress | None
+    ) -> None:
+        super().__init__(daemon=True)
+        self.why = ""
+        self._child, self._output, self._limit, self._progress = child, output, limit, progress
+        self._over = Event()
+
+    def run(self) -> None:
+        last = time.monotonic() + (self._limit or math.inf)
+        while not self._over.wait(max(min(0.1, last - time.monotonic()), 0.001)):
+            if time.monotonic() >= last:
+                self.why = f"ran longer than {self._limit:g} s"
+            elif os.fstat(self._output).st_size > MOST_OUTPUT:
+                self.why = f"printed more than {MOST_OUTPUT >> 20} MB"
+            elif self._progress is None or not self._progress.cancelled:
+                continue
+            _kill(self._child)
+            return
+
+    def end(self) -> None:
+        self._over.set()
+        if self.is_alive():
+            self.join()
+
+
+def _wait(child: subprocess.Popen[bytes], over: Callable[[], None]) -> tuple[int, float, float]:
+    """Exit status, CPU seconds and peak memory. The end is seen at once, waiting is no polling.
+
+    `over` is called as soon as it has ended; where the system allows, before its number can become that of
+    another process.
+    """
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        over()
     if not hasattr(os, "wait4"):
-        while True:
-            try:
-                return child.wait(0.1), math.nan, math.nan
-            except subprocess.TimeoutExpired:
-                if progress is not None and progress.cancelled:
-                    raise Cancelled from None
-    watch = None
-    if progress is not None:
-        over = Event()
-
-        def look() -> None:
-            while not over.wait(0.1):
-                if progress.cancelled:
-                    _kill(child)
-                    return
-
-        watch = Thread(target=look, daemon=True)
-        watch.start()
+        while child.poll() is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):  # so that Ctrl-C is seen
+                child.wait(0.1)
+        over()
+        return child.returncode, math.nan, math.nan
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
-    if watch is not None:
-        over.set()
-        watch.join()
-    if progress is not None and progress.cancelled:
-        raise Cancelled
+    if not hasattr(os, "waitid"):
+        over()
     memory = float(usage.ru_maxrss) * (1 if os.uname().sysname == "Darwin" else 1024)
     return child.returncode, usage.ru_utime + usage.ru_stime, memory
+
+
+def _text(output: IO[bytes]) -> str:
+    """What was printed; of much the beginning and the end."""
+    size = os.fstat(output.fileno()).st_size
+    output.seek(0)
+    if size <= OUTPUT:
+        return output.read().decode("utf-8", "replace")
+    head = output.read(OUTPUT // 2)
+    output.seek(size - OUTPUT // 2)
+    return (head + b"\n...\n" + output.read(OUTPUT // 2)).decode("utf-8", "replace")
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
@@ -463,8 +543,8 @@ def _busy_cores(
     names = [name for name in getattr(before, "_fields", ()) if name not in idle]
     busy = sum(getattr(after, name) - getattr(before, name) for name in names)
     ours = t1.user + t1.system - t0.user - t0.system
-    # The counters move in hundredths of a second.
-    return max(0.0, busy - own - ours) / wall
+    # The counters move in hundredths of a second: this much is in doubt at either end.
+    return max(0.0, busy - own - ours - 2 * _TICK) / wall
 
 
 def _responses(wanted: Sequence[Response], outcome: Outcome) -> tuple[tuple[float, ...], str]:

@@ -58,6 +58,7 @@ echo "done in $value s"
 
 def small(folder: Path, script: str = SCRIPT, **changes) -> Experiment:
     """Two factors, a response on the output, no build."""
+    folder.mkdir(exist_ok=True)
     program = folder / "program.sh"
     program.write_text(script)
     program.chmod(0o755)
@@ -230,6 +231,95 @@ def test_what_fails_is_said(tmp_path, script, note):
         Runner(limited).check()
 
 
+def alive(folder: Path) -> bool:
+    """Whether the process whose number a program left in ``left`` still runs."""
+    try:
+        os.kill(int((folder / "left").read_text()), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_nothing_that_a_program_started_outlives_its_trial(tmp_path):
+    experiment = small(tmp_path, SCRIPT + "sleep 60 & echo $! > left\n")
+    begun = time.monotonic()
+    assert Runner(experiment).single((0, 0), 1).status == "ok"
+    while alive(tmp_path) and time.monotonic() - begun < 5:
+        time.sleep(0.01)  # the system takes it away in its own time
+    assert not alive(tmp_path) and time.monotonic() - begun < 5
+
+
+def test_output_without_end_fills_no_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("desktop.data.runner.MOST_OUTPUT", 1 << 20)
+    experiment = small(tmp_path, "#!/bin/sh\nexec yes done in 1 s\n")
+    begun = time.monotonic()
+    trial = Runner(experiment).single((0, 0), 1)
+    assert trial.status == "failed" and trial.note == "printed more than 1 MB"
+    assert time.monotonic() - begun < 10
+
+
+def test_of_much_output_beginning_and_end_are_read(tmp_path):
+    """Programs print their results last."""
+    script = f"#!/bin/sh\necho first\nhead -c {3 << 20} /dev/zero | tr '\\0' x\necho; echo done in 4 s\n"
+    experiment = small(tmp_path, script)
+    checked = replace(experiment, program=replace(experiment.program, check="first"))
+    assert Runner(checked).single((0, 0), 1).responses[0] == 4
+
+
+def test_the_check_stops_where_results_differ(tmp_path):
+    """Times may differ, and what differs anyway; without a check of its own, other lines may not."""
+    prints = "#!/bin/sh\necho process $$; echo time 0.$#$#; echo sum {}; echo done in 3 s\n"
+    same = small(tmp_path / "same", prints.format(42))
+    differs = small(tmp_path / "differs", prints.format("$DELAY_A").replace("process $$", "begin"))
+    for experiment in (same, differs):
+        unchecked = replace(experiment, program=replace(experiment.program, check=""))
+        if experiment is same:
+            Runner(unchecked).check()
+        else:
+            with pytest.raises(RunError, match=r"prints 'sum 1' where the unperturbed prints 'sum'"):
+                Runner(unchecked).check()
+            Runner(experiment).check()  # its own check is met
+
+
+def test_nothing_runs_beside_another_run(tmp_path):
+    """Nor after the sources have changed: refused before the first program is started."""
+    experiment = small(tmp_path, SCRIPT + "touch ran\n")
+    for part in (Runner(experiment).check, Runner(experiment).estimate):
+        with Journal(experiment), pytest.raises(ExperimentError, match="another run"):
+            part()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_description_may_change_until_there_are_trials(tmp_path):
+    experiment = small(tmp_path)
+    Runner(experiment).check()
+    Runner(experiment).estimate(runs=1)
+    (tmp_path / "program.sh").write_text(SCRIPT + "# mended\n")
+    changed = replace(experiment, plan=Plan(replicates=1, seed=9))
+    write_experiment(changed)
+    assert len(Runner(changed).run().good) == 4
+    with pytest.raises(ExperimentError, match="design: seed"):
+        Runner(experiment).run()
+    (tmp_path / JOURNAL).write_text("my notes")
+    with pytest.raises(ExperimentError, match="does not begin as a journal"):
+        Runner(changed).run()
+    assert (tmp_path / JOURNAL).read_text() == "my notes"
+
+
+@pytest.mark.parametrize("step", ["check", "estimate", "run"])
+def test_every_step_can_be_cancelled_at_once(tmp_path, step):
+    """While a build or a program runs that does not end by itself."""
+    slow = Program(run=("./{out}",), build=("sleep", "60"))
+    experiment = small(tmp_path, SCRIPT.replace("echo", "sleep 60; echo"))
+    for program in (replace(experiment.program, warm_up=1), slow):
+        progress = Progress()
+        threading.Timer(0.3, progress.cancel).start()
+        begun = time.monotonic()
+        with pytest.raises(Cancelled):
+            getattr(Runner(replace(experiment, program=program)), step)(progress=progress)
+        assert time.monotonic() - begun < 10
+
+
 def test_disturbed_trials_are_repeated_and_the_quietest_counts(tmp_path):
     experiment = small(tmp_path)
     disturbed = replace(
@@ -310,6 +400,12 @@ def test_an_unfinished_line_is_cut(tmp_path):
     assert len(read_journal(experiment)) == 7
     assert len(Runner(experiment).run().good) == 8
     path.write_text(whole.replace(",ok,", ",ok", 1))
+    with pytest.raises(ExperimentError, match="is damaged"):
+        read_journal(experiment)
+    path.write_text(whole.replace("\n1,1,", "\n1,1,9", 1))
+    with pytest.raises(ExperimentError, match="no such treatment"):
+        to_trials(experiment)
+    path.write_text(whole + '8,"' + "x" * 200_000 + '"\n')
     with pytest.raises(ExperimentError, match="is damaged"):
         read_journal(experiment)
     path.write_text("what is this\n")
