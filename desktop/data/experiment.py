@@ -26,6 +26,7 @@ import numpy as np
 import tomli_w
 
 from desktop.core.design import (
+    MOST_TRIALS,
     Design,
     RunSheet,
     foldover,
@@ -161,8 +162,11 @@ class Experiment:
         switch = self.switches(levels)
         flags = (*self.program.flags, *switch.flags)
         out = str(Path(BUILDS) / self.build_key(flags))
-        build = _filled(self.program.build, flags, (), out)
-        run = _filled(self.program.run, flags, switch.arguments, os.path.join(".", out))
+        build, run = self.program.build, self.program.run
+        if self.program.shell:  # one text, of which the shell makes words
+            build, run = ((" ".join(words),) if words else () for words in (build, run))
+        build = _filled(build, flags, (), out)
+        run = _filled(run, flags, switch.arguments, os.path.join(".", out), self.program.shell)
         return build, run, dict(switch.environment)
 
     def build_key(self, flags: Sequence[str]) -> str:
@@ -212,19 +216,23 @@ def _designed(names: tuple[str, ...], plan: Plan) -> Design:
     return made if plan.fold is None else foldover(made, plan.fold or None)
 
 
-def _filled(words: Sequence[str], flags: Sequence[str], args: Sequence[str], out: str) -> tuple[str, ...]:
+def _filled(
+    words: Sequence[str], flags: Sequence[str], args: Sequence[str], out: str, shell: bool = False
+) -> tuple[str, ...]:
     """``{flags}`` and ``{args}`` as words of their own become as many words as there are; arguments without a
     place of their own come last."""
     found: list[str] = []
     for word in words:
-        if word == "{flags}":
+        if word == "{flags}" and not shell:
             found += flags
-        elif word == "{args}":
+        elif word == "{args}" and not shell:
             found += args
         else:
             word = word.replace("{flags}", shlex.join(flags)).replace("{args}", shlex.join(args))
             found.append(word.replace("{out}", out))
-    return tuple(found) if any("{args}" in word for word in words) else (*found, *args)
+    if any("{args}" in word for word in words):
+        return tuple(found)
+    return (" ".join([*found, *map(shlex.quote, args)]),) if shell else (*found, *args)
 
 
 # --- the description ---
@@ -279,10 +287,10 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
             run=_command(program, "run", required=True),
             build=_command(program, "build"),
             sources=_words(program, "sources", "[program]"),
-            shell=bool(program.get("shell", False)),
+            shell=_shell(program),
             check=_pattern(program, "check", "[program]"),
             time_limit_s=_number(program, "time_limit_s", "[program]", 600.0, least=0.001),
-            warm_up=int(_number(program, "warm_up", "[program]", 1)),
+            warm_up=_whole(program, "warm_up", "[program]", 1),
             flags=_words(program, "flags", "[program]"),
             busy_limit=_number(program, "busy_limit", "[program]", 0.05),
         ),
@@ -290,12 +298,12 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
         tuple(_response(one, k) for k, one in enumerate(responses, 1)),
         Plan(
             kind=_text(design, "kind", "[design]", "regular"),
-            runs=int(_number(design, "runs", "[design]", 0)) or None,
+            runs=_whole(design, "runs", "[design]", 0) or None,
             generators=_words(design, "generators", "[design]"),
             array=_text(design, "array", "[design]", ""),
-            fold=design.get("fold"),
-            replicates=int(_number(design, "replicates", "[design]", 1, least=1)),
-            seed=int(_number(design, "seed", "[design]", 1)),
+            fold=_text(design, "fold", "[design]") if "fold" in design else None,
+            replicates=_whole(design, "replicates", "[design]", 1, least=1),
+            seed=_whole(design, "seed", "[design]", 1),
         ),
     )
     if found.plan.kind not in ("regular", "full", "plackett-burman", "orthogonal-array"):
@@ -312,8 +320,47 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
     for name in found.program.sources:
         if not (folder / name).resolve().is_relative_to(folder.resolve()):
             raise ExperimentError(f"source {name!r} lies outside the experiment", where="[program] sources")
-    found.design()
+    _used(found)
+    count = found.design().runs * found.plan.replicates
+    if count > MOST_TRIALS:
+        raise ExperimentError(
+            f"asks for {count} trials, up to {MOST_TRIALS} are possible", where="[design] replicates"
+        )
     return found
+
+
+def _used(experiment: Experiment) -> None:
+    """What a level adds has to reach the program, or all treatments would be the same."""
+    program = experiment.program
+    if program.build and not any("{out}" in word for word in program.run):
+        raise ExperimentError(
+            "run does not name {out}, so it would not run what is built",
+            where="[program] run",
+            hint='write run = ["{out}", "argument"]',
+        )
+    places = [*program.build, *program.run]
+    for factor in experiment.factors:
+        if factor.high.flags != factor.low.flags and not any("{flags}" in word for word in places):
+            raise ExperimentError(
+                f"the flags of factor {factor.name} are used in no command",
+                where="[program]",
+                hint="write {flags} where the compiler takes them; a program takes arguments",
+            )
+        words = (*factor.high.flags, *factor.high.arguments, *dict(factor.high.environment).values())
+        levels = experiment.plan.kind == "orthogonal-array"
+        if levels and not (factor.delay and any("{delay}" in word for word in words)):
+            raise ExperimentError(
+                f"factor {factor.name} is the same at every level but the lowest",
+                where="[[factors]]",
+                hint="give it a delay, and say {delay} where its size belongs",
+            )
+
+
+def _shell(table: Mapping[str, Any]) -> bool:
+    value = table.get("shell", False)
+    if not isinstance(value, bool):
+        raise ExperimentError(f"shell is {value!r}, it must be true or false", where="[program]")
+    return value
 
 
 def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
@@ -376,10 +423,20 @@ def _number(table: Mapping[str, Any], key: str, where: str, default: float, leas
     return value
 
 
+def _whole(table: Mapping[str, Any], key: str, where: str, default: int, least: int = 0) -> int:
+    value = _number(table, key, where, default, least)
+    if value != int(value):
+        raise ExperimentError(f"{key} is {value!r}, it must be a whole number", where=where)
+    return int(value)
+
+
 def _switch(table: Mapping[str, Any], prefix: str, where: str) -> Switch:
     environment = table.get(f"{prefix}environment", {})
     if not isinstance(environment, dict) or not all(isinstance(v, str) for v in environment.values()):
         raise ExperimentError(f"{prefix}environment must be a table of texts", where=where)
+    for name in environment:
+        if not name or "=" in name or "\0" in name:
+            raise ExperimentError(f"{name!r} is no name of an environment variable", where=where)
     return Switch(
         _words(table, f"{prefix}flags", where),
         _words(table, f"{prefix}arguments", where),
@@ -403,10 +460,10 @@ def _factor(table: Any, number: int) -> Factor:
         high,
         low,
         _text(table, "file", where, ""),
-        int(_number(table, "line", where, 0)),
+        _whole(table, "line", where, 0),
         _text(table, "routine", where, ""),
         _text(table, "construct", where, ""),
-        int(_number(table, "delay", where, 0)),
+        _whole(table, "delay", where, 0),
     )
 
 
@@ -457,7 +514,9 @@ def described(experiment: Experiment) -> str:
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            return {k: plain(v) for k, v in value.items() if v is not None and v not in ("", (), [], {})}
+            # An empty text means something there.
+            kept = {k: v for k, v in value.items() if v is not None and (k in ("fold", "unit") or v != "")}
+            return {k: plain(v) for k, v in kept.items() if v not in ((), [], {})}
         return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
     factors = []

@@ -111,6 +111,14 @@ def test_the_description_comes_back_as_it_was(tmp_path):
         ("program.sh", "../program.sh", "lies outside the experiment"),
         ("format = 1", "format = [", "no description of an experiment"),
         ('DELAY_A = "1"', "", "does nothing: both levels are the same"),
+        ('DELAY_A = "1"', '"A=B" = "1"', "'A=B' is no name of an environment variable"),
+        ("shell = false", 'shell = "false"', "shell is 'false', it must be true or false"),
+        ("seed = 3", "seed = 3.5", r"seed is 3.5, it must be a whole number, \[design\]"),
+        ("seed = 3", "seed = 3\nfold = [1]", r"fold is \[1\], it must be text"),
+        ("replicates = 2", "replicates = 1000000", "asks for 4000000 trials"),
+        ('name = "B"\narguments', 'name = "B"\nflags', "flags of factor B are used in no command"),
+        ("shell = false", 'shell = false\nbuild = ["cc"]', "run does not name {out}"),
+        ('kind = "regular"', 'kind = "orthogonal-array"\narray = "L9"', "the same at every level but the"),
     ],
 )
 def test_descriptions_that_cannot_be(tmp_path, old, new, sentence):
@@ -120,6 +128,38 @@ def test_descriptions_that_cannot_be(tmp_path, old, new, sentence):
     with pytest.raises(ExperimentError, match=sentence) as error:
         read_experiment(tmp_path)
     assert str(tmp_path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_empty_texts_that_mean_something_come_back(tmp_path):
+    """A full foldover is fold = ""; a response without unit is not in seconds."""
+    names = ("A", "B", "C")
+    experiment = small(
+        tmp_path,
+        factors=tuple(Factor(name, Switch(arguments=(name,))) for name in names),
+        responses=(Response("count", "cpu", unit=""),),
+        plan=Plan(runs=4, fold=""),
+    )
+    assert read_experiment(tmp_path) == experiment
+    assert read_experiment(tmp_path).design().runs == 8
+
+
+@pytest.mark.parametrize(
+    "run", [("./program.sh 'a  b' {args}",), ("./program.sh", "'a  b'"), ("./program.sh 'a  b'",)]
+)
+def test_a_shell_gets_every_word(tmp_path, run):
+    """Those of the factors are quoted, wherever they stand; those of the command are the user's."""
+    script = "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done; echo done in 1 s\n"
+    experiment = small(tmp_path, script)
+    odd = replace(experiment.factors[1], high=Switch(arguments=("x; touch hacked", "$HOME")))
+    shelled = replace(
+        experiment,
+        factors=(experiment.factors[0], odd),
+        program=replace(experiment.program, shell=True, run=run),
+    )
+    outcome = Runner(shelled)._run((-1, 1))
+    assert outcome.output.startswith("<a  b><x; touch hacked><$HOME>done")
+    assert not (tmp_path / "hacked").exists()
+    assert "'x; touch hacked'" in " ".join(shown_commands(shelled))
 
 
 def test_reading_runs_nothing(tmp_path):
