@@ -393,7 +393,7 @@ def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow,
 @needs_shell
 def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
     experiment = small(tmp_path / "e")
-    factors = tuple(Factor(n, Switch(arguments=(f"--{n}",))) for n in ("a", "b", "c", "d", "e"))
+    factors = tuple(Factor(n, Switch(arguments=(f"-{n}={{delay}}",)), delay=7) for n in "abcde")
     experiment = replace(experiment, factors=factors, plan=Plan(runs=8, replicates=2))
     write_experiment(experiment)
     opened(qtbot, window, experiment.folder)

@@ -463,7 +463,7 @@ class PinPanel(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addLayout(row(self.open, QLabel("Region"), self.region, None))
         layout.addWidget(self.said)
-        layout.addWidget(beside(self.table, self.chart), 1)
+        layout.addWidget(beside(self.table, self.chart, 60), 1)
 
     def set_theme(self, theme: Theme) -> None:
         self.chart.set_theme(theme)
@@ -475,7 +475,8 @@ class PinPanel(QWidget):
         if pinned is None:
             return
         if pinned is not old.pinned:
-            fill(self.region, [(name, name) for name in sorted(pinned.names)])
+            largest = pinned.names[int(np.argmax(pinned.exclusive_s.sum(0)))]
+            fill(self.region, [(name, name) for name in sorted(pinned.names)], largest)
         if pinned is not old.pinned or new.selected != old.selected:
             factor = _factors(new).get(new.selected)
             likely = pinned.likely(factor.routine if factor else new.selected)
@@ -553,7 +554,8 @@ def _meaning(half: bool) -> str:
 def _response(new: ExperimentSnapshot) -> str:
     unit = _unit(new)
     name = _response_name(new)
-    return f"{name} [{unit}]" if unit else name
+    # A name that ends in its unit says it already.
+    return f"{name} [{unit}]" if unit and not name.endswith(f"_{unit}") else name
 
 
 def _response_name(new: ExperimentSnapshot) -> str:
