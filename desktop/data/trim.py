@@ -182,6 +182,7 @@ class _Part:
         self._begin, self._end = (np.full(len(store.locations), t, np.int64) for t in (BEGIN, END))
         self._cut = {"rows": 0, "open at start": 0, "open at end": 0, "operations": 0, "partners": 0}
         self._unseen = 0
+        self._step: Callable[[], None] = lambda: None
 
     def define(self, clip: Callable[[Location], Location]) -> None:
         store = self._store
@@ -206,9 +207,15 @@ class _Part:
         ]
         for number, (table, rows) in enumerate(tables):
             for new, i in enumerate(chosen):
-                progress.step(number * len(chosen) + new, len(tables) * len(chosen), "copying")
+                done, total = number * len(chosen) + new, len(tables) * len(chosen)
+                self._step = partial(progress.step, done, total, "copying")
                 for block in rows(i, spans[i]):
                     self._writer.append(table, new, **self._renumbered(table, block))
+
+    def _blocks(self, table: str, i: int) -> Iterator[tuple[NDArray[Any], ...]]:
+        for block in self._store.blocks(table, i):
+            self._step()
+            yield block
 
     def _renumbered(self, table: str, block: dict[str, Any]) -> dict[str, Any]:
         for name, values in block.items():
@@ -223,7 +230,7 @@ class _Part:
 
     def _dated(self, table: str, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
         self._cut["rows"] += self._store.rows(table, i)
-        for columns in self._store.blocks(table, i):
+        for columns in self._blocks(table, i):
             inside = ends.rows(columns[0])
             self._cut["rows"] -= inside.stop - inside.start
             yield {name: column[inside] for name, column in zip(TABLES[table], columns, strict=True)}
@@ -232,7 +239,7 @@ class _Part:
 
     def _collectives(self, i: int, ends: _Ends) -> Iterator[dict[str, Any]]:
         """Those that begin and end inside; half an operation says nothing about its other members."""
-        for columns in self._store.blocks("collectives", i):
+        for columns in self._blocks("collectives", i):
             begin, end = columns[0], columns[1]
             inside = (begin >= ends.begin) & (end <= ends.end)
             self._cut["operations"] += int(
@@ -250,7 +257,7 @@ class _Part:
         unseen = is_worker(self._store, i, location, self._parallel)
         begun = False
         self._cut["rows"] += self._store.rows("events", i)
-        for time, kind, region in self._store.blocks("events", i):
+        for time, kind, region in self._blocks("events", i):
             inside = ends.rows(time)
             self._cut["rows"] -= inside.stop - inside.start
             before = slice(0, inside.start)
