@@ -338,10 +338,11 @@ def test_a_hundred_thousand_rows_stay_fluent(window: ModelWindow) -> None:
     assert window.measured.model().rowCount() == n and fit_of(window).n == n
 
     def seconds(act) -> float:
-        begun = time.perf_counter()
+        # Of the processor, so that other work on the machine does not count.
+        begun = time.process_time()
         act()
         QApplication.processEvents()
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     # Far above what it takes (hundredths of a second), far below what a widget for every cell would take.
     assert seconds(lambda: window.measured.sortByColumn(4, Qt.SortOrder.DescendingOrder)) < 2

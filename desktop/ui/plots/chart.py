@@ -447,6 +447,9 @@ class Chart(QWidget):
         if seen.size > _MANY:
             self._paint_cloud(painter, colour, xs[seen], ys[seen])
             seen = np.array(sorted(picked & set(seen.tolist())), np.int64)
+            if seen.size > _MANY:
+                self._paint_cloud(painter, QColor(self._theme.text), xs[seen], ys[seen])
+                seen = seen[:0]
         for k in seen.tolist():
             place = QPointF(float(xs[k]), float(ys[k]))
             tint = QColor(colour)
