@@ -31,12 +31,14 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QDockWidget,
     QFileDialog,
+    QFrame,
     QLabel,
     QMainWindow,
     QMenu,
     QMessageBox,
     QProgressBar,
     QPushButton,
+    QScrollArea,
     QSplitter,
     QStackedWidget,
     QTabBar,
@@ -95,6 +97,25 @@ def chosen_theme(choice: ThemeChoice) -> themes.Theme:
         scheme = QGuiApplication.styleHints().colorScheme()
         choice = "dark" if scheme == Qt.ColorScheme.Dark else "light"
     return themes.DARK if choice == "dark" else themes.LIGHT
+
+
+class _Scrolled(QScrollArea):
+    """A panel that scrolls where it has less room than it needs, so that it never makes the window larger."""
+
+    def __init__(self, panel: QWidget) -> None:
+        super().__init__()
+        self._panel = panel
+        self.setWidget(panel)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def sizeHint(self) -> QSize:
+        return self._panel.sizeHint()
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(12 * em, 6 * em)
 
 
 class MainWindow(QMainWindow):
@@ -204,7 +225,7 @@ class MainWindow(QMainWindow):
             dock = QDockWidget(spec.title, self)
             dock.setObjectName(f"dock_{spec.id}")
             self._panels[spec.id] = spec.make(self.workbench)
-            dock.setWidget(self._panels[spec.id])
+            dock.setWidget(_Scrolled(self._panels[spec.id]))
             self.addDockWidget(_AREAS[spec.area], dock)
             if spec.area in last:
                 self.tabifyDockWidget(last[spec.area], dock)
@@ -307,6 +328,7 @@ class MainWindow(QMainWindow):
             widget.hide()
         for label in (self._cursor_text, self._selection_text):
             label.setContentsMargins(10, 0, 10, 0)
+            label.setMinimumWidth(1)  # or a long text would make the window wider
             bar.addPermanentWidget(label)
 
     def _connect_plots(self) -> None:
@@ -398,6 +420,7 @@ class MainWindow(QMainWindow):
         self._pages.setCurrentWidget(self.start_page if document is None else self._plots)
         for dock in self._docks.values():
             dock.setVisible(document is not None and not self._hidden(dock))
+        QTimer.singleShot(0, self, self._hide_stale_tabs)
         if document is not None and not self._docks_sized:
             self._docks_sized = True
             self._size_docks()
@@ -786,6 +809,15 @@ class MainWindow(QMainWindow):
         """The tabs that are on top at first; of docks shown together Qt takes the last."""
         for panel in ("phases", "table"):
             self._docks[panel].raise_()
+
+    def _hide_stale_tabs(self) -> None:
+        """Of docks that were tabbed before the window was shown, Qt leaves a tab bar in view that is shorter
+        than the one in use."""
+        bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        titles = [{bar.tabText(i) for i in range(bar.count())} for bar in bars]
+        for bar, own in zip(bars, titles, strict=True):
+            if any(own < others for others in titles):
+                bar.hide()
 
     def _hidden(self, dock: QDockWidget) -> bool:
         """The user has closed this panel."""

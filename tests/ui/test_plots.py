@@ -254,6 +254,26 @@ def test_what_is_narrower_than_a_pixel_still_shows():
     assert [image.pixelColor(7, y).name() for y in (8, 9)] == ["#000000", "#000000"]
 
 
+@pytest.mark.parametrize(("lines", "parts"), [(11, 1), (18, 2), (40, 3)])
+def test_what_finds_no_room_is_left_out_and_the_rest_works(qtbot, view, lines, parts):
+    """The curve always, the overview from 16 lines of text on, the residual from 21 on."""
+    view.resize(700, lines * view.fontMetrics().height())
+    image = view.grab().toImage()
+    view.set_selection((0.2 * view.navigation.end, 0.4 * view.navigation.end))
+    assert view.grab().toImage() != image
+    x = view._main.rect.center().x()
+    found = {view._region(QPointF(x, y)) for y in range(view.height())}
+    assert ("run" in found) == (parts > 1) and {"rail", "plot", "axis"} <= found
+    assert len(view._lanes) == (2 if parts > 2 else 1)
+    assert view._main.rect.height() > 2 * view.fontMetrics().height()
+    ground = QColor(theme.LIGHT.background)
+    below = round(view._axis.top()) + 4
+    rows = [
+        [image.pixelColor(k, y) == ground for k in range(0, 700, 3)] for y in range(below, view.height() - 2)
+    ]
+    assert all(np.mean(row) > 0.5 for row in rows), "nothing is drawn where the axis is"
+
+
 def test_pictures_are_white_in_dark_too(view):
     view.set_theme(theme.DARK)
     image = view.picture()

@@ -15,9 +15,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, QSize, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication, QImage, QWheelEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QDialog, QPushButton, QSpinBox, QTextBrowser
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QDialog,
+    QPushButton,
+    QSpinBox,
+    QTabBar,
+    QTextBrowser,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
@@ -382,6 +390,33 @@ def test_copied_table_is_what_a_spreadsheet_takes(opened: MainWindow) -> None:
     durations = [float(line[head.index("Duration [ms]")]) for line in lines[1:]]
     assert sum(durations) == pytest.approx(4000)
     assert [line[0] for line in lines[1:]] == ["1", "2", "3", "4"]
+
+
+def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: MainWindow) -> None:
+    """800 x 500 logical pixels: a screen of 1600 x 1000 at scale 2."""
+    small = QSize(800, 500)
+    opened.resize(small)
+    for n in (2, 9):
+        opened.workbench.set_n(n)
+        for panel in ("trace", "classes", "statistics", "profile", "messages", "table", "phases"):
+            opened.show_panel(panel)
+            settle(qtbot, opened)
+            QApplication.processEvents()
+            assert opened.size() == small, panel
+    opened.resizeDocks([opened._docks["phases"]], [200], Qt.Orientation.Horizontal)
+    QApplication.processEvents()
+    panel = opened.panel("phases")
+    assert panel.width() == 200
+    assert panel.horizontalScrollBar().maximum() == 0, "figures stand below their names"
+    value, title = panel._values["epsilon"], panel._titles["epsilon"]
+    assert value.y() > title.y()
+    bars = [bar for bar in opened.findChildren(QTabBar) if bar.isVisible() and bar.parent() is opened]
+    assert len({bar.tabText(0) for bar in bars}) == len(bars) == 2, "one for each side"
+    opened.resize(1600, 1000)
+    QApplication.processEvents()
+    opened.resizeDocks([opened._docks["phases"]], [400], Qt.Orientation.Horizontal)
+    QApplication.processEvents()
+    assert value.y() <= title.y() + 8
 
 
 def test_copied_picture_is_twice_the_screen(opened: MainWindow) -> None:

@@ -34,6 +34,8 @@ _EDITING = {
 }  # fmt: skip
 
 
+#: Characters of width below which figures stand below their names.
+_NARROW = 38
 #: A fit that takes longer (ms) is announced; others would make the figures flicker.
 PATIENCE = 200
 
@@ -100,6 +102,7 @@ class PhasesPanel(QScrollArea):
         self._patience.timeout.connect(lambda: self._show_fit(workbench.snapshot))
         self._make_controls()
         self._make_facts()
+        self._arrange(narrow=False)
         self.epsilon_plot = EpsilonPlot()
         self.break_picture = BreakPicture()
         for plot in (self.epsilon_plot, self.break_picture):
@@ -123,9 +126,8 @@ class PhasesPanel(QScrollArea):
         self._show_project(Snapshot())
 
     def minimumSizeHint(self) -> QSize:
-        """As wide as what it holds: it scrolls up and down only."""
-        bar = self.verticalScrollBar().sizeHint().width()
-        return QSize(self._content.minimumSizeHint().width() + bar, super().minimumSizeHint().height())
+        """As wide as what it holds where figures stand below their names."""
+        return QSize(12 * self.fontMetrics().height(), super().minimumSizeHint().height())
 
     # ---- building
 
@@ -164,16 +166,14 @@ class PhasesPanel(QScrollArea):
         self._refit = QPushButton("Find breaks again")
         self._refit.setToolTip("Breaks were set by hand; let the algorithm place all that are not locked (R)")
         self._refit.clicked.connect(self._workbench.refit)
+        self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.model.setMinimumContentsLength(6)
         self._controls = grid = QGridLayout()
         grid.addWidget(self._n_label, 0, 0)
         grid.addWidget(self.n, 0, 1)
-        grid.addWidget(self._suggested, 0, 2)
-        grid.addWidget(self.slider, 1, 0, 1, 3)
-        grid.addWidget(model_label, 2, 0)
-        grid.addWidget(self.model, 2, 1)
-        grid.addWidget(self._refit, 2, 2)
-        for column in (1, 2):
-            grid.setColumnStretch(column, 1)
+        grid.addWidget(self.slider, 2, 0, 1, 3)
+        grid.addWidget(model_label, 3, 0)
+        grid.addWidget(self.model, 3, 1)
 
     def _make_facts(self) -> None:
         self._facts = grid = QGridLayout()
@@ -208,13 +208,29 @@ class PhasesPanel(QScrollArea):
             value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
             for widget in (label, value):
                 widget.setToolTip(tip)
-            grid.addWidget(label, i, 0)
-            grid.addWidget(value, i, 1)
+            grid.addWidget(label, 2 * i, 0)
             self._values[name], self._titles[name] = value, label
         font = self._values["epsilon"].font()
         font.setBold(True)
         font.setPointSizeF(1.25 * font.pointSizeF())
         self._values["epsilon"].setFont(font)
+
+    def _arrange(self, narrow: bool) -> None:
+        """Buttons and figures beside what they belong to, or below it."""
+        self._narrow = narrow
+        for button, row in ((self._suggested, 0), (self._refit, 3)):
+            self._controls.addWidget(button, *((row + 1, 0, 1, 2) if narrow else (row, 2)))
+        for column in (1, 2):
+            self._controls.setColumnStretch(column, 0 if narrow and column == 2 else 1)
+        for i, value in enumerate(self._values.values()):
+            value.setMinimumHeight(0)
+            self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if narrow else (2 * i, 1)))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        narrow = event.size().width() < _NARROW * self.fontMetrics().averageCharWidth()
+        if narrow != self._narrow:
+            self._arrange(narrow)
+        super().resizeEvent(event)
 
     # ---- showing
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # From the bottom of the stack to its top; the fit belongs to the first.
 ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
+#: Heights, in lines of text, from which on the overview and the residual are shown.
+_OVERVIEW, _RESIDUAL = 16, 21
 
 
 @dataclass(frozen=True)
@@ -164,7 +166,7 @@ class CurveView(TimePlot):
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(em * 26, em * 22)
+        return QSize(em * 20, em * 10)
 
     def _map(self) -> TimeMap:
         return TimeMap(self._nav.a, self._nav.b, self._main.rect.left(), self._main.rect.width())
@@ -173,7 +175,10 @@ class CurveView(TimePlot):
         return TimeMap(self._nav.start, self._nav.end, self._run.rect.left(), self._run.rect.width())
 
     def _layout(self, dpr: float) -> None:
-        """Stack the lanes; all their edges fall on device pixels so that images need no scaling."""
+        """Stack the lanes; all their edges fall on device pixels so that images need no scaling.
+
+        Where there is little height, the overview goes first (out of sight, above), then the residual.
+        """
         metrics = self.fontMetrics()
         em = metrics.height()
 
@@ -188,16 +193,25 @@ class CurveView(TimePlot):
             top = whole(top)
             return QRectF(left, top, width, max(whole(top + height) - top, 1.0))
 
-        self._run = Lane(band(em * 0.5, em * 2.4))
-        rail_top = self._run.rect.bottom() + em * 3.0
+        overview, residual = self.height() >= _OVERVIEW * em, self.height() >= _RESIDUAL * em
+        self._run = Lane(band(em * (0.5 if overview else -5), em * 2.4))
+        rail_top = self._run.rect.bottom() + em * 3.0 if overview else em * 1.5
         self._rail = band(rail_top, em * 1.35)
         bottom = self.height() - (2 * em + 12)
-        room = max(bottom - self._rail.bottom() - em * 1.9, 2.0)
-        self._main.rect = band(self._rail.bottom(), room * 0.74)
-        self._residual.rect = band(self._main.rect.bottom() + em * 1.9, room * 0.26)
+        gap = em * 1.9 if residual else 0.0
+        room = max(bottom - self._rail.bottom() - gap, 2.0)
+        self._main.rect = band(self._rail.bottom(), room * (0.74 if residual else 1.0))
+        self._residual.rect = QRectF(left, self._main.rect.bottom(), width, 0.0)
+        if residual:
+            self._residual.rect = band(self._main.rect.bottom() + gap, room * 0.26)
         self._axis = QRectF(
             left, self._residual.rect.bottom(), width, self.height() - self._residual.rect.bottom()
         )
+
+    @property
+    def _lanes(self) -> tuple[QRectF, ...]:
+        """Those over the visible range for which there is room."""
+        return tuple(lane.rect for lane in (self._main, self._residual) if lane.rect.height())
 
     def _limits(self) -> tuple[float, float]:
         """Vertical range of the main lane, processors."""
@@ -266,15 +280,16 @@ class CurveView(TimePlot):
             painter.setFont(self.font())
             painter.drawPixmap(0, 0, base)
             if self._curve is not None:
-                self._paint_residual(painter, m)
+                if self._residual.rect.height():
+                    self._paint_residual(painter, m)
                 if fit is not None:
                     self._paint_rail(painter, fit, m)
         if self._curve is not None and fit is not None:
             # Breaks and fit go at the pixels themselves, so between painters.
-            lanes = [self._main.rect, self._residual.rect]
-            fit_overlay.draw_breaks(image, fit, m, lanes, self._theme, ranges=True)
+            fit_overlay.draw_breaks(image, fit, m, list(self._lanes), self._theme, ranges=True)
             fit_overlay.draw_breaks(image, fit, m, [self._rail], self._theme)
-            fit_overlay.draw_breaks(image, fit, self._run_map(), [self._run.rect], self._theme)
+            if self._run.rect.top() >= 0:
+                fit_overlay.draw_breaks(image, fit, self._run_map(), [self._run.rect], self._theme)
             with QPainter(image) as painter:
                 self._tint_phase(painter, fit, m)
             if "computing" in self._shown:
@@ -284,7 +299,7 @@ class CurveView(TimePlot):
         if self._curve is not None:
             with QPainter(image) as painter:
                 painter.setFont(self.font())
-                self._notes.paint(painter, m, (self._main.rect, self._residual.rect), self._theme)
+                self._notes.paint(painter, m, self._lanes, self._theme)
         return image
 
     def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
@@ -404,8 +419,8 @@ class CurveView(TimePlot):
             )
             tint = QColor(self._theme.accent)
             tint.setAlpha(40 if self._theme.dark else 28)
-            for lane in (self._main, self._residual):
-                painter.fillRect(QRectF(x0, lane.rect.top(), x1 - x0, lane.rect.height()), tint)
+            for rect in self._lanes:
+                painter.fillRect(QRectF(x0, rect.top(), x1 - x0, rect.height()), tint)
 
     def _paint_rail(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
         """Phase numbers, centred on what is visible of each phase."""
@@ -471,7 +486,6 @@ class CurveView(TimePlot):
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
         t, m, drag = self._theme, self._map(), self._drag
         run = self._run_map()
-        both = (self._main.rect, self._residual.rect)
         if self._selection is not None:
             self._paint_range(painter, m, self._selection, t.selection)
             a, b = (
@@ -510,12 +524,12 @@ class CurveView(TimePlot):
         if m.a <= self._cursor <= m.b:
             x = math.floor(m.x(self._cursor)) + 0.5
             painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
-            painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in both])
+            painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
             self._paint_readout(painter, m)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
         """A tinted range with its length below."""
-        self._tint_range(painter, span, colour, (self._main.rect, self._residual.rect))
+        self._tint_range(painter, span, colour, self._lanes)
         a, b = max(span[0], m.a), min(span[1], m.b)
         if not a <= b:
             return

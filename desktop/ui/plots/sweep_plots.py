@@ -68,7 +68,7 @@ class SweepPlot(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(em * 12, em * 8)
+        return QSize(em * 10, em * 8)
 
     @abstractmethod
     def _n_at(self, p: QPointF) -> int:

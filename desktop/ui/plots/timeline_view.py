@@ -210,7 +210,7 @@ class TimelineView(TimePlot):
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(em * 26, em * 6)
+        return QSize(em * 20, em * 5)
 
     def _map(self) -> TimeMap:
         return TimeMap(self._nav.a, self._nav.b, self._plot.left(), self._plot.width())
