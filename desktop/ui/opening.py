@@ -45,8 +45,10 @@ class OpenDialog(QDialog):
         self.setWindowTitle(self.tr("Open with options"))
         self._make_fields()
         form = QFormLayout()
+        trace = QLabel(self.tr("&Trace"))
+        trace.setBuddy(self.source)
+        form.addRow(trace, self._source_row())
         for label, field in (
-            (self.tr("&Trace"), self._source_row()),
             (self.tr("&Kind"), self.kind),
             (self.tr("&Unit of time"), self.unit),
             (self.tr("&Processes"), self.workers),
