@@ -596,7 +596,7 @@ def _spt(options: argparse.Namespace) -> int:
         _print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print("\n".join(lines))
-    return DONE
+    return LOSSY if result.get("missing_runs") or result.get("given_up") else DONE
 
 
 def _model(options: argparse.Namespace) -> int:

@@ -237,7 +237,7 @@ def design(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
 
     names = (
         designs.names_for(int(options.factors))
-        if options.factors.strip().isdigit()
+        if options.factors.strip().removeprefix("-").isdecimal()
         else tuple(name.strip() for name in options.factors.split(","))
     )
     wanted = designs.resolution_of(options.resolution) if options.resolution else 3
@@ -402,7 +402,7 @@ def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespa
 def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Effects of the runs of a file."""
     from desktop.core.design import members_of
-    from desktop.core.effects import analyse
+    from desktop.core.effects import analyse, missing
     from desktop.data.runs import read_runs
 
     names = tuple(n.strip() for n in options.factors.split(",")) if options.factors else None
@@ -419,9 +419,9 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         threshold=options.threshold,
         blocks=not options.no_blocks,
     )
-    return analysed(found, options.half) | {"response": table.response}, _told_effects(
-        found, options.half, table.response
-    )
+    result = analysed(found, options.half)
+    result |= {"response": table.response, "missing_runs": list(missing(table.data))}
+    return result, _told_effects(found, options.half, table.response)
 
 
 def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
@@ -430,8 +430,10 @@ def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
     for generator in text.replace(",", " ").split():
         left, _, right = generator.partition("=")
         sign = -1.0 if right.startswith("-") else 1.0
-        made = sign * x[:, list(members_of(right.lstrip("+-"), factors))].prod(axis=1)
-        if (x[:, members_of(left, factors)[0]] != made).any():
+        one, members = members_of(left, factors), members_of(right.lstrip("+-"), factors)
+        if len(one) != 1 or not members:
+            raise ValueError(f"{generator!r} is no generator, write for example E=ABC or F=-BCD")
+        if (x[:, one[0]] != sign * x[:, list(members)].prod(axis=1)).any():
             raise ValueError(f"the runs do not follow the generator {generator}")
 
 

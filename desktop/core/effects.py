@@ -69,6 +69,11 @@ def trials(
     return Trials(tuple(factors), x, y, blocks, names)
 
 
+def missing(data: Trials) -> tuple[str, ...]:
+    """Labels of the trials without a response, or with none that is finite."""
+    return tuple(name for name, y in zip(data.label, data.y, strict=True) if not np.isfinite(y))
+
+
 @dataclass(frozen=True)
 class Effect:
     """`value` is the full effect; se, t, p NaN where there is no error estimate. `members`: the word that
@@ -199,19 +204,22 @@ def analyse(
     ValueError : fewer than two treatments with a response, or an error method without its data.
     """
     notes: list[str] = []
-    missing = int((~np.isfinite(data.y)).sum())
+    lost = missing(data)
     data = data.known()
-    if missing:
-        notes.append(f"{missing} trials have no response; effects are least squares, no plain contrasts")
+    if lost:
+        notes.append(
+            f"{len(lost)} trials have no response (run {', '.join(lost[:8])}{', ...' * (len(lost) > 8)}); "
+            "effects are least squares, no plain contrasts"
+        )
     treatments, number, counts = np.unique(data.x, axis=0, return_inverse=True, return_counts=True)
     number = number.ravel()
     if len(treatments) < 2:
         raise ValueError("fewer than two treatments have a response, so there is no effect to see")
     if counts.min() < counts.max():
         notes.append("treatments have different numbers of trials; effects are least squares")
-    chosen, sets, lost = _terms(treatments, len(data.factors), terms, aliases_up_to)
-    if lost:
-        notes.append("the trials cannot tell these terms: " + ", ".join(_name(data, m) for m in lost[:8]))
+    chosen, sets, untold = _terms(treatments, len(data.factors), terms, aliases_up_to)
+    if untold:
+        notes.append("the trials cannot tell these terms: " + ", ".join(_name(data, m) for m in untold[:8]))
     if not chosen:
         raise ValueError("the trials can tell none of the terms")
     correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
@@ -510,6 +518,8 @@ def _effects(
 
 
 def _threshold_text(threshold: Threshold, df: float) -> str:
+    if threshold == "t" and not np.isfinite(df):
+        return "nothing, as there is no error estimate"
     return {
         "t": f"the 95 % quantile of Student's t with {df:.3g} degrees of freedom",
         "2": "2 standard errors",

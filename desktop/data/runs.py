@@ -65,10 +65,15 @@ def read_runs(
 
     Raises
     ------
-    TableError : it cannot be read, a level or response is none, or the response is not clear.
+    TableError : it cannot be read, a level is none, or the response is not clear.
     """
     header, rows = _rows(Path(path))
+    rows = _counting(header, rows)
     choices = _choices(header, [row for _, row in rows])
+    if factors is None:
+        for k, name in enumerate(header):
+            if name != response:
+                _meant(name, rows, k, path)
     for name, value in (where or {}).items():
         at = _column(header, name, path)
         rows = [(line, cells) for line, cells in rows if cells[at] == value]
@@ -88,16 +93,9 @@ def read_runs(
     numbers = [n for n in header if n not in chosen and n.casefold() not in _KEPT and _is_number(cells[n])]
     columns, others = _responses(header, numbers, response, path)
     y = np.array([[_value(cells[name][i]) for name in columns] for i in range(len(rows))])
-    for i, j in np.argwhere(np.isinf(y)):
-        raise TableError(
-            f"{columns[j]} is infinite",
-            file=path,
-            where=f"line {rows[i][0]}",
-            hint="leave it empty if unknown",
-        )
     block = np.zeros(len(rows), np.int64)
-    for name in ("replicate", "block"):
-        if name in header:
+    for name in sorted(header, key=str.casefold, reverse=True):
+        if name.casefold() in ("replicate", "block"):
             _, block = np.unique(cells[name], return_inverse=True)
             break
     labels = [_label(header, row) for _, row in rows]
@@ -227,16 +225,54 @@ def _is_factor(name: str, cells: list[str]) -> bool:
     return name.casefold() not in _KEPT and len(found) == 2 and any(found == set(pair) for pair in _LEVELS)
 
 
+def _meant(name: str, rows: list[tuple[int, list[str]]], at: int, path: Path) -> None:
+    """Refuse a column that looks like a factor's and is none: taken for something else, its effect would be
+    counted as that of others."""
+    cells = [row[at] for _, row in rows]
+    found = set(cells)
+    known = {level for pair in _LEVELS for level in pair}
+    if name.casefold() in _KEPT or _is_factor(name, cells) or not found:
+        return
+    signs = bool(found & {"-", "+"}) and (found <= known or {"-", "+"} <= found)
+    ones = len(found) <= 3 and "-1" in found and bool(found & {"1", "+1"})
+    if found == {"-1"} or found == {"+1"} or signs or ones:
+        if len(found) == 1:
+            raise TableError(
+                f"{name} is {cells[0]!r} in every trial, so it has no effect to see",
+                file=path,
+                where=f"line {rows[0][0]}",
+                hint="take the column out, or name the factors",
+            )
+        _levels(name, cells, rows, path)
+
+
+def _counting(header: list[str], rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+    """Of the journal of an experiment the trials that count: the quiet one, or the quietest, of every trial's
+    attempts, none that failed or that the user has excluded."""
+    if not {"order", "attempt", "status", "other_busy_cores"} <= set(header):
+        return rows
+    order, attempt, status, busy = map(header.index, ("order", "attempt", "status", "other_busy_cores"))
+    out = {(row[order], row[attempt]) for _, row in rows if row[status] == "excluded"}
+    best: dict[str, tuple[int, list[str]]] = {}
+    for line, row in rows:
+        if row[status] not in ("ok", "disturbed") or (row[order], row[attempt]) in out:
+            continue
+        before = best.get(row[order])
+        if before is None or (row[status] != "ok", _value(row[busy])) < (
+            before[1][status] != "ok",
+            _value(before[1][busy]),
+        ):
+            best[row[order]] = (line, row)
+    return list(best.values())
+
+
 def _levels(name: str, cells: list[str], rows: list[tuple[int, list[str]]], path: Path) -> list[float]:
     found = set(cells)
     for low, high in _LEVELS:
         if found <= {low, high} and (len(found) == 2 or low == "-1" or low == "-"):
             return [1.0 if cell == high else -1.0 for cell in cells]
-    known = {level for pair in _LEVELS for level in pair}
-    bad = next(
-        (i for i, cell in enumerate(cells) if cell not in known),
-        next((i for i, cell in enumerate(cells) if cell != cells[0]), 0),
-    )
+    usual = max(_LEVELS, key=lambda pair: sum(cell in pair for cell in cells))
+    bad = next((i for i, cell in enumerate(cells) if cell not in usual), 0)
     if len(found) == 1:
         what = f"{name} is {cells[0]!r} in every trial, so it has no effect to see"
     else:

@@ -53,6 +53,8 @@ _UNIT_NAMES = {
 Repeats = Literal["points", "median", "minimum"]
 #: Largest table and cell, so that a wrong file ends in a sentence.
 _LARGEST, _ROWS, _CELL = 64 << 20, 1_000_000, 1000
+#: Beyond these, squares of products leave the range of numbers.
+_MOST_P, _MOST_TIME = 1e9, 1e30
 
 
 @dataclass(frozen=True)
@@ -392,6 +394,11 @@ def _tabulate(
 ) -> Table:
     if not numbered:
         raise TableError("holds no table", file=source, hint="the first line names the columns")
+    if len(numbered) > _ROWS + 1:
+        raise TableError(f"has more than {_ROWS} rows", file=source, hint="choose a part of it")
+    for role in units:
+        if role not in UNITS:
+            raise TableError(f"there is no unit of {role!r}", hint=f"known are {', '.join(UNITS)}")
     first, header = numbered[0]
     places = recognise(header)
     for role, heading in columns.items():
@@ -441,9 +448,7 @@ def _tabulate(
                 hint=f"known are {', '.join(known)}",
             )
         chosen[role] = unit
-    rows = tuple(
-        _row(number, cells, places, chosen, transformed) for number, cells in numbered[1 : _ROWS + 1]
-    )
+    rows = tuple(_row(number, cells, places, chosen, transformed) for number, cells in numbered[1:])
     return _checked(
         Table(
             source,
@@ -470,6 +475,8 @@ def _row(
         return cells[at][:_CELL] if at is not None and at < len(cells) else ""
 
     def value(role: str) -> float:
+        if "_" in cell(role):
+            return math.nan  # Python would read 1_0 as 10
         try:
             return float(cell(role)) * UNITS[role][units[role]] if role in units else float(cell(role))
         except ValueError:
@@ -501,6 +508,8 @@ def _fault(row: Row, written: Mapping[str, str] | None = None) -> str:
         return f"p is {said.get('p') or row.p!r}, it must be a positive whole number"
     if not (math.isfinite(row.time) and row.time > 0):
         return f"the time is {said.get('time') or row.time!r}, it must be a positive number"
+    if row.p > _MOST_P or not 1 / _MOST_TIME < row.time < _MOST_TIME:
+        return f"p = {row.p:g} and time {row.time:g} are beyond what is measured, check the columns"
     return ""
 
 

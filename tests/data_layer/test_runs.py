@@ -70,10 +70,58 @@ def test_missing_responses_are_kept_as_missing(tmp_path):
     assert found.data.label == ("1", "2", "3", "4")
 
 
+def test_runs_without_a_finite_response_are_named_and_the_rest_analysed(tmp_path, capsys):
+    path = table(tmp_path, "run,a,b,wall\n1,-,-,1\n2,+,-,inf\n3,-,+,crash\n4,+,+,5\n5,+,-,3\n6,-,-,1\n")
+    assert cli.run(["spt", "effects", str(path), "--json"]) == 3
+    found = json.loads(capsys.readouterr().out)
+    assert found["missing_runs"] == ["2", "3"] and "(run 2, 3)" in found["notes"][0]
+    assert {e["term"]: e["value"] for e in found["effects"]} == pytest.approx({"a": 2.0, "b": 2.0})
+
+
+def test_other_columns_are_no_factors(tmp_path):
+    """Marks that are no levels, constants of other things, and what is constant in the chosen rows only."""
+    text = "a,note,threads,shift,wall\n-,-,1,-1,1\n+,slow,1,1,2\n-,-,1,0.5,3\n+,-,1,7,5\n"
+    found = read_runs(table(tmp_path, text))
+    assert (found.data.factors, found.response) == (("a",), "wall")
+    chosen = read_runs(table(tmp_path, "a,b,wall\n-,-,1\n+,-,2\n-,+,3\n+,+,5\n"), where={"b": "+"})
+    assert chosen.data.factors == ("a",)
+
+
+def test_of_a_journal_the_trials_that_count_are_read(tmp_path):
+    lines = [
+        "1,1,ok,-1,5,,0",
+        "2,1,ok,+1,99,,0",
+        "2,1,excluded,+1,,,",
+        "3,1,failed,-1,,,",
+        "3,2,ok,-1,7,,0",
+        "2,2,disturbed,+1,50,,0.9",
+        "2,3,disturbed,+1,9,,0.1",
+        "4,1,disturbed,+1,60,,0.2",
+        "4,2,ok,+1,11,,0",
+    ]
+    path = table(
+        tmp_path, "\n".join(["# {}", "order,attempt,status,a,value,note,other_busy_cores", *lines]) + "\n"
+    )
+    found = read_runs(path, response="value").data
+    assert dict(zip(found.label, found.y, strict=True)) == {"1": 5, "2": 9, "3": 7, "4": 11}
+
+
+@pytest.mark.parametrize(
+    "words", ["--generators =a", "--generators a=", "--generators ab=a", "--generators a", "--terms ,"]
+)
+def test_words_that_name_no_effect(tmp_path, capsys, words):
+    path = table(tmp_path, "a,b,wall\n-,-,1\n+,-,2\n-,+,3\n+,+,5\n")
+    assert cli.run(["spt", "effects", str(path), *words.split()]) == 1
+    assert "error of the program" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("a,response\n-,1\n+,inf\n", "response is infinite, line 3"),
+        ("a,b,wall\n-,+,1\n+,-,2\n-,-,3\n+,0,4\n", "b is '0', while other rows have other signs, line 5"),
+        ("a,b,wall\n-1,1,1\n1,-1,2\n1,2,4\n", "b is '2', while other rows have other signs, line 4"),
+        ("a,b,wall\n-1,-1,1\n1,-1,2\n", "b is '-1' in every trial, so it has no effect to see, line 2"),
+        ("a,b,wall\n-,+,1\n+,+,2\n", r"b is '\+' in every trial, so it has no effect to see, line 2"),
         ("a,response\n", "holds no trial"),
         ("", "holds no table"),
         ("a,a,response\n-,-,1\n", "two columns 'a'"),

@@ -131,6 +131,17 @@ def test_a_row_that_cannot_be_used_keeps_its_reason(row, reason):
     assert [bad.line for bad in chosen.excluded] == [6]
 
 
+def test_numbers_are_numbers(monkeypatch):
+    """Not what Python makes of underlines, nor what no product fits into; no row is dropped unsaid."""
+    text = "code,system,p,time\na,x,1_0,1\na,x,2,1_000\na,x,1e300,1\na,x,1,1e300\na,x,1,1e-300\na,x,4,2\n"
+    assert [bool(row.reason) for row in read_table(text).rows] == [True] * 5 + [False]
+    with pytest.raises(TableError, match="no unit of 'foo'"):
+        read_table(text, units={"foo": "s"})
+    monkeypatch.setattr("desktop.data.tables._ROWS", 5)
+    with pytest.raises(TableError, match="more than 5 rows"):
+        read_table(text)
+
+
 def test_rows_are_excluded_and_taken_back():
     table = read_table(text_of([*ROWS, ("a", "x", -1, 1)]))
     without = table.exclude([2, 6], "machine was busy")
