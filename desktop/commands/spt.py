@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import contextlib
 import secrets
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,10 +142,11 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         return _stands(experiment)
     _agree(experiment, options)
     if options.trial is not None:
-        jobs.run_one(experiment, options.trial)
+        with _ended_as_by_ctrl_c():
+            jobs.run_one(experiment, options.trial)
         return {"trial": options.trial}, [f"trial {options.trial} is done"]
     runner = Runner(experiment)
-    with _shown() as progress:
+    with _ended_as_by_ctrl_c(), _shown() as progress:
         try:
             runner.check(progress)
             estimate = runner.estimate(progress=progress)
@@ -183,6 +186,25 @@ def _agree(experiment: Experiment, options: argparse.Namespace) -> None:
         raise ValueError("nothing was run: read the commands above and say --yes")
     if input("Run them? [y/N] ").strip().lower() not in ("y", "yes"):
         raise ValueError("nothing was run")
+
+
+@contextlib.contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """A closed terminal and a request to end are taken as Ctrl-C, so that the program that is being run ends
+    with us; it belongs to no terminal and would go on."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        names = []
+    before = {name: signal.signal(getattr(signal, name), end) for name in names}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(getattr(signal, name), handler)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from desktop.data.atomic import write_text
@@ -34,42 +35,50 @@ def write_script(experiment: Experiment, path: Path) -> None:
     The limit of one task keeps the order; trials that share nodes with each other would disturb each other.
     """
     count = len(planned(experiment))
-    folder, name = shlex.quote(str(experiment.folder)), shlex.quote(path.name)
-    seconds = experiment.program.time_limit_s * 1.2 + 60
+    folder = shlex.quote(str(experiment.folder))
+    program = experiment.program
+    seconds = program.time_limit_s * (1 + program.warm_up) * 1.2 + 60
     hours, rest = divmod(math.ceil(seconds), 3600)
     write_text(
         path,
         f"""#!/bin/sh
 # Trials of {experiment.title or experiment.folder.name!r}, one a task, in the order of the run sheet.
-# Build first, on a node of the same kind:  phasewright spt run {folder} --yes --check
-# Submit, and when all have ended:          phasewright spt run {folder} --collect
 #SBATCH --job-name=spt
 #SBATCH --array=1-{count}%1
 #SBATCH --exclusive
 #SBATCH --time={hours:02d}:{rest // 60:02d}:{rest % 60:02d}
-# Without a batch system: for i in $(seq 1 {count}); do SLURM_ARRAY_TASK_ID=$i sh {name}; done
-exec phasewright spt run {folder} --yes --trial "$SLURM_ARRAY_TASK_ID"
+folder={folder}
+# Build first, on a node of the same kind:  phasewright spt run "$folder" --yes --check
+# Submit, and when all have ended:          phasewright spt run "$folder" --collect
+# Without a batch system:  for i in $(seq 1 {count}); do SLURM_ARRAY_TASK_ID=$i sh THIS_SCRIPT; done
+exec phasewright spt run "$folder" --yes --trial "$SLURM_ARRAY_TASK_ID"
 """,
     )
 
 
 def run_one(experiment: Experiment, order: int) -> Trial:
-    """Run one trial of the plan and write its result, unless it is there already.
+    """Run one trial of the plan and write its result, unless a good one is there already.
 
     Raises
     ------
-    ExperimentError : there is no such trial. RunError : it cannot be built.
+    ExperimentError : there is no such trial, or its result is damaged. RunError : it cannot be built.
     """
     keys = planned(experiment)
     if order not in keys:
         raise ExperimentError(f"has {len(keys)} trials, there is no number {order}", file=experiment.folder)
-    trial = Runner(experiment).single(keys[order], order)
     folder = experiment.folder / RESULTS
     folder.mkdir(exist_ok=True)
+    path = folder / f"{order}.json"
+    before = _read(path, experiment, keys[order], order) if path.exists() else None
+    if before is not None and before.status == "ok":
+        return before
+    trial = Runner(experiment).single(keys[order], order)
+    if before is not None:
+        trial = replace(trial, attempt=before.attempt + 1)
     said = {name: getattr(trial, name) for name in Trial.__dataclass_fields__}
     said["responses"] = list(trial.responses)
     said["identity"] = experiment.identity()
-    write_text(folder / f"{order}.json", json.dumps(said))
+    write_text(path, json.dumps(said))
     return trial
 
 
@@ -81,23 +90,24 @@ def collect(experiment: Experiment) -> int:
     ExperimentError : a result is damaged or belongs to something else.
     """
     keys, added = planned(experiment), 0
-    identity = json.loads(json.dumps(experiment.identity()))
     with Journal(experiment) as journal:
         known = {(t.order, t.attempt, t.start) for t in journal.trials}
         for order, key in keys.items():
             path = experiment.folder / RESULTS / f"{order}.json"
             if not path.exists():
                 continue
-            trial = _read(path, identity, key, order)
+            trial = _read(path, experiment, key, order)
             if (trial.order, trial.attempt, trial.start) in known:
                 continue
-            if key not in state_of(experiment, journal.trials).good:
+            good = state_of(experiment, journal.trials).good.get(key)
+            if good is None or good.status != "ok":
                 journal.add(trial)
                 added += 1
     return added
 
 
-def _read(path: Path, identity: object, key: tuple[int, int], order: int) -> Trial:
+def _read(path: Path, experiment: Experiment, key: tuple[int, int], order: int) -> Trial:
+    identity = json.loads(json.dumps(experiment.identity()))
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError("it is too large")
@@ -107,6 +117,10 @@ def _read(path: Path, identity: object, key: tuple[int, int], order: int) -> Tri
         trial = Trial(**{**said, "responses": tuple(float(v) for v in said["responses"])})
         if (trial.replicate, trial.treatment, trial.order) != (*key, order):
             raise ValueError("it is another trial")
+        if trial.status not in ("ok", "failed", "disturbed") or not isinstance(trial.note, str):
+            raise ValueError(f"there is no status {trial.status!r}")
+        if len(trial.responses) != (0 if trial.status == "failed" else len(experiment.responses)):
+            raise ValueError(f"it has {len(trial.responses)} responses")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ExperimentError(f"is no result of a trial ({error})", file=path, hint="remove it") from None
     return trial

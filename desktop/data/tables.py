@@ -311,9 +311,14 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     TableError : the table of values cannot be read, or names no code or system of the first.
     """
     of: Literal["code", "system"] = "code" if role == "work" else "system"
-    text = _decoded(Path(source).read_bytes(), source)
-    reader = csv.reader(io.StringIO(text))
-    header = next(reader, [])
+    try:
+        if source.stat().st_size > _LARGEST:
+            raise TableError(f"is larger than {_LARGEST >> 20} MB", file=source, hint="choose a table")
+        text = _decoded(source.read_bytes(), source)
+    except OSError as error:
+        raise TableError(f"cannot be read ({error.strerror})", file=source) from None
+    numbered = _split(text, str(source))
+    header = numbered[0][1] if numbered else []
     names = [_heading(heading) for heading in header]
     value_at = next((k for k, name in enumerate(names) if name[0].startswith(_HEADINGS[role])), None)
     name_at = next((k for k, name in enumerate(names) if name[0] in _HEADINGS[of]), None)
@@ -328,7 +333,7 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     if factor is None:
         raise TableError(f"the unit of {header[value_at]!r} is not known", file=source, where="line 1")
     values: dict[str, float] = {}
-    for cells in reader:
+    for line, cells in numbered[1:]:
         if len(cells) > max(name_at, value_at):
             try:
                 values[cells[name_at].strip()] = float(cells[value_at]) * factor
@@ -336,7 +341,7 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
                 raise TableError(
                     f"{role} of {cells[name_at]} is {cells[value_at]!r}, which is no number",
                     file=source,
-                    where=f"line {reader.line_num}",
+                    where=f"line {line}",
                 ) from None
     if not any(getattr(row, of) in values for row in table.rows):
         raise TableError(f"names no {of} of {table.source}", file=source, hint="names have to be the same")

@@ -593,6 +593,68 @@ def test_a_job_array_gives_the_same_trials(tmp_path, capsys):
         jobs.collect(experiment)
 
 
+def test_a_job_script_runs_nothing_but_its_trial(tmp_path):
+    """Whatever the folder and the title are called."""
+    folder = tmp_path / "x\ntouch hacked; $(touch hacked) 'y"
+    experiment = small(folder)
+    titled = replace(experiment, title="a title\ntouch hacked")
+    script = tmp_path / "job\ntouch hacked.sh"
+    jobs.write_script(titled, script)
+    fake = tmp_path / "bin" / "phasewright"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\nprintf '%s|' \"$@\"\n")
+    fake.chmod(0o755)
+    said = subprocess.run(
+        ["sh", str(script)],
+        cwd=tmp_path,
+        env={"PATH": f"{fake.parent}:{os.environ['PATH']}", "SLURM_ARRAY_TASK_ID": "3"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout == f"spt|run|{folder}|--yes|--trial|3|" and said.stderr == ""
+    assert not list(tmp_path.rglob("hacked"))
+    # A warm-up may take as long as the trial.
+    assert "#SBATCH --time=00:25:00" in jobs_text(replace(titled, program=replace(titled.program, warm_up=1)))
+
+
+def jobs_text(experiment: Experiment) -> str:
+    jobs.write_script(experiment, experiment.folder / "job.sh")
+    return (experiment.folder / "job.sh").read_text()
+
+
+def test_a_task_that_is_run_again_repeats_only_what_failed(tmp_path):
+    experiment = small(tmp_path, SCRIPT + "[ -e broken ] && exit 3\nexit 0\n")
+    first = jobs.run_one(experiment, 1)
+    assert jobs.run_one(experiment, 1) == first
+    (tmp_path / "broken").touch()
+    assert jobs.run_one(experiment, 2).status == "failed" and jobs.collect(experiment) == 2
+    (tmp_path / "broken").unlink()
+    again = jobs.run_one(experiment, 2)
+    assert (again.status, again.attempt) == ("ok", 2) and jobs.collect(experiment) == 1
+    said = json.loads((tmp_path / "results" / "2.json").read_text())
+    for change in ({"responses": [1.0]}, {"status": "fine"}, {"note": 3}):
+        (tmp_path / "results" / "2.json").write_text(json.dumps(said | change))
+        with pytest.raises(ExperimentError, match="no result of a trial"):
+            jobs.collect(experiment)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_the_program_ends_with_the_command(tmp_path, how):
+    small(tmp_path, "#!/bin/sh\necho $$ > left\nexec sleep 60\n")
+    command = [sys.executable, "-m", "desktop", "spt", "run", str(tmp_path), "--yes"]
+    with subprocess.Popen(
+        command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE, text=True
+    ) as running:
+        begun = time.monotonic()
+        while not (tmp_path / "left").exists() or not (tmp_path / "left").read_text():
+            assert time.monotonic() - begun < 60 and running.poll() is None
+            time.sleep(0.05)
+        running.send_signal(how)
+        assert "goes on from here" in running.communicate(timeout=60)[1]
+    assert not alive(tmp_path)
+
+
 def test_the_command_runs_and_goes_on(tmp_path, capsys):
     experiment = small(tmp_path)
     runner = Runner(experiment, lambda trial: runner.stop() if trial.order == 3 else None)

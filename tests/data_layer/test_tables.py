@@ -195,6 +195,19 @@ def test_values_from_tables_of_their_own(tmp_path):
         with_values(table, other, "peak")
 
 
+def test_values_come_in_any_separated_table_and_fail_in_a_sentence(tmp_path):
+    found = read_table("code,system,p,time\na,x,1,1\n")
+    path = tmp_path / "peaks.csv"
+    path.write_text("# of the makers\nsystem;r_peak\nx;0,5\n")
+    assert with_values(found, path, "peak").rows[0].peak == 0.5
+    for source in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(TableError, match="cannot be read"):
+            with_values(found, source, "peak")
+    path.write_text("system,r_peak\nx,5\ny," + "5" * 200_000 + "\n")
+    with pytest.raises(TableError, match="cannot be read"):
+        with_values(found, path, "peak")
+
+
 def test_spreadsheet(tmp_path):
     book = Workbook()
     book.active.append(["Code", "System", "Cores", "Time [ms]"])
