@@ -34,7 +34,7 @@ from desktop.ui.drawing import (
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.scales import Ticks
 from desktop.ui.theme import DARK, LIGHT
-from desktop.ui.units import digits, quantity, time_scale
+from desktop.ui.units import digits, time_scale
 
 Style = Literal["colour", "grey", "patterns"]
 #: The smallest sheet that holds every figure, mm.
@@ -710,13 +710,3 @@ def _phases(frame: _Frame, material: Material) -> None:
         y += step
     if left_out:
         sheet.text(frame.pad, y, f"… and {left_out} more", em, frame.ink.muted)
-
-
-def summary(material: Material) -> str:
-    """The fit in one line, as the presentation says it."""
-    fit, curve = material.fit, material.curve
-    plural = "" if fit.n == 1 else "s"
-    return (
-        f"{fit.n} {fit.model} phase{plural}   ε = {digits(fit.epsilon, 3)} processors·√s   "
-        f"{quantity(curve.duration, 's')}, mean {digits(curve.mean, 3)} of {digits(curve.capacity, 3)}"
-    )
