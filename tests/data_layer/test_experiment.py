@@ -481,7 +481,8 @@ def test_killed_at_random_moments_no_trial_is_lost_or_run_twice(tmp_path):
     keys = [(t.replicate, t.treatment) for t in done]
     assert len(keys) == len(set(keys)) == 32
     assert [t.order for t in done] == list(range(1, 33))
-    # Each kill costs at most the trial that was running (and each process runs six before its first: check, estimate, warm-up).
+    # Each kill costs at most the trial that was running. Each process checks, estimates and warms up first,
+    # which takes six runs.
     counted = len((tmp_path / "counted").read_text().splitlines())
     assert 32 <= counted <= 32 + kills + 6 * 9
 
