@@ -1,7 +1,7 @@
 """A process that edits and saves a project until it is killed; run by test_keeping.
 
-``python -m tests.workbench.saving save|autosave FILE FOLDER INTERVAL``; every line it prints is ``WORD N TIME``:
-the number of edits so far when an edit was made, or when a saving had returned.
+``python -m tests.workbench.saving save|autosave FILE FOLDER INTERVAL``; every line it prints is
+``WORD N TIME``: the number of edits so far when an edit was made, or when a saving had returned.
 """
 
 from __future__ import annotations
