@@ -211,6 +211,25 @@ class Product:
                 break
         return theta, sse, settled
 
+    def polish_positive(self, theta: Array, total: float) -> tuple[Array, float, bool]:
+        """The same with no parameter below zero: those at zero stay there, and a step beyond ends there."""
+        every, best = self.free, theta
+        try:
+            while True:
+                self.free = every & (best > 0)
+                tried, sse, settled = self.polish(best, total)
+                below = np.flatnonzero(self.free & (tried < 0))
+                if not below.size:
+                    return tried, sse, settled
+                # As far as the first that vanishes.
+                step = tried - best
+                shares = best[below] / -step[below]
+                first = int(np.argmin(shares))
+                best = np.maximum(best + shares[first] * step, 0.0)
+                best[below[first]] = 0.0
+        finally:
+            self.free = every
+
 
 def alternate(
     cells: Cells, shape: tuple[int, int], v: Array, total: float, positive: bool

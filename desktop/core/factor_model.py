@@ -397,18 +397,14 @@ def fit_joint(
         theta, ok = normalised(np.concatenate([w.ravel(), v.ravel()]), fixed, shape, count, cells)
         if not ok:
             continue
-        if positive:
-            residual = product.residual(theta)
-            outcomes.append((float(residual @ residual), theta, True))
-            continue
         if log and not np.isfinite(product.residual(theta)).all():
             continue
-        theta, sse, settled = product.polish(theta, total)
+        theta, sse, settled = (product.polish_positive if positive else product.polish)(theta, total)
         outcomes.append((sse, theta, settled))
     if not outcomes:
+        what = "a reference parameter vanishes" + (" or fitted times are not above zero" if log else "")
         raise ValueError(
-            "the fit did not succeed from any start: a reference parameter vanishes, "
-            "choose another reference or other functions"
+            f"the fit did not succeed from any start: {what}, choose another reference or other functions"
         )
     outcomes.sort(key=lambda outcome: outcome[0])
     best, theta, settled = outcomes[0]
@@ -520,7 +516,7 @@ def _joint_result(
             + ", ".join(_named(parameters[k], data, functions) for k in together)
             + " separately: they move together"
         )
-    elif settled or positive:
+    elif settled:
         unit = inverse
     hat = _leverage(product, data, columns, theta, unit, free, log)
     s2 = sse / df if df > 0 else float("nan")

@@ -320,6 +320,34 @@ def random_table(generator, codes, systems, holes=0.0):
 
 
 @pytest.mark.parametrize("response", ["t'", "log"])
+@settings(deadline=None, max_examples=6)
+@given(seed=some.integers(0, 2**31))
+def test_no_bounded_start_of_scipy_ends_lower(response, seed):
+    """With the parameters kept from falling below zero, where the free fit may have some there."""
+    generator = np.random.default_rng(seed)
+    data = random_table(generator, 3, 3)
+    # Steeper than 1/p for one code: what 1/sqrt(p) takes part in has to be negative, or 0.
+    steep = np.where(data.code == 0, data.time / data.p**0.2, data.time)
+    data = Measurements(data.codes, data.systems, data.code, data.system, data.p, steep, transformed=True)
+    fit = fit_joint(data, PAIR, response, positive=True)
+    assert (fit.work >= 0).all() and (fit.speed > 0).all() and fit.status == "converged"
+    columns = np.stack([np.ones(len(data)), np.sqrt(data.p)], axis=1)
+
+    def residual(theta):
+        w, v = theta[:6].reshape(3, 2), np.vstack([np.ones(2), theta[6:].reshape(2, 2)])
+        value = (columns * w[data.code] * v[data.system]).sum(1)
+        return np.log(value / data.time) if response == "log" else value - data.time
+
+    for _ in range(4):
+        start = np.exp(generator.normal(0, 0.5, 10))
+        other = least_squares(residual, start, bounds=(1e-12, np.inf))
+        assert fit.sse <= 2 * other.cost * (1 + 1e-6)
+    free = fit_joint(data, PAIR, response)
+    if (free.work > 0).all() and (free.speed > 0).all():
+        assert fit.sse == pytest.approx(free.sse, rel=1e-9)
+
+
+@pytest.mark.parametrize("response", ["t'", "log"])
 @settings(deadline=None, max_examples=12)
 @given(seed=some.integers(0, 2**31))
 def test_no_start_of_scipy_ends_lower(response, seed):
