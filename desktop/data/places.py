@@ -27,6 +27,8 @@ _FORTRAN_LOOP = re.compile(
 _FORTRAN_END = re.compile(r"^\s*end\s*(do|if)\b", re.IGNORECASE)
 _FORTRAN_SUFFIXES = {".f", ".for", ".f90", ".f95", ".f03", ".f08", ".fpp"}
 _LARGEST = 16 << 20
+#: As much of a line, and of what stands before a brace, as is looked at; generated files have longer ones.
+_LONGEST = 4000
 
 
 @dataclass(frozen=True)
@@ -102,6 +104,7 @@ def _walk(lines: list[str], name: str, calls: set[str], fortran: bool) -> tuple[
         elif _CLOSE.match(line) and blocks:
             blocks.pop()
         elif not line.lstrip().startswith("#"):
+            line = line[:_LONGEST]
             plain = line.split("!")[0] if fortran else _NOISE.sub(" ", line)
             inner = next((block for block in reversed(blocks) if block is not None), None)
             before = scope.routine
@@ -150,7 +153,7 @@ class _CScope:
                 if self._before.count("(") == self._before.count(")"):
                     self._before = ""
             else:
-                self._before += " " + sign
+                self._before = f"{self._before} {sign}"[-_LONGEST:]
 
 
 class _FortranScope:

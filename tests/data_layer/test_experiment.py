@@ -715,6 +715,17 @@ def test_places_in_fortran(tmp_path):
     ]  # fmt: skip
 
 
+def test_places_between_large_tables_are_found_soon(tmp_path):
+    """Time grows with the size of a source, not with its square."""
+    table = "static int table[] = {\n" + "1, 2, 3,\n" * 200_000 + "};\n"
+    line = 'static char *text = "' + "__attribute__ ((" * 20_000 + '";\n'
+    place = "void work(void) {\n#ifdef F1\n  spt_delay();\n#endif\n}\n"
+    (tmp_path / "x.c").write_text(table + line + place)
+    begun = time.monotonic()
+    assert [(p.macro, p.routine) for p in find_places(tmp_path, ["x.c"])] == [("F1", "work")]
+    assert time.monotonic() - begun < 20
+
+
 def test_places_that_are_none(tmp_path):
     (tmp_path / "a.c").write_text(
         'void f(void)\n{\n#ifdef DEBUG\n  puts("spt_delay(1)"); /* spt_delay(2) */\n#endif\n'
