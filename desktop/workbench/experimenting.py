@@ -328,7 +328,8 @@ class ExperimentBench:
 
         def copy() -> None:
             for file in sorted((resources.folder() / "spt").iterdir()):
-                if not (experiment.folder / file.name).exists():
+                # Python keeps a folder of its own beside a module that was imported.
+                if file.is_file() and not (experiment.folder / file.name).exists():
                     shutil.copyfile(file, experiment.folder / file.name)
                     added.append(file.name)
 
