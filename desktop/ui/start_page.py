@@ -111,7 +111,7 @@ class StartPage(QScrollArea):
         head.addWidget(
             _quiet(
                 "See how busy the processors of a parallel run were, and in which phases. "
-                "Reads OTF2 archives, PICL traces, and two-column curves of time and busy processors."
+                "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
             )
         )
         head.addLayout(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt
@@ -48,8 +49,9 @@ class Page(QWidget):
         self._why.setText(why)
         self._stack.setCurrentIndex(1 if why else 0)
 
+    @abstractmethod
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
-        raise NotImplementedError
+        """Draw what differs."""
 
     def set_theme(self, theme: Theme) -> None:
         """Colours that the palette does not carry."""

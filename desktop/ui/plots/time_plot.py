@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -70,25 +71,25 @@ class TimePlot(QWidget):
     # ---- what a plot says of itself ------------------------------------------------------------
 
     @property
+    @abstractmethod
     def _ready(self) -> bool:
         """Whether there is anything to see and to move in."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _map(self) -> TimeMap:
         """Where the visible range lies on the widget."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _region(self, p: QPointF) -> str:
         """ "plot" where time is selected, "axis" where it is moved, other names or "" elsewhere."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _redraw(self) -> None:
         """Everything has to be drawn anew."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _paint(self, painter: QPainter) -> None:
         """Paint all of it, on whatever the painter paints on."""
-        raise NotImplementedError
 
     def _take(self, drag: Drag, region: str, t: float) -> bool:
         """Whether a left press is the beginning of something that only this plot knows."""
@@ -109,9 +110,9 @@ class TimePlot(QWidget):
     def _hover_at(self, p: QPointF, region: str) -> None:
         """The pointer moves and no button is held: show by its shape what a press would do."""
 
+    @abstractmethod
     def menu_at(self, p: QPointF) -> QMenu:
         """The context menu for a place in the plot."""
-        raise NotImplementedError
 
     # ---- what is shown -------------------------------------------------------------------------
 
