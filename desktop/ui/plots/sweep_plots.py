@@ -290,7 +290,7 @@ class EpsilonPlot(SweepPlot):
             text = self.tr("n = {0}: ε = {1}").format(n, scales.format_number(float(self._epsilon[k])))
             if k + 1 < self._count and self._epsilon[k] > 0:
                 gain = 100 * (1 - self._epsilon[k + 1] / self._epsilon[k])
-                text += self.tr(", one more gains {0} %").format(f"{gain:.0f}")
+                text += self.tr(", one more gains {0} %").format(f"{round(gain) or 0:d}")
         painter.setPen(QColor(t.text))
         painter.drawText(row, Qt.AlignmentFlag.AlignVCenter, text)
         if self._suggested:
