@@ -172,6 +172,7 @@ class StatisticsPanel(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)
         layout.addWidget(split)
+        self._draw()
 
     def set_theme(self, theme: Any) -> None:
         self.chart.set_theme(theme)
@@ -242,7 +243,7 @@ class StatisticsPanel(QWidget):
                 Content(
                     Axis(""),
                     Axis(""),
-                    empty=self.tr("Open a trace to see how its processors share the work."),
+                    empty=self.tr("Computed when a trace is open; the first time takes longer."),
                 )
             )
             return
