@@ -36,6 +36,7 @@ from desktop.data.experiment import (
     Trial,
     state_of,
 )
+from desktop.data.guard import guard
 from desktop.errors import RunError
 from desktop.progress import Cancelled, Progress
 
@@ -407,6 +408,7 @@ class Runner:
         progress: Progress | None = None,
         limit: float | None = None,
     ) -> Outcome:
+        guarded = guard()
         with tempfile.TemporaryFile() as output:
             busy, cpu_before = psutil.cpu_times(), os.times()
             begun = time.perf_counter()
@@ -427,6 +429,8 @@ class Runner:
                     file=self.experiment.folder,
                     hint="is it installed and built?",
                 ) from None
+            if guarded is not None:
+                guarded.keep(child.pid)
             self._child = child
             if self._now.is_set():  # asked for before there was anything to end
                 _kill(child)
@@ -439,6 +443,8 @@ class Runner:
                 self._child = None
                 watch.end()
                 _kill(child)  # what it left running would disturb the next
+                if guarded is not None:
+                    guarded.drop(child.pid)
 
             try:
                 watch.start()
@@ -446,6 +452,8 @@ class Runner:
             except BaseException:
                 _kill(child)
                 child.wait()
+                if guarded is not None:
+                    guarded.drop(child.pid)
                 raise
             finally:
                 self._child = None
