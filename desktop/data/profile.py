@@ -220,6 +220,9 @@ class _TrafficNotes:
         self._noted = 0
         self._time = 0
         self._sums = np.zeros((4, 1), np.int64)
+        # Those with whom there were messages since the last note, so that nobody looks through all.
+        self._met = np.empty(1, np.int64)
+        self._meetings = 0
         self._notes = _Notes(target, "traffic")
 
     def take(
@@ -231,22 +234,24 @@ class _TrafficNotes:
         peers = len(self._target.locations) + 1
         if peers > self._sums.shape[1]:
             self._sums = np.pad(self._sums, ((0, 0), (0, 2 * peers - self._sums.shape[1])))
+            self._met = np.pad(self._met, (0, 2 * peers - self._met.size))
         for begin in range(0, time.size, ROWS):
             part = slice(begin, begin + ROWS)
-            add_messages(kind[part], peer[part], size[part], self._sums)
+            self._meetings = add_messages(
+                kind[part], peer[part], size[part], self._sums, self._met, self._meetings
+            )
             self._rows += time[part].size
             self._time = int(time[part][-1])
             if self._rows - self._noted >= ROWS:
                 self._note(at_any_price=False)
 
     def _note(self, at_any_price: bool) -> None:
-        changed = np.flatnonzero(self._sums[0] | self._sums[2])
-        if not at_any_price and self._rows - self._noted < ROWS_FOR_EACH * changed.size:
+        if not at_any_price and self._rows - self._noted < ROWS_FOR_EACH * self._meetings:
             return
-        if not changed.size:
-            changed = np.zeros(1, np.int64)
+        changed = np.sort(self._met[: self._meetings]) if self._meetings else np.zeros(1, np.int64)
         self._notes.add(self._location, self._rows, self._time, changed - 1, *self._sums[:, changed])
         self._sums[:, changed] = 0
+        self._meetings = 0
         self._noted = self._rows
 
     def close(self) -> None:
@@ -264,15 +269,25 @@ _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 
 
 @kernel
-def add_messages(kind: Any, peer: Any, size: Any, sums: Any) -> None:
-    """Add to sent, bytes sent, received, bytes received (4, partners) of partner + 1."""
+def add_messages(kind: Any, peer: Any, size: Any, sums: Any, met: Any, meetings: int) -> int:
+    """Add to sent, bytes sent, received, bytes received (4, partners) of partner + 1.
+
+    met (partners,): those, of whom `meetings` are known, that have any; returns how many are known then.
+    """
     for i in range(kind.size):
+        at = peer[i] + 1
         if kind[i] == _SEND or kind[i] == _ISEND:
-            sums[0, peer[i] + 1] += 1
-            sums[1, peer[i] + 1] += size[i]
+            k = 0
         elif kind[i] == _RECV or kind[i] == _IRECV:
-            sums[2, peer[i] + 1] += 1
-            sums[3, peer[i] + 1] += size[i]
+            k = 2
+        else:
+            continue
+        if sums[0, at] == 0 and sums[2, at] == 0:
+            met[meetings] = at
+            meetings += 1
+        sums[k, at] += 1
+        sums[k + 1, at] += size[i]
+    return meetings
 
 
 @kernel
