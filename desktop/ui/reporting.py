@@ -15,8 +15,10 @@ from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF, QRect, QRe
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
+    QImage,
     QPageLayout,
     QPageSize,
+    QPaintDevice,
     QPainter,
     QPdfWriter,
     QPyTextObject,
@@ -178,21 +180,7 @@ def pdf(report: Report, style: Style, progress: Progress) -> bytes:
     writer.setCreator("Phasewright")
     page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
     writer.setPageLayout(page)
-    unit = writer.resolution() / 25.4
-    document = QTextDocument()
-    document.setUndoRedoEnabled(False)
-    font = QFont(FAMILY)
-    font.setPointSizeF(9)
-    document.setDefaultFont(font)
-    document.documentLayout().setPaintDevice(writer)
-    document.setDocumentMargin(0)
-    pictures = {picture.number: picture for picture in report.pictures}
-    holes = _Drawn(pictures, style, unit, _counting(report, progress))
-    document.documentLayout().registerHandler(_Drawn.KIND, holes)
-    document.setHtml(to_html(report, lambda picture: f"<p>{_HOLE}{picture.number}{_HOLE}</p>", "print.css"))
-    _fill(document)
-    height = writer.height() / unit - 2 * _MARGIN - _FOOT
-    document.setPageSize(QSizeF(_TEXT, height) * unit)
+    document, unit = _laid_out(report, style, writer, progress)
     with QPainter(writer) as painter:
         for number in range(document.pageCount()):
             if number:
@@ -200,6 +188,43 @@ def pdf(report: Report, style: Style, progress: Progress) -> bytes:
             _paint_page(painter, document, number, unit, report)
             progress.step(number, document.pageCount(), "pages")
     return _dated(bytes(buffer.data().data()), report.date)
+
+
+def page_image(report: Report, number: int, style: Style = "colour", dpi: int = 110) -> QImage:
+    """A page of the PDF document, counted from 0, as a picture."""
+    width, height = (round(side * dpi / 25.4) for side in (210, 297))
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    for set_dots in (image.setDotsPerMeterX, image.setDotsPerMeterY):
+        set_dots(round(dpi * 1000 / 25.4))
+    image.fill("white")
+    document, unit = _laid_out(report, style, image, Progress())
+    with QPainter(image) as painter:
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        _paint_page(painter, document, number, unit, report)
+    return image
+
+
+def _laid_out(
+    report: Report, style: Style, device: QPaintDevice, progress: Progress
+) -> tuple[QTextDocument, float]:
+    """The report as pages of A4 for `device`, and how many of its dots are a millimetre."""
+    unit = device.logicalDpiX() / 25.4
+    document = QTextDocument()
+    document.setUndoRedoEnabled(False)
+    font = QFont(FAMILY)
+    font.setPointSizeF(9)
+    document.setDefaultFont(font)
+    document.documentLayout().setPaintDevice(device)
+    document.setDocumentMargin(0)
+    pictures = {picture.number: picture for picture in report.pictures}
+    holes = _Drawn(pictures, style, unit, _counting(report, progress))
+    holes.setParent(document)
+    document.documentLayout().registerHandler(_Drawn.KIND, holes)
+    document.setHtml(to_html(report, lambda picture: f"<p>{_HOLE}{picture.number}{_HOLE}</p>", "print.css"))
+    _fill(document)
+    height = device.height() / unit - 2 * _MARGIN - _FOOT
+    document.setPageSize(QSizeF(_TEXT, height) * unit)
+    return document, unit
 
 
 def _fill(document: QTextDocument) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QCommandLinkButton,
@@ -125,8 +125,8 @@ class StartPage(QScrollArea):
 
 
 class _Link(QCommandLinkButton):
-    """A title with a line of text below. Qt's own arrow is black on every theme, and its height follows from
-    the narrowest width it could get, so both are replaced."""
+    """A title with text below. Qt's own arrow is black on every theme, and its height follows from the
+    narrowest width it could get, so both are replaced."""
 
     def __init__(self, title: str, text: str) -> None:
         super().__init__(title, text)
@@ -135,12 +135,19 @@ class _Link(QCommandLinkButton):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def event(self, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange):
-            self.setMaximumHeight(self.sizeHint().height())
+        if event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange, QEvent.Type.Resize):
+            # Only where it differs: a new height is another resize.
+            if self.maximumHeight() != self.sizeHint().height():
+                self.setMaximumHeight(self.sizeHint().height())
+                self.updateGeometry()
         return super().event(event)
 
     def sizeHint(self) -> QSize:
-        return QSize(super().sizeHint().width(), int(3.6 * self.fontMetrics().height()))
+        """As high as its text at the width that it has."""
+        metrics = self.fontMetrics()
+        room = QRect(0, 0, max(self.width() - 2 * metrics.height(), 1), 100 * metrics.height())
+        text = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self.description())
+        return QSize(super().sizeHint().width(), int(2.6 * metrics.height()) + text.height())
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.sizeHint().height())

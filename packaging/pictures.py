@@ -1,0 +1,474 @@
+"""The pictures of the documentation, made from the program itself.
+
+    python3 dev.py pictures                draw all pictures into resources/docs/pictures
+    python3 dev.py pictures NAME...        only these
+    python3 dev.py pictures --check        draw nothing; exit code 1 if a picture is not what the program shows now
+
+The real windows are driven without a display, on the bundled samples, with settings and a cache of their own. What
+is drawn depends on the sources, the bundled font and Qt's version only. As another version of Qt may put a line of
+text a pixel lower, `--check` compares what an eye sees and not bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "resources" / "docs" / "pictures"
+#: Responses that were measured, so that the pictures of an experiment need no compiler and are always the same.
+TRIALS = ROOT / "tests" / "data" / "spt" / "measured_2026-11-21_screen_2p6m2.csv"
+SIZE = (1200, 750)
+#: Part of a picture's blocks that may look otherwise before the picture counts as stale.
+TOLERANCE = 0.02
+_BLOCK, _SEEN, _COLOURS = 8, 24, 256
+
+if TYPE_CHECKING:
+    from PySide6.QtGui import QImage
+    from PySide6.QtWidgets import QWidget
+
+    from desktop.ui.settings import Settings
+    from desktop.ui.shell import MainWindow
+
+
+class Stage:
+    """Opens windows, waits for them, and closes what it opened."""
+
+    def __init__(self, folder: Path) -> None:
+        from PySide6.QtWidgets import QApplication
+
+        from desktop.ui.app import application
+
+        self.folder = folder
+        self._app = application()
+        QApplication.setCursorFlashTime(0)
+        QApplication.setEffectEnabled(_animations(), False)
+        self._windows: dict[str, Any] = {}
+
+    def settings(self) -> Settings:
+        """Of a window of its own: no layout, no recent files."""
+        from PySide6.QtCore import QSettings
+
+        from desktop.ui.settings import Settings
+
+        file = self.folder / f"settings-{len(self._windows)}.ini"
+        settings = Settings(QSettings(str(file), QSettings.Format.IniFormat))
+        settings.theme = "light"
+        return settings
+
+    def window(self, name: str, make: Callable[[], Any]) -> Any:
+        """The window `name`, made where it is not yet there, and every time of the same size and colours."""
+        if name not in self._windows:
+            self._windows[name] = make()
+        shown = self._windows[name]
+        shown.resize(*SIZE)
+        shown.show()
+        return shown
+
+    def main(self, sample: int = 0, panel: str = "phases", use: str = "main") -> MainWindow:
+        """The main window on a bundled trace: four phases, nothing selected, the whole run in view. `use`
+        names another window on the same trace."""
+        from desktop import resources
+        from desktop.ui.shell import MainWindow
+        from desktop.ui.theme import LIGHT
+
+        window: MainWindow = self.window(f"{use}-{sample}", lambda: MainWindow(self.settings()))
+        bench = window.workbench
+        if bench.snapshot.document is None:
+            window.open_path(resources.samples()[sample].path)
+            self.settle(window)
+        window.reset_layout()
+        window.use_theme(LIGHT)
+        bench.select(None)
+        bench.set_model("mixed")
+        bench.set_n(4)
+        bench.select_phase(None)
+        window.curve_view.show_all()
+        for name in ("phases", "table", panel):
+            window.show_panel(name)
+        self.settle(window)
+        return window
+
+    def settle(self, window: Any) -> None:
+        """Let all work end and all that it changed be painted.
+
+        Raises
+        ------
+        TimeoutError : it does not end.
+        """
+        end, quiet = time.monotonic() + 120, 0
+        while quiet < 12:
+            self._app.processEvents()
+            time.sleep(0.02)
+            quiet = 0 if window.busy else quiet + 1
+            if time.monotonic() > end:
+                raise TimeoutError(f"the window is still busy: {window.windowTitle()}")
+
+    def paint(self, widget: QWidget) -> QImage:
+        """What `widget` shows."""
+        self._app.processEvents()
+        return widget.grab().toImage()
+
+    def close(self) -> None:
+        for window in self._windows.values():
+            getattr(window, "close_unasked", window.close)()
+            window.deleteLater()
+        self._windows.clear()
+        self._app.processEvents()
+
+
+def _animations() -> Any:
+    from PySide6.QtCore import Qt
+
+    return Qt.UIEffect.UI_General
+
+
+# ------------------------------------------------------------------ what there is to see
+
+
+def _start(stage: Stage) -> QImage:
+    from desktop.ui.shell import MainWindow
+
+    window = stage.window("empty", lambda: MainWindow(stage.settings()))
+    stage.settle(window)
+    return stage.paint(window)
+
+
+def _window(stage: Stage) -> QImage:
+    window = stage.main()
+    window.workbench.select_phase(1)
+    stage.settle(window)
+    return stage.paint(window)
+
+
+def _dark(stage: Stage) -> QImage:
+    from desktop.ui.theme import DARK, LIGHT
+
+    window = stage.main()
+    window.use_theme(DARK)
+    stage.settle(window)
+    image = stage.paint(window)
+    window.use_theme(LIGHT)
+    return image
+
+
+def _suggested(stage: Stage) -> QImage:
+    window = stage.main()
+    window.workbench.use_suggestion()
+    stage.settle(window)
+    return stage.paint(window)
+
+
+def _panel(name: str, *, phase: int | None = None, sample: int = 0) -> Callable[[Stage], QImage]:
+    def draw(stage: Stage) -> QImage:
+        window = stage.main(sample, name)
+        window.workbench.select_phase(phase)
+        return _dock(stage, window, name)
+
+    return draw
+
+
+def _dock(stage: Stage, window: MainWindow, panel: str, wide: int = 560, high: int = 340) -> QImage:
+    """A panel by itself, at the size that it has in a large window."""
+    from PySide6.QtCore import Qt
+    from PySide6.QtWidgets import QDockWidget
+
+    window.resize(1600, 1000)
+    dock = window.findChild(QDockWidget, f"dock_{panel}")
+    assert dock is not None
+    window.resizeDocks([dock], [wide], Qt.Orientation.Horizontal)
+    if window.dockWidgetArea(dock) == Qt.DockWidgetArea.BottomDockWidgetArea:
+        window.resizeDocks([dock], [high], Qt.Orientation.Vertical)
+    stage.settle(window)
+    return stage.paint(dock)
+
+
+def _kept(stage: Stage) -> MainWindow:
+    """A window of its own with two views and three annotations."""
+    window = stage.main(panel="views", use="kept")
+    bench = window.workbench
+    if not bench.snapshot.project.views:
+        window.desk.keep_view(1)
+        bench.rename_view(1, "Whole run")
+        window.curve_view.zoom_to(0.4, 0.6)
+        stage.settle(window)
+        window.desk.keep_view(2)
+        bench.rename_view(2, "End of the factorization")
+        bench.annotate("Columns get short", 0.32, 0.43)
+        bench.annotate("Forward solve", 0.46, 0.87)
+        bench.annotate("The last rank waits", 0.875)
+        window.curve_view.show_all()
+        stage.settle(window)
+    return window
+
+
+def _views(stage: Stage) -> QImage:
+    return _dock(stage, _kept(stage), "views")
+
+
+def _annotated(stage: Stage) -> QImage:
+    return stage.paint(_kept(stage))
+
+
+def _messages_drawn(stage: Stage) -> QImage:
+    """Curve and timeline, near enough to see single messages."""
+    window = stage.main()
+    window.curve_view.zoom_to(0.870, 0.885)
+    stage.settle(window)
+    return stage.paint(window)
+
+
+def _timeline(stage: Stage) -> QImage:
+    window = stage.main()
+    window.resize(1600, 1000)
+    window.workbench.select_phase(2)
+    stage.settle(window)
+    return stage.paint(window.timeline)
+
+
+def _presentation(stage: Stage) -> QImage:
+    window = stage.main()
+    window.workbench.select_phase(1)
+    window.present()
+    shown = window.presentation
+    assert shown is not None
+    shown.showNormal()
+    shown.resize(1200, 675)
+    stage.settle(window)
+    image = stage.paint(shown)
+    shown.close()
+    stage.settle(window)
+    return image
+
+
+def _figure(stage: Stage) -> QImage:
+    """The dialog that exports a figure."""
+    from desktop.ui.exporting import FigureDialog
+
+    window = stage.main()
+    return _dialog(stage, window, "export_figure", FigureDialog)
+
+
+def _dialog(stage: Stage, window: Any, command: str, kind: type) -> QImage:
+    window.actions_by_id[command].trigger()
+    dialog = window.findChild(kind)
+    stage.settle(window)
+    while getattr(dialog, "lane", None) is not None and dialog.lane.busy:
+        stage.settle(window)
+    stage.settle(window)
+    image = stage.paint(dialog)
+    dialog.close()
+    stage.settle(window)
+    return image
+
+
+def _report(stage: Stage) -> QImage:
+    """The first page of a report as PDF."""
+    from datetime import UTC, datetime
+
+    from desktop import resources
+    from desktop.data.material import Subject
+    from desktop.data.opening import open_trace
+    from desktop.data.report import Contents, compose
+    from desktop.ui.reporting import page_image
+
+    path = resources.samples()[0].path
+    with open_trace(path) as store:
+        subject = Subject(store=store, title="Cholesky, 16 ranks", model="mixed", n=4)
+        words = "phasewright report traces.otf2 -o report.pdf -n 4"
+        date = datetime(2026, 1, 1, tzinfo=UTC)
+        report = compose([subject], Contents(("curve",), statistics=False), command=words, date=date)
+    return page_image(report, 0)
+
+
+def _experiment(step: int, *, measured: bool = False) -> Callable[[Stage], QImage]:
+    """A step of the window of experiments: on the bundled quicksort, or on its measured runs."""
+
+    def draw(stage: Stage) -> QImage:
+        from desktop.ui.experiment_window import ExperimentWindow
+
+        def make() -> ExperimentWindow:
+            window = ExperimentWindow(stage.settings())
+            if measured:
+                window.open_path(TRIALS)
+            else:
+                window.bench.open_example(stage.folder / "quicksort")
+            stage.settle(window)
+            return window
+
+        window = stage.window(f"experiment-{measured}", make)
+        window.show_step(step)
+        stage.settle(window)
+        return stage.paint(window)
+
+    return draw
+
+
+def _model(stage: Stage) -> QImage:
+    from desktop import resources
+    from desktop.ui.model_window import ModelWindow
+
+    def make() -> ModelWindow:
+        window = ModelWindow(stage.settings())
+        window.open_path(resources.example_table())
+        return window
+
+    window = stage.window("model", make)
+    stage.settle(window)
+    return stage.paint(window)
+
+
+#: Every picture by the name of its file.
+PICTURES: dict[str, Callable[[Stage], QImage]] = {
+    "start": _start,
+    "window": _window,
+    "window-dark": _dark,
+    "suggested": _suggested,
+    "phases": _panel("phases"),
+    "table": _panel("table", phase=1),
+    "trace": _panel("trace", sample=1),
+    "computing": _panel("classes"),
+    "views": _views,
+    "annotated": _annotated,
+    "zoomed": _messages_drawn,
+    "statistics": _panel("statistics", phase=1),
+    "profile": _panel("profile", phase=1),
+    "messages": _panel("messages", phase=1),
+    "changes": _panel("changes"),
+    "timeline": _timeline,
+    "presentation": _presentation,
+    "figure": _figure,
+    "report": _report,
+    "experiment-program": _experiment(0),
+    "experiment-design": _experiment(1),
+    "experiment-read": _experiment(3, measured=True),
+    "model": _model,
+}
+
+
+# ------------------------------------------------------------------ files
+
+
+def draw(names: Sequence[str]) -> Iterator[tuple[str, QImage]]:
+    """The pictures called `names`, one after the other, as the program shows them now.
+
+    Raises
+    ------
+    KeyError : there is no picture of that name.
+    """
+    scenes = [(name, PICTURES[name]) for name in names]
+    with _own_places() as folder:
+        stage = Stage(folder)
+        try:
+            for name, scene in scenes:
+                yield name, few_colours(scene(stage))
+        finally:
+            stage.close()
+
+
+@contextmanager
+def _own_places() -> Iterator[Path]:
+    """A folder for settings, cache and state, so that neither what the user has nor what he did shows."""
+    kept = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")}
+    folder = Path(tempfile.mkdtemp(prefix="phasewright-pictures-"))
+    try:
+        for name in kept:
+            os.environ[name] = str(folder / name.lower())
+        yield folder
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                os.environ.pop(name)
+            else:
+                os.environ[name] = value
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def few_colours(image: QImage) -> QImage:
+    """`image` with a palette of 256 colours, a fifth of the size as PNG. Colours of large areas stay exact."""
+    from PySide6.QtGui import QImage
+
+    seen, where, count = np.unique(_pixels(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    # Of each cell of the colour cube its most frequent colour, of these the most frequent ones.
+    order = np.argsort(-count, kind="stable")
+    _, first = np.unique(seen[order] >> 3, axis=0, return_index=True)
+    table = seen[order[np.sort(first)[:_COLOURS]]].astype(np.int32)
+    nearest = np.empty(len(seen), np.uint8)
+    for start in range(0, len(seen), 4096):
+        part = seen[start : start + 4096].astype(np.int32)
+        nearest[start : start + 4096] = ((part[:, None] - table) ** 2).sum(2).argmin(1)
+    rows = np.ascontiguousarray(nearest[where].reshape(image.height(), image.width()))
+    found = QImage(rows.data, image.width(), image.height(), image.width(), QImage.Format.Format_Indexed8).copy()
+    found.setColorTable([0xFF000000 | int(r) << 16 | int(g) << 8 | int(b) for r, g, b in table])
+    return found
+
+
+def _pixels(image: QImage) -> np.ndarray:
+    """(height, width, 3) of red, green and blue, 0 to 255."""
+    from PySide6.QtGui import QImage
+
+    plain = image.convertToFormat(QImage.Format.Format_RGB32)
+    raw = np.frombuffer(plain.constBits(), np.uint8).reshape(plain.height(), plain.bytesPerLine())
+    return raw[:, : 4 * plain.width()].reshape(plain.height(), plain.width(), 4)[:, :, 2::-1].copy()
+
+
+def difference(one: QImage, other: QImage) -> float:
+    """Part of the blocks of 8 x 8 pixels whose mean colour an eye would call another; 1 if the sizes differ."""
+    if one.size() != other.size():
+        return 1.0
+    return float((np.abs(_blocks(one) - _blocks(other)).max(2) > _SEEN).mean())
+
+
+def _blocks(image: QImage) -> np.ndarray:
+    pixels = _pixels(image).astype(np.float64)
+    high, wide = (length // _BLOCK * _BLOCK for length in pixels.shape[:2])
+    return pixels[:high, :wide].reshape(high // _BLOCK, _BLOCK, wide // _BLOCK, _BLOCK, 3).mean((1, 3))
+
+
+def save(image: QImage, file: Path) -> None:
+    from PySide6.QtCore import QByteArray
+    from PySide6.QtGui import QImageWriter
+
+    writer = QImageWriter(str(file), QByteArray(b"png"))
+    writer.setCompression(100)
+    if not writer.write(image):
+        raise OSError(f"{file} cannot be written: {writer.errorString()}")
+
+
+def main(words: Sequence[str]) -> int:
+    check = "--check" in words
+    names = [word for word in words if word != "--check"] or list(PICTURES)
+    unknown = [name for name in names if name not in PICTURES]
+    if unknown:
+        print(f"there is no picture {unknown[0]}, there are {', '.join(PICTURES)}", file=sys.stderr)
+        return 2
+    from PySide6.QtGui import QImage
+
+    FOLDER.mkdir(exist_ok=True)
+    stale = 0
+    for name, image in draw(names):
+        file = FOLDER / f"{name}.png"
+        if not check:
+            save(image, file)
+            print(f"{name}: {image.width()} x {image.height()}, {file.stat().st_size / 1024:.0f} KiB")
+            continue
+        there = QImage(str(file))
+        off = 1.0 if there.isNull() else difference(there, image)
+        stale += off > TOLERANCE
+        print(f"{name}: {100 * off:.1f} % differs" + (", stale" if off > TOLERANCE else ""))
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    sys.path.insert(0, str(ROOT))
+    sys.exit(main(sys.argv[1:]))
