@@ -87,7 +87,7 @@ def values(bench: ExperimentBench) -> dict[str, float]:
 @needs_shell
 def test_nothing_runs_before_consent(bench, tmp_path):
     small(tmp_path)
-    bench.open_path(tmp_path)
+    bench.open(tmp_path)
     assert len(bench.snapshot.commands) == 4 and not bench.snapshot.consented
     for act in (bench.run, bench.check):
         act()
@@ -159,7 +159,7 @@ def test_edits_are_named_undone_and_refused(bench, tmp_path):
 
 
 def test_a_new_experiment_finds_the_places_of_its_sources(bench, tmp_path):
-    shutil.copy(DATA / "qsort_spt.c", tmp_path)
+    shutil.copy(resources.folder() / "examples" / "quicksort" / "qsort_spt.c", tmp_path)
     bench.create_in(tmp_path)
     experiment = bench.snapshot.project.experiment
     assert experiment is not None and not bench.snapshot.saved and not (tmp_path / "experiment.toml").exists()
@@ -191,7 +191,7 @@ def test_the_example_is_copied_and_never_written_into_the_package(bench, tmp_pat
 
 
 def test_the_bad_run_of_5131_table_3_is_found_and_left_out_with_a_reason(bench):
-    bench.open_path(DATA / "nistir5131_table3_runs_implied.csv")
+    bench.open(DATA / "nistir5131_table3_runs_implied.csv")
     suspects = bench.snapshot.effects.suspects
     assert [s.label for s in suspects] == ["9"]
     assert suspects[0].t == pytest.approx(32.4, abs=0.1)
@@ -208,7 +208,7 @@ def test_the_bad_run_of_5131_table_3_is_found_and_left_out_with_a_reason(bench):
 
 
 def test_terms_are_dropped_and_put_back(bench):
-    bench.open_path(DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    bench.open(DATA / "measured_2026-11-21_screen_2p6m2.csv")
     every = bench.snapshot.every
     assert every is bench.snapshot.effects and len(every.effects) == 15
     before = bench.snapshot.effects.effect("F4").value
@@ -231,7 +231,7 @@ def test_terms_are_dropped_and_put_back(bench):
 
 
 def test_another_response_and_other_rows(bench):
-    bench.open_path(DATA / "measured_2026-11-21_scaling_2p2.csv")
+    bench.open(DATA / "measured_2026-11-21_scaling_2p2.csv")
     table = bench.snapshot.project.imported.table
     assert ("factor", ("CS1", "F2", "F4")) in table.choices and "cpu_s" in table.others
     bench.choose_rows(None, (("factor", "F2"),))
@@ -251,9 +251,9 @@ def test_another_response_and_other_rows(bench):
 
 def test_what_cannot_be_read_is_a_sentence(bench, tmp_path):
     (tmp_path / "empty.csv").write_text("A,B\n")
-    bench.open_path(tmp_path / "empty.csv")
+    bench.open(tmp_path / "empty.csv")
     assert "empty.csv: holds no trial" in bench.snapshot.problem and bench.snapshot.task is None
-    bench.open_path(tmp_path / "gone")
+    bench.open(tmp_path / "gone")
     assert "gone" in bench.snapshot.problem
     for name in ("measured_2026-11-21_screen_2p6m2.csv", "nistir5131_table2_runs.csv"):
         assert holds_experiment(DATA / name)
@@ -462,7 +462,7 @@ def test_effects_that_do_not_grow_with_the_delay_are_told():
 
 
 def test_tables_come_and_go_with_undo(bench, tmp_path):
-    bench.open_path(DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    bench.open(DATA / "measured_2026-11-21_screen_2p6m2.csv")
     before = bench.snapshot.effects
     bench.add_table(DATA / "measured_2026-11-21_second_2p5m1.csv")
     bench.set_table(0, processors=4.0)
