@@ -550,7 +550,7 @@ def test_the_quicksort_is_built_run_and_analysed(tmp_path):
     swap = found.effect("F4")
     assert swap.value > 5 * max(abs(e.value) for e in found.effects if e is not swap)
     unit = unit_s(builds[0])
-    for place, (factor, counter) in enumerate(CALLS.items(), 1):
+    for place, factor in enumerate(CALLS, 1):
         (calls,) = {trial.responses[place] for trial in state.good.values()}
         expected, effect = calls * 300 * unit, found.effect(factor)
         assert abs(effect.value - expected) < 0.1 * expected + 4 * effect.se, factor
