@@ -1,0 +1,359 @@
+"""Runs beside each other: their phases matched to those of a reference, and their curves on one axis.
+
+`align` finds which phases belong together, `table` says how they differ, `place` puts the curves on a common
+axis and subtracts the reference's from each of the others, exactly: a difference of step functions is a step
+function. Where a run is not (before its start, after its end, in a gap of its phases) it counts as 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.curve import StepCurve
+from desktop.core.jit import kernel
+from desktop.core.matching import NONE, Matching, match, shapes
+from desktop.core.phase_stats import PhaseRow, phase_table
+from desktop.core.phases import PhaseFit
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: Axes: times as the traces have them; from each run's start; in parts of each run; phases that belong
+#: together over each other, as long as the reference's, gaps where a run has no such phase.
+AXES = ("absolute", "start", "normalised", "phases")
+
+
+@dataclass(frozen=True, eq=False)
+class Phased:
+    """A run with its phases."""
+
+    name: str
+    curve: StepCurve
+    fit: PhaseFit
+
+    @cached_property
+    def rows(self) -> tuple[PhaseRow, ...]:
+        return tuple(phase_table(self.curve, self.fit))
+
+
+@dataclass(frozen=True, eq=False)
+class Alignment:
+    """`rows` (R, runs): the phases that belong together, one in each row and run, or `NONE`. Every phase of
+    every run is in one row, in order of time. `matchings`: of each run with the reference, None its own."""
+
+    runs: tuple[Phased, ...]
+    reference: int
+    matchings: tuple[Matching | None, ...]
+    rows: Ints
+
+    def label(self, row: int) -> str:
+        """What a row is called: by the reference's phase, else by that of the only run which has it."""
+        phase = int(self.rows[row, self.reference])
+        if phase != NONE:
+            return f"phase {phase + 1}"
+        run = int(np.flatnonzero(self.rows[row] != NONE)[0])
+        return f"phase {self.rows[row, run] + 1} of {self.runs[run].name}"
+
+
+def align(
+    runs: Sequence[Phased], reference: int = 0, fixed: Mapping[int, Sequence[tuple[int, int]]] | None = None
+) -> Alignment:
+    """Match the phases of every run to those of the reference.
+
+    Parameters
+    ----------
+    fixed : by the number of a run, pairs (phase of the reference, own phase) as `desktop.core.matching.match`
+        takes them.
+
+    Raises
+    ------
+    ValueError : fewer than two runs, no such reference, or pairs that cannot hold.
+    """
+    if len(runs) < 2:
+        raise ValueError(f"a comparison needs two runs or more, there are {len(runs)}")
+    if not 0 <= reference < len(runs):
+        raise ValueError(f"there is no run {reference + 1} to refer to, there are {len(runs)}")
+    mine = shapes(runs[reference].curve, runs[reference].fit)
+    matchings: list[Matching | None] = []
+    for k, run in enumerate(runs):
+        pairs = (fixed or {}).get(k, ())
+        matchings.append(None if k == reference else match(mine, shapes(run.curve, run.fit), pairs))
+    # A phase that only one run has stands behind the last one before it that has a partner.
+    rows: list[list[int]] = []
+    for i in range(-1, mine.n):
+        if i >= 0:
+            rows.append([i if m is None else int(m.of_a[i]) for m in matchings])
+        for k, m in enumerate(matchings):
+            before = 0 if i < 0 else NONE if m is None or m.of_a[i] == NONE else int(m.of_a[i]) + 1
+            while m is not None and before != NONE and before < m.of_b.size and m.of_b[before] == NONE:
+                rows.append([before if other == k else NONE for other in range(len(runs))])
+                before += 1
+    return Alignment(tuple(runs), reference, tuple(matchings), np.array(rows, np.int64))
+
+
+class Cell(NamedTuple):
+    """A phase of a run in its row, beside the reference's.
+
+    `phase` counts from 1, 0 is the whole run, None stands for a gap, whose numbers are NaN. Times in
+    seconds (`start_s` on the run's own axis), `mean` in processors, work in processor-seconds. Differences
+    are this run less the reference, ratios this run over the reference. `alike` as in `Matching`.
+    """
+
+    label: str
+    run: str
+    phase: int | None
+    start_s: float
+    duration_s: float
+    mean: float
+    efficiency: float
+    work_s: float
+    duration_difference_s: float
+    duration_ratio: float
+    mean_difference: float
+    mean_ratio: float
+    efficiency_difference: float
+    work_difference_s: float
+    work_ratio: float
+    alike: float
+
+
+def table(alignment: Alignment) -> list[Cell]:
+    """The whole runs, then row by row what each run has there."""
+    runs, reference = alignment.runs, alignment.reference
+    wholes = [
+        (
+            run.curve.start,
+            run.curve.duration,
+            run.curve.mean,
+            run.curve.mean / run.curve.capacity if run.curve.capacity else 0.0,
+            run.curve.integral,
+        )
+        for run in runs
+    ]
+    cells = [_cell("run", run.name, 0, wholes[k], wholes[reference]) for k, run in enumerate(runs)]
+    for r, row in enumerate(alignment.rows.tolist()):
+        label = alignment.label(r)
+        facts = [
+            None if phase == NONE else _facts(run.rows[phase]) for run, phase in zip(runs, row, strict=True)
+        ]
+        for k, run in enumerate(runs):
+            matching, alike = alignment.matchings[k], np.nan
+            if matching is not None and row[reference] != NONE:
+                alike = float(matching.alike[row[reference]])
+            phase = None if row[k] == NONE else row[k] + 1
+            cells.append(_cell(label, run.name, phase, facts[k], facts[reference], alike))
+    return cells
+
+
+_Facts = tuple[float, float, float, float, float]
+
+
+def _facts(row: PhaseRow) -> _Facts:
+    return row.start_s, row.end_s - row.start_s, row.mean, row.efficiency, row.work_s
+
+
+def _cell(
+    label: str, run: str, phase: int | None, own: _Facts | None, other: _Facts | None, alike: float = np.nan
+) -> Cell:
+    nothing = (np.nan,) * 5
+    mine, theirs = np.array(own or nothing), np.array(other or nothing)
+    apart = mine - theirs
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(theirs != 0, mine / theirs, np.nan)
+    beside = (apart[1], ratio[1], apart[2], ratio[2], apart[3], apart[4], ratio[4])
+    return Cell(label, run, phase, *map(float, (*mine, *beside, alike)))
+
+
+class Areas(NamedTuple):
+    """What a difference adds up to over the axis, in its unit times the axis' (processors times seconds;
+    shares where heights are; without the seconds on the normalised axis).
+
+    `signed` = `more` - `less`; `more` is the area where the run is above the reference, `less` where it is
+    below; `reference` is the area under the reference's curve, to divide by.
+    """
+
+    signed: float
+    more: float
+    less: float
+    reference: float
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Runs on one axis from `start` to `end`: seconds, for ``normalised`` parts of each run.
+
+    `curves`: on the axis, 0 in gaps; in processors, or (`share`) in parts of each run's capacity.
+    `spans`: (n, 2) where the phases of each run lie. `differences`: of each run less the reference, with
+    their `areas`; None for the reference.
+    """
+
+    axis: str
+    share: bool
+    start: float
+    end: float
+    curves: tuple[StepCurve, ...]
+    spans: tuple[Floats, ...]
+    differences: tuple[StepCurve | None, ...]
+    areas: tuple[Areas | None, ...]
+
+
+def place(alignment: Alignment, axis: str = "start", *, share: bool = False) -> Placement:
+    """Put all runs on one of `AXES`, and subtract, in O(steps of all runs).
+
+    Raises
+    ------
+    ValueError : there is no such axis.
+    """
+    if axis not in AXES:
+        raise ValueError(f"the axis is {axis!r}, it must be one of {', '.join(AXES)}")
+    runs, reference = alignment.runs, alignment.reference
+    layout = _layout(alignment) if axis == "phases" else None
+    curves, spans = [], []
+    for k, run in enumerate(runs):
+        if layout is not None:
+            spans.append(layout[k])
+            curve = _stretched(run, layout[k])
+        else:
+            curve, where = _moved(run, axis)
+            spans.append(np.stack([where[:-1], where[1:]], axis=1))
+        if share:
+            level = curve.level / (run.curve.capacity or 1.0)
+            curve = StepCurve(curve.edges, _still(level), 1.0, curve.unit)
+        curves.append(curve)
+    differences = [None if k == reference else difference(curves[reference], c) for k, c in enumerate(curves)]
+    under = curves[reference].integral
+    return Placement(
+        axis,
+        share,
+        min(min(c.start for c in curves), min(float(s[0, 0]) for s in spans)),
+        max(max(c.start + c.duration for c in curves), max(float(s[-1, 1]) for s in spans)),
+        tuple(curves),
+        tuple(spans),
+        tuple(differences),
+        tuple(None if d is None else areas(d, under) for d in differences),
+    )
+
+
+def _layout(alignment: Alignment) -> list[Floats]:
+    """Where the phases of each run lie if those that belong together lie over each other."""
+    runs, reference = alignment.runs, alignment.reference
+    spans = [np.zeros((run.fit.n, 2)) for run in runs]
+    at = 0.0
+    for row in alignment.rows.tolist():
+        leads = reference if row[reference] != NONE else next(k for k, p in enumerate(row) if p != NONE)
+        end = at + float(runs[leads].fit.duration[row[leads]])
+        for span, phase in zip(spans, row, strict=True):
+            if phase != NONE:
+                span[phase] = at, end
+        at = end
+    return spans
+
+
+def _moved(run: Phased, axis: str) -> tuple[StepCurve, Floats]:
+    """The curve moved, or moved and scaled, and where its breaks then are; whole ticks stay whole ticks."""
+    curve, breaks = run.curve, run.fit.breaks
+    first = float(curve.edges[0])
+    if axis == "absolute" or (axis == "start" and first == 0):
+        return curve, breaks
+    if axis == "start":
+        return _with_edges(curve, curve.edges - first, curve.unit), breaks - curve.start
+    length = float(curve.edges[-1]) - first
+    scaled = _with_edges(curve, (curve.edges - first) / length, 1.0)
+    return scaled, (breaks - breaks[0]) / (breaks[-1] - breaks[0])
+
+
+def _stretched(run: Phased, spans: Floats) -> StepCurve:
+    """The curve with every phase stretched over its place, 0 between places that do not touch."""
+    curve, fit = run.curve, run.fit
+    edges: list[Floats] = []
+    level: list[Floats] = []
+    for k, (at, end) in enumerate(spans.tolist()):
+        begins = float(curve.edges[fit.index[k]] + fit.offset[k])
+        ends = float(curve.edges[fit.index[k + 1]] + fit.offset[k + 1])
+        first = int(np.searchsorted(curve.edges, begins, "right"))
+        last = int(np.searchsorted(curve.edges, ends, "left"))
+        inner = at + (curve.edges[first:last] - begins) * ((end - at) / max(ends - begins, 1e-300))
+        if edges and edges[-1][-1] < at:
+            level.append(np.zeros(1))
+        elif edges:
+            edges[-1] = edges[-1][:-1]
+        edges += [np.array([at]), np.clip(inner, at, end), np.array([end])]
+        level.append(curve.level[first - 1 : last])
+    e, h = np.concatenate(edges), np.concatenate(level)
+    wide = e[1:] > e[:-1]  # a step narrower than the axis can tell has no place on it
+    return StepCurve(_still(np.append(e[:-1][wide], e[-1])), _still(h[wide]), curve.capacity)
+
+
+def _with_edges(curve: StepCurve, edges: Floats, unit: float) -> StepCurve:
+    wide = edges[1:] > edges[:-1]
+    if wide.all():
+        return StepCurve(_still(edges), curve.level, curve.capacity, unit)
+    kept = np.append(edges[:-1][wide], edges[-1])
+    return StepCurve(_still(kept), _still(curve.level[wide]), curve.capacity, unit)
+
+
+def _still(values: Floats) -> Floats:
+    """An array that will not change, so that a curve need not copy it."""
+    values.flags.writeable = False
+    return values
+
+
+def difference(a: StepCurve, b: StepCurve) -> StepCurve:
+    """b less a, over the time of both; outside of its own time either is 0. Equal neighbours are joined."""
+    unit = a.unit
+    first, second = a.edges, b.edges
+    if a.unit != b.unit:
+        unit, first, second = 1.0, a.edges * a.unit, b.edges * b.unit
+    edges, level = np.empty(first.size + second.size), np.empty(first.size + second.size)
+    count = _subtract(first, a.level, second, b.level, edges, level)
+    # A copy of what is in use, so that the rest can be given back.
+    used = _still(edges[: count + 1].copy()), _still(level[:count].copy())
+    return StepCurve(*used, max(a.capacity, b.capacity), unit)
+
+
+def areas(apart: StepCurve, reference: float = np.nan) -> Areas:
+    """What a difference adds up to; `reference`: the area under the curve that was subtracted."""
+    more, less = _sides(apart.edges, apart.level)
+    return Areas((more - less) * apart.unit, more * apart.unit, less * apart.unit, float(reference))
+
+
+@kernel
+def _subtract(first, low, second, high, edges, level):
+    i, j, count = 0, 0, 0
+    a, b = 0.0, 0.0
+    while True:
+        t = np.inf
+        if i < first.size:
+            t = first[i]
+        if j < second.size:
+            t = min(t, second[j])
+        if i < first.size and first[i] == t:
+            a = low[i] if i < low.size else 0.0
+            i += 1
+        if j < second.size and second[j] == t:
+            b = high[j] if j < high.size else 0.0
+            j += 1
+        if i == first.size and j == second.size:
+            edges[count] = t
+            return count
+        if count == 0 or level[count - 1] != b - a:
+            edges[count], level[count] = t, b - a
+            count += 1
+
+
+@kernel
+def _sides(edges, level):
+    more, less = 0.0, 0.0
+    for k in range(level.size):
+        part = level[k] * (edges[k + 1] - edges[k])
+        if part > 0:
+            more += part
+        else:
+            less -= part
+    return more, less
