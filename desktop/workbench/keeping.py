@@ -24,7 +24,16 @@ from desktop.progress import Share
 from desktop.workbench import model
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
-from desktop.workbench.model import AS_FOUND, KeptRun, Project, Recovery, TraceId, View, Workspace
+from desktop.workbench.model import (
+    AS_FOUND,
+    Comparison,
+    KeptRun,
+    Project,
+    Recovery,
+    TraceId,
+    View,
+    Workspace,
+)
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 #: Seconds between two savings for recovery.
@@ -87,7 +96,7 @@ class Keeper:
     @property
     def by_hand(self) -> bool:
         """There is work in it that a click would not bring back: more than a number and a kind of phases."""
-        return any(
+        return bool(self.workspace.comparison.matched) or any(
             run.project.annotations
             or run.project.views
             or run.project.names
@@ -193,6 +202,15 @@ class Keeper:
             tables=tuple(dict.fromkeys((*known.tables, *(p.absolute() for p in tables)))),
         )
         self._changed()
+
+    def compare(self, comparison: Comparison) -> None:
+        """How its runs are compared from now on."""
+        self._workspace = replace(self._workspace, comparison=comparison)
+        self._changed()
+
+    def find(self, trace: TraceId) -> Path | None:
+        """Where a trace is now, without asking."""
+        return find_trace(trace, self.path)
 
     def _put_away(self) -> None:
         """Remember the run that is shown, before another takes its place."""

@@ -23,6 +23,8 @@ UNITS = ("s", "ms", "us", "ns")
 VIEWS = 9
 #: Colours of annotations.
 COLOURS = 8
+#: Axes on which runs are compared, see `desktop.core.contrast.AXES`.
+AXES = ("absolute", "start", "normalised", "phases")
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,45 @@ class KeptRun:
 
 
 @dataclass(frozen=True)
+class Matched:
+    """Phases of a run that were matched by hand with those of a reference; both runs by `run_keys`.
+
+    `pairs` (phase of the reference, own phase), from 0; -1 in place of either: the other has no partner. They
+    hold while the reference has `of` phases and the run `phases`.
+    """
+
+    reference: str
+    run: str
+    of: int
+    phases: int
+    pairs: tuple[tuple[int, int], ...]
+
+    def problem(self) -> str:
+        inside = all(-1 <= i < self.of and -1 <= j < self.phases for i, j in self.pairs)
+        return "" if inside else "a pair names a phase that is not there"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the runs of a project are compared. Runs are named by `run_keys`.
+
+    `reference` "": the first that is shown. `hidden`: those left out. `share`: heights in parts of each run's
+    processors. `relative`: differences in percent of the reference.
+    """
+
+    reference: str = ""
+    hidden: frozenset[str] = frozenset()
+    axis: str = "start"
+    side_by_side: bool = False
+    share: bool = False
+    relative: bool = False
+    matched: tuple[Matched, ...] = ()
+
+    def problem(self) -> str:
+        return "" if self.axis in AXES else f"axis is {self.axis}, allowed are {', '.join(AXES)}"
+
+
+@dataclass(frozen=True)
 class Workspace:
     """All that a project file holds. `shown`: the run that was open, by its place."""
 
@@ -192,11 +233,23 @@ class Workspace:
     experiments: tuple[Path, ...] = ()
     tables: tuple[Path, ...] = ()
     shown: int = 0
+    comparison: Comparison = Comparison()
 
     def problem(self) -> str:
         return (
             "" if 0 <= self.shown < max(len(self.runs), 1) else f"shown is {self.shown}, there is no such run"
         )
+
+
+def run_keys(runs: tuple[KeptRun, ...]) -> tuple[str, ...]:
+    """What each run is known by, wherever its trace is: its content, and which one of those with the same."""
+    known: dict[str, int] = {}
+    keys = []
+    for run in runs:
+        content = run.trace.sha256[:16] or run.trace.name
+        known[content] = known.get(content, 0) + 1
+        keys.append(content if known[content] == 1 else f"{content}#{known[content]}")
+    return tuple(keys)
 
 
 @dataclass(frozen=True)
