@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-COMMANDS = ("import", "info", "phases", "stats", "report", "snapshot", "model", "spt")
+COMMANDS = ("import", "info", "phases", "stats", "report", "snapshot", "model", "spt", "desktop")
 DEFAULT_MODEL = "mixed"
 
 
@@ -118,8 +118,8 @@ def _sentence(error: BaseException) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from desktop.commands import integration, report, spt
     from desktop.commands import model as factor_model
-    from desktop.commands import report, spt
     from desktop.data.importers import FORMATS
 
     parser = argparse.ArgumentParser(
@@ -195,6 +195,8 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("model", _model, "fit the factor model to a table of run times")
     factor_model.add_words(sub)
     formats(sub, csv_too=True)
+
+    integration.add_words(command("desktop", _desktop, "put the program into the menus of a Linux desktop"))
 
     sub = command("snapshot", _snapshot, "render the window into a picture, without a display")
     sub.add_argument("file", metavar="FILE", type=Path)
@@ -726,6 +728,13 @@ def _report(options: argparse.Namespace) -> int:
         with store:
             codes.append(_outcome(store))
     return max(codes)
+
+
+def _desktop(options: argparse.Namespace) -> int:
+    from desktop.commands import integration
+
+    print("\n  ".join(integration.run(options)))
+    return DONE
 
 
 def _snapshot(options: argparse.Namespace) -> int:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
+#: What the desktop knows the program by: the name of its entry, its icon and its metadata.
+DESKTOP_ID = "io.github.phasewright"
+
 
 @dataclass(frozen=True)
 class Sample:
