@@ -23,7 +23,7 @@ from PySide6.QtCore import (
     Signal,
     qInstallMessageHandler,
 )
-from PySide6.QtGui import QFont, QFontDatabase
+from PySide6.QtGui import QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
@@ -52,7 +52,8 @@ def application() -> QApplication:
     qInstallMessageHandler(_qt_says)
     app = QApplication(sys.argv[:1])
     app.setApplicationDisplayName("Phasewright")
-    app.setDesktopFileName(APPLICATION)
+    app.setDesktopFileName(resources.DESKTOP_ID)
+    app.setWindowIcon(QIcon(str(resources.folder() / "icons" / "phasewright.svg")))
     app.setStyle("Fusion")
     load_font(app)
     Garbage(app)
