@@ -1,12 +1,12 @@
 """The pictures of the documentation, made from the program itself.
 
-    python3 dev.py pictures                draw all pictures into resources/docs/pictures
-    python3 dev.py pictures NAME...        only these
-    python3 dev.py pictures --check        draw nothing; exit code 1 if a picture is not what the program shows now
+    python3 dev.py pictures              draw all pictures into resources/docs/pictures
+    python3 dev.py pictures NAME...      only these
+    python3 dev.py pictures --check      draw nothing; exit code 1 if a picture is not what the program shows
 
-The real windows are driven without a display, on the bundled samples, with settings and a cache of their own. What
-is drawn depends on the sources, the bundled font and Qt's version only. As another version of Qt may put a line of
-text a pixel lower, `--check` compares what an eye sees and not bytes.
+The real windows are driven without a display, on the bundled samples, with settings and a cache of their own.
+What is drawn depends on the sources, the bundled font and Qt's version only. As another version of Qt may put
+a line of text a pixel lower, `--check` compares what an eye sees and not bytes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "resources" / "docs" / "pictures"
-#: Responses that were measured, so that the pictures of an experiment need no compiler and are always the same.
+#: Responses that were measured: pictures of an experiment need no compiler and are always the same.
 TRIALS = ROOT / "tests" / "data" / "spt" / "measured_2026-11-21_screen_2p6m2.csv"
 SIZE = (1200, 750)
 #: Part of a picture's blocks that may look otherwise before the picture counts as stale.
@@ -34,7 +34,7 @@ _BLOCK, _SEEN, _COLOURS = 8, 24, 256
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
-    from PySide6.QtWidgets import QWidget
+    from PySide6.QtWidgets import QDockWidget, QWidget
 
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
@@ -86,7 +86,8 @@ class Stage:
         if bench.snapshot.document is None:
             window.open_path(resources.samples()[sample].path)
             self.settle(window)
-        window.reset_layout()
+        size_docks(window, wide=300, high=150)
+        window.statusBar().clearMessage()
         window.use_theme(LIGHT)
         bench.select(None)
         bench.set_model("mixed")
@@ -124,6 +125,21 @@ class Stage:
             window.deleteLater()
         self._windows.clear()
         self._app.processEvents()
+
+
+def docks(window: MainWindow) -> dict[str, QDockWidget]:
+    from PySide6.QtWidgets import QDockWidget
+
+    return {dock.objectName().removeprefix("dock_"): dock for dock in window.findChildren(QDockWidget)}
+
+
+def size_docks(window: MainWindow, wide: int, high: int) -> None:
+    """The panels on the right so wide, those below so high, pixels."""
+    from PySide6.QtCore import Qt
+
+    there = docks(window)
+    window.resizeDocks([there["phases"]], [wide], Qt.Orientation.Horizontal)
+    window.resizeDocks([there["table"]], [high], Qt.Orientation.Vertical)
 
 
 def _animations() -> Any:
@@ -177,19 +193,12 @@ def _panel(name: str, *, phase: int | None = None, sample: int = 0) -> Callable[
     return draw
 
 
-def _dock(stage: Stage, window: MainWindow, panel: str, wide: int = 560, high: int = 340) -> QImage:
+def _dock(stage: Stage, window: MainWindow, panel: str) -> QImage:
     """A panel by itself, at the size that it has in a large window."""
-    from PySide6.QtCore import Qt
-    from PySide6.QtWidgets import QDockWidget
-
     window.resize(1600, 1000)
-    dock = window.findChild(QDockWidget, f"dock_{panel}")
-    assert dock is not None
-    window.resizeDocks([dock], [wide], Qt.Orientation.Horizontal)
-    if window.dockWidgetArea(dock) == Qt.DockWidgetArea.BottomDockWidgetArea:
-        window.resizeDocks([dock], [high], Qt.Orientation.Vertical)
+    size_docks(window, wide=560, high=340)
     stage.settle(window)
-    return stage.paint(dock)
+    return stage.paint(docks(window)[panel])
 
 
 def _kept(stage: Stage) -> MainWindow:
@@ -394,10 +403,12 @@ def _own_places() -> Iterator[Path]:
 
 
 def few_colours(image: QImage) -> QImage:
-    """`image` with a palette of 256 colours, a fifth of the size as PNG. Colours of large areas stay exact."""
+    """`image` with 256 colours, a fifth of the size as PNG. Colours of large areas stay exact."""
     from PySide6.QtGui import QImage
 
-    seen, where, count = np.unique(_pixels(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True)
+    seen, where, count = np.unique(
+        _pixels(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
+    )
     # Of each cell of the colour cube its most frequent colour, of these the most frequent ones.
     order = np.argsort(-count, kind="stable")
     _, first = np.unique(seen[order] >> 3, axis=0, return_index=True)
@@ -407,7 +418,9 @@ def few_colours(image: QImage) -> QImage:
         part = seen[start : start + 4096].astype(np.int32)
         nearest[start : start + 4096] = ((part[:, None] - table) ** 2).sum(2).argmin(1)
     rows = np.ascontiguousarray(nearest[where].reshape(image.height(), image.width()))
-    found = QImage(rows.data, image.width(), image.height(), image.width(), QImage.Format.Format_Indexed8).copy()
+    found = QImage(
+        rows.data, image.width(), image.height(), image.width(), QImage.Format.Format_Indexed8
+    ).copy()
     found.setColorTable([0xFF000000 | int(r) << 16 | int(g) << 8 | int(b) for r, g, b in table])
     return found
 
@@ -422,7 +435,7 @@ def _pixels(image: QImage) -> np.ndarray:
 
 
 def difference(one: QImage, other: QImage) -> float:
-    """Part of the blocks of 8 x 8 pixels whose mean colour an eye would call another; 1 if the sizes differ."""
+    """Part of the 8 x 8 blocks whose mean colour an eye would call another; 1 if the sizes differ."""
     if one.size() != other.size():
         return 1.0
     return float((np.abs(_blocks(one) - _blocks(other)).max(2) > _SEEN).mean())
