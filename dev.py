@@ -4,8 +4,9 @@
     python3 dev.py run [FILE...]    the window on a bundled trace (or FILE); without a display its picture
     python3 dev.py test [ARGS...]   format, lint, types and tests (ARGS go to pytest)
     python3 dev.py bench            the benchmark tables beside their peers (takes minutes)
+    python3 dev.py freeze [--archive]   the program as a folder that needs no Python, and its trial
 
-Both can be run again at no cost: what is already there is not installed twice.
+All can be run again at no cost: what is already there is not installed twice.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -41,6 +43,10 @@ SYSTEM_PACKAGES = (
 )
 
 
+# What freezing needs besides, of a Python that the system brought.
+FREEZE_PACKAGES = ("binutils", f"libpython3.{sys.version_info.minor}")
+
+
 def run(*words: str | Path, **environment: str) -> None:
     """Run a command; if it fails, end with its exit code."""
     code = subprocess.call([str(word) for word in words], cwd=ROOT, env={**os.environ, **environment})
@@ -48,7 +54,7 @@ def run(*words: str | Path, **environment: str) -> None:
         sys.exit(code)
 
 
-def install_system_packages() -> None:
+def install_system_packages(wanted: Sequence[str]) -> None:
     """On Debian and its kin, install the missing libraries, or say the one line that does."""
     if not shutil.which("dpkg-query"):
         return
@@ -63,7 +69,7 @@ def install_system_packages() -> None:
         for word in line.split()
     }
     # A Python from elsewhere (pyenv, python.org) brings its own venv.
-    missing = [p for p in SYSTEM_PACKAGES if p not in there and not (p == "python3-venv" and has_venv())]
+    missing = [p for p in wanted if p not in there and not (p == "python3-venv" and has_venv())]
     if not missing:
         return
     admin = [] if os.geteuid() == 0 else ["sudo"]
@@ -80,11 +86,11 @@ def has_venv() -> bool:
     return subprocess.call([sys.executable, "-c", "import ensurepip"], stderr=subprocess.DEVNULL) == 0
 
 
-def set_up(*extras: str) -> None:
+def set_up(*extras: str, system: Sequence[str] = SYSTEM_PACKAGES) -> None:
     """Make .venv with Phasewright and the packages of `extras`; nothing to do if they are there already."""
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
         sys.exit(f"Phasewright needs Python 3.11 or newer, this is {sys.version.split()[0]}")
-    install_system_packages()
+    install_system_packages(system)
     wanted = hashlib.sha256(sys.version.encode())
     for name in ("pyproject.toml", "constraints.txt"):
         wanted.update((ROOT / name).read_bytes())
@@ -180,6 +186,12 @@ def bench() -> None:
         run(PYTHON, "-m", f"tests.benchmarks.{name}", QT_QPA_PLATFORM="offscreen")
 
 
+def freeze(arguments: list[str]) -> None:
+    more = FREEZE_PACKAGES if sys.base_prefix == "/usr" else FREEZE_PACKAGES[:1]
+    set_up("freeze", system=(*SYSTEM_PACKAGES, *more))
+    run(PYTHON, ROOT / "packaging" / "freeze.py", *arguments)
+
+
 def main(words: list[str]) -> None:
     match words:
         case ["run", *files]:
@@ -188,6 +200,8 @@ def main(words: list[str]) -> None:
             tests(arguments)
         case ["bench"]:
             bench()
+        case ["freeze", *arguments]:
+            freeze(arguments)
         case _:
             sys.exit(__doc__)
 
