@@ -105,7 +105,7 @@ def test_what_is_installed_is_not_installed_again(dev, tmp_path, monkeypatch):
     python.touch()
     monkeypatch.setattr(dev, "VENV", tmp_path)
     monkeypatch.setattr(dev, "PYTHON", python)
-    monkeypatch.setattr(dev, "install_system_packages", lambda: None)
+    monkeypatch.setattr(dev, "install_system_packages", lambda wanted: None)
     monkeypatch.setattr(dev, "drop_stale_kernels", lambda *_: None)
     monkeypatch.setattr(dev, "run", lambda *words: called.append(words[-1]))
     for extras in [("test", "cluster"), (), ("cluster",), ("test", "bench"), ("test", "cluster")]:
