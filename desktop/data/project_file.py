@@ -7,6 +7,7 @@ with the path of its key. Paths are kept relative to the file's folder, so that 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -21,14 +22,32 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from desktop.data.archive import unpack
 from desktop.data.atomic import PartFile, write_text
+from desktop.data.experiment import DESCRIPTION
 from desktop.errors import ProjectError
 from desktop.progress import Progress
 
 SUFFIX = ".phasewright"
 PROJECT, RECOVERY = "phasewright project", "phasewright recovery"
-SCHEMA = 1
+SCHEMA = 2
+
+
+def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
+    """Experiments and tables were paths; now they have settings."""
+    for workspace in (content.get("tree"), *_inside(content.get("tree"), "workspace")):
+        for kind in ("experiments", "tables"):
+            for paths in _inside(workspace, kind):
+                if isinstance(paths, list):
+                    workspace[kind] = [{"path": path} for path in paths]
+    return content
+
+
+def _inside(tree: Any, key: str) -> tuple[Any, ...]:
+    """What a tree has under a key, if it is as a tree should be: a stranger's may be anything."""
+    return (tree[key],) if isinstance(tree, dict) and key in tree else ()
+
+
 #: From the schema of an older file to the next one.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_settings}
 #: Bytes of a project file; annotations of a lifetime are far fewer.
 LIMIT = 1 << 26
 #: Problems that are listed in the sentence; all are in `ProjectError.problems`.
@@ -45,6 +64,23 @@ def is_project(path: Path) -> bool:
     except OSError:
         return False
     return f'"format": "{PROJECT}"'.encode() in head
+
+
+def digest_of(path: Path) -> str:
+    """By what a file or folder is known again: the SHA-256 of its content; "" where it cannot be read.
+
+    Of an experiment that of its description; of another folder, of all files in it.
+    """
+    found = hashlib.sha256()
+    try:
+        if (path / DESCRIPTION).is_file():
+            path = path / DESCRIPTION
+        for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
+            with file.open("rb") as opened:
+                found.update(hashlib.file_digest(opened, "sha256").digest())
+    except OSError:
+        return ""
+    return found.hexdigest()
 
 
 def backup_of(path: Path) -> Path:
@@ -134,9 +170,13 @@ def _no_number(name: str) -> float:
 
 
 def encode(value: Any, folder: Path) -> Any:
-    """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be."""
+    """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
+
+    A field that holds no number (NaN) is left out: JSON has no word for it.
+    """
     if is_dataclass(value):
-        return {f.name: encode(getattr(value, f.name), folder) for f in fields(value)}
+        held = ((f.name, getattr(value, f.name)) for f in fields(value))
+        return {name: encode(one, folder) for name, one in held if not _is_nan(one)}
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, Path):
@@ -151,6 +191,10 @@ def encode(value: Any, folder: Path) -> Any:
     if isinstance(value, dict):
         return {key: encode(item, folder) for key, item in value.items()}
     return value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
 
 
 @cache

@@ -13,7 +13,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -120,6 +120,65 @@ class Table:
         )
         every = self.rows + more
         return replace(self, rows=every, similar=_similar(every))
+
+
+@dataclass(frozen=True)
+class TableEdits:
+    """What was changed in a table since it was read, so that it can be changed again in the same way.
+
+    `names`: what codes and systems are called instead. `work`, `peak`: those of codes and systems, by their
+    names in the source, if they were taken from a table of their own; `columns`: its headings by role.
+    `reasons`: why lines take no part, or "" for those that were taken back. `added`: rows below the others.
+    """
+
+    names: dict[str, str] = field(default_factory=dict)
+    work: dict[str, float] | None = None
+    peak: dict[str, float] | None = None
+    columns: dict[str, str] = field(default_factory=dict)
+    reasons: tuple[tuple[int, str], ...] = ()
+    added: tuple[Row, ...] = ()
+
+    @classmethod
+    def between(cls, read: Table, now: Table) -> TableEdits:
+        """What leads from a table as it was read to what `Table`'s methods and `with_values` made of it."""
+        pairs = list(zip(read.rows, now.rows, strict=False))
+        called = {old: new for a, b in pairs for old, new in ((a.code, b.code), (a.system, b.system))}
+
+        def values(role: Literal["work", "peak"], of: Literal["code", "system"]) -> dict[str, float] | None:
+            if all(_same(getattr(a, role), getattr(b, role)) for a, b in pairs):
+                return None
+            found = ((getattr(a, of), getattr(b, role)) for a, b in pairs)
+            return {name: value for name, value in found if not math.isnan(value)}
+
+        return cls(
+            {old: new for old, new in called.items() if old != new},
+            values("work", "code"),
+            values("peak", "system"),
+            {role: name for role, name in now.columns.items() if read.columns.get(role) != name},
+            tuple((a.line, b.reason) for a, b in pairs if a.reason != b.reason),
+            now.rows[len(read.rows) :],
+        )
+
+    def on(self, read: Table) -> Table:
+        """The table with these changes; those of lines that it no longer has are left out."""
+        reasons = dict(self.reasons)
+        rows = tuple(
+            replace(
+                row,
+                code=self.names.get(row.code, row.code),
+                system=self.names.get(row.system, row.system),
+                work=row.work if self.work is None else self.work.get(row.code, math.nan),
+                peak=row.peak if self.peak is None else self.peak.get(row.system, math.nan),
+                reason=reasons.get(row.line, row.reason),
+            )
+            for row in read.rows
+        )
+        edited = replace(read, rows=rows, columns={**read.columns, **self.columns}, similar=_similar(rows))
+        return edited.with_rows(self.added)
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
 #: As much of a file as is looked at to see what it is.

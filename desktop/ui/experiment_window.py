@@ -253,7 +253,7 @@ class ExperimentWindow(QMainWindow):
 
     def open_path(self, path: Path) -> None:
         """An experiment or a table of runs. Nothing is run."""
-        self.bench.open_path(path)
+        self.bench.open(path)
 
     def choose_new(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Folder of the program", self.settings.folder)
@@ -269,7 +269,7 @@ class ExperimentWindow(QMainWindow):
         tables = "Tables (*.csv *.tsv *.txt);;All files (*)"
         name, _ = QFileDialog.getOpenFileName(self, "Open a table of runs", self.settings.folder, tables)
         if name:
-            self.bench.open_runs(Path(name))
+            self.bench.open(Path(name))
 
     def choose_example(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Copy the example to", self.settings.folder)

@@ -199,7 +199,7 @@ class ProjectDesk(QObject):
         ):
             if paths:
                 menu.addSection(title)
-            for path in paths:
+            for path in (one.path for one in paths if one.path is not None):
                 menu.addAction(path.name, partial(self._window.open_path, path)).setEnabled(path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
@@ -207,7 +207,7 @@ class ProjectDesk(QObject):
         if len(runs) > 1:
             out = menu.addMenu(self.tr("Take out of the project"))
             for k, run in enumerate(runs):
-                out.addAction(run.trace.name, partial(self.keeper.remove_run, k)).setEnabled(k != current)
+                out.addAction(run.trace.name, partial(self.keeper.remove, "runs", k)).setEnabled(k != current)
 
     def export_bundle(self) -> None:
         """One file with the project and all that it needs."""

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.progress import Progress
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design, Offer
-    from desktop.core.effects import Effects, Error, Members, Threshold, Trials
+    from desktop.core.effects import Effects, Members, Trials
     from desktop.data.experiment import Experiment, State, Trial
     from desktop.data.places import Place
     from desktop.data.runner import Estimate, Runner
@@ -33,18 +34,6 @@ LISTED = 32
 
 #: Commands that the user has seen and agreed to since the program was started, with the folder they run in.
 _agreed: set[tuple[str, tuple[str, ...]]] = set()
-
-
-@dataclass(frozen=True)
-class AnalysisSettings:
-    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects."""
-
-    response: str | None = None
-    error: Error | None = None
-    threshold: Threshold = "t"
-    blocks: bool = True
-    half: bool = False
-    terms: tuple[Members, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +66,7 @@ class ExperimentProject:
 
     experiment: Experiment | None = None
     imported: Imported | None = None
-    analysis: AnalysisSettings = AnalysisSettings()
+    analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     tables: tuple[Compared, ...] = ()
 
 
@@ -138,6 +127,7 @@ class ExperimentBench:
         self._listeners: list[Listener] = []
         self._history: History[ExperimentProject] = History(ExperimentProject())
         self._runner: Runner | None = None
+        self._digest = ""  # of the description or table as it was read or written last
         self.snapshot = ExperimentSnapshot()
 
     def subscribe(self, listener: Listener) -> None:
@@ -162,36 +152,9 @@ class ExperimentBench:
 
     # ---- opening
 
-    def open_path(self, path: Path) -> None:
-        """An experiment (its folder or description), or a table of runs."""
-        if path.is_dir() or path.suffix == ".toml":
-            self.open(path)
-        else:
-            self.open_runs(path)
-
-    def open(self, path: Path) -> None:
-        """An experiment's folder or description. Reading it runs nothing."""
-
-        def work(job: Job) -> Experiment:
-            from desktop.data.experiment import read_experiment
-
-            return read_experiment(path)
-
-        def done(experiment: Experiment) -> None:
-            self._begin(ExperimentProject(experiment), experiment.title or experiment.folder.name, saved=True)
-
-        self._show(task=Task(f"Opening {path.name}"), problem="")
-        self._files.submit(f"Opening {path.name}", work, done, self._failed)
-
-    def open_runs(self, path: Path, response: str | None = None) -> None:
-        """A table of trials that were run elsewhere."""
-
-        def done(table: RunTable) -> None:
-            analysis = AnalysisSettings(response=table.response)
-            project = ExperimentProject(None, Imported(path, table), analysis)
-            self._begin(project, path.name, saved=True)
-
-        self._read_runs(path, response, (), done)
+    def open(self, path: Path, response: str | None = None) -> None:
+        """An experiment (its folder or description), or a table of runs. Reading it runs nothing."""
+        self.open_kept(KeptExperiment(path, settings=AnalysisSettings(response)))
 
     def choose_rows(self, response: str | None = None, where: tuple[tuple[str, str], ...] = ()) -> None:
         """Another response or other rows of the table that is open."""
@@ -226,9 +189,47 @@ class ExperimentBench:
         self._show(task=Task(f"Opening {path.name}"), problem="")
         self._files.submit(f"Opening {path.name}", work, done, self._failed)
 
+    def open_kept(self, kept: KeptExperiment) -> None:
+        """An experiment or table of runs of a project, read as it was. Nothing is run.
+
+        What is not as it was then, and what cannot be compared with any more, is told in
+        `ExperimentSnapshot.problem`.
+        """
+
+        def work(job: Job) -> tuple[ExperimentProject, str, str]:
+            return _opened(kept)
+
+        def done(found: tuple[ExperimentProject, str, str]) -> None:
+            project, digest, problem = found
+            self._begin(project, kept.path.name, saved=True)
+            self._digest = digest
+            if kept.trace is not None:
+                self.pin(kept.trace)
+            if problem:
+                self._show(problem=problem)
+
+        self._show(task=Task(f"Opening {kept.name}"), problem="")
+        self._files.submit(f"Opening {kept.name}", work, done, self._failed)
+
+    def kept(self) -> KeptExperiment | None:
+        """What a project keeps of this; None where nothing is open or it was never written."""
+        project, pinned = self._history.project, self.snapshot.pinned
+        imported, experiment = project.imported, project.experiment
+        if imported is None and (experiment is None or not self._digest):
+            return None
+        return KeptExperiment(
+            imported.path.absolute() if imported else experiment.folder.absolute() if experiment else Path(),
+            self._digest,
+            project.analysis,
+            imported.where if imported else (),
+            imported.left_out if imported else (),
+            tuple(KeptComparison(t.path.absolute(), t.processors, t.delay) for t in project.tables),
+            None if pinned is None else pinned.path.absolute(),
+        )
+
     def create(self, experiment: Experiment) -> None:
         """A new experiment; not written before `save`."""
-        self._begin(ExperimentProject(experiment), experiment.title or experiment.folder.name, saved=False)
+        self._begin(ExperimentProject(experiment), "", saved=False)
 
     def create_in(self, folder: Path) -> None:
         """A new experiment of the sources in a folder; their prepared places become its factors."""
@@ -261,12 +262,15 @@ class ExperimentBench:
             self.open(folder)
 
     def _begin(self, project: ExperimentProject, name: str, *, saved: bool) -> None:
-        self._history = History(project)
-        design = None if project.experiment is None else project.experiment.design()
+        """`name`: of what is no experiment, which has a title or its folder's name."""
+        self._history, self._digest = History(project), ""
+        experiment = project.experiment
+        design = None if experiment is None else experiment.design()
+        name = name if experiment is None else experiment.title or experiment.folder.name
         self._show(
             project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
             effects=None, every=None, search=None, hierarchy="", unread="", estimate=None, running="idle",
-            consented=False, commands=(), selected="", task=None, problem="", note="",
+            consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
 
@@ -339,6 +343,7 @@ class ExperimentBench:
     def save(self) -> bool:
         """Write ``experiment.toml``; False with a problem if it cannot be."""
         from desktop.data.experiment import write_experiment
+        from desktop.data.project_file import digest_of
 
         experiment = self._experiment
         if experiment is None:
@@ -349,6 +354,7 @@ class ExperimentBench:
             write_experiment(experiment)
 
         if self.attempt(write):
+            self._digest = digest_of(experiment.folder)
             self._show(saved=True)
         return self.snapshot.saved
 
@@ -704,6 +710,42 @@ class ExperimentBench:
         old, self.snapshot = self.snapshot, replace(self.snapshot, **changes)
         for listener in tuple(self._listeners):
             listener(old, self.snapshot)
+
+
+def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
+    """What a project keeps, as it is now; by what it is known; and, in a sentence, what is not as it was."""
+    from desktop.data.experiment import read_experiment
+    from desktop.data.project_file import digest_of
+    from desktop.data.runs import read_runs
+    from desktop.errors import DesktopError
+    from desktop.workbench.comparing import read_compared
+
+    settings, said = kept.settings, []
+    experiment, imported = None, None
+    if kept.path.is_dir() or kept.path.suffix == ".toml":
+        experiment = read_experiment(kept.path)
+        factors = len(experiment.names)
+        digest = digest_of(experiment.folder)
+    else:
+        table = read_runs(kept.path, response=settings.response, where=dict(kept.where))
+        imported = Imported(kept.path, table, kept.where, kept.left_out)
+        settings = replace(settings, response=table.response)
+        factors = len(table.data.factors)
+        digest = digest_of(kept.path)
+    if kept.sha256 not in ("", digest):
+        said.append(f"{kept.name} is not as it was when the project was saved")
+    if any(members[-1] >= factors for members in settings.terms or ()):
+        said.append("chosen terms name factors that it no longer has, so all terms are shown")
+        settings = replace(settings, terms=None)
+    compared = []
+    for one in kept.compared:
+        try:
+            found = read_compared(one.path)
+        except (DesktopError, OSError, ValueError) as error:
+            said.append(f"it cannot be compared with {one.path.name}: {error}")
+            continue
+        compared.append(replace(found, processors=one.processors, delay=one.delay))
+    return ExperimentProject(experiment, imported, settings, tuple(compared)), digest, "; ".join(said)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import Generic, TypeVar
 
 Tree = TypeVar("Tree")
+#: Numbers of steps in the order in which they are made, in whichever history.
+_numbers = count(1)
 
 
 @dataclass(frozen=True)
 class Step(Generic[Tree]):
-    """The tree after an edit, and the edit's name ("move break 3")."""
+    """The tree after an edit, and the edit's name ("move break 3"). `number`: when, among all histories."""
 
     label: str
     key: str | None
     project: Tree
+    number: int = 0
 
 
 class History(Generic[Tree]):
@@ -42,16 +46,30 @@ class History(Generic[Tree]):
     def redo_label(self) -> str | None:
         return self._steps[self._at + 1].label if self._at + 1 < len(self._steps) else None
 
+    @property
+    def undo_number(self) -> int:
+        """When the step that `undo` takes back was made; 0 if there is none."""
+        return self._steps[self._at].number
+
+    @property
+    def redo_number(self) -> int | None:
+        """When the step that `redo` makes again was made; None if there is none."""
+        return self._steps[self._at + 1].number if self._at + 1 < len(self._steps) else None
+
     def edit(self, label: str, project: Tree, key: str | None = None) -> None:
         """Go to `project`; steps that were undone are forgotten."""
-        del self._steps[self._at + 1 :]
-        last = self._steps[self._at]
+        self.forget_undone()
+        last, step = self._steps[self._at], Step(label, key, project, next(_numbers))
         if key is not None and key == last.key and not self._sealed:
-            self._steps[self._at] = Step(label, key, project)
+            self._steps[self._at] = step
         else:
-            self._steps.append(Step(label, key, project))
+            self._steps.append(step)
             self._at += 1
         self._sealed = False
+
+    def forget_undone(self) -> None:
+        """Nothing can be done again."""
+        del self._steps[self._at + 1 :]
 
     def seal(self) -> None:
         """Let the next edit be a step of its own."""

@@ -15,19 +15,25 @@ import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from desktop.errors import ProjectError, TraceFormatError
-from desktop.progress import Share
+from desktop.progress import Progress, Share
 from desktop.workbench import model
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
 from desktop.workbench.model import (
     AS_FOUND,
     Comparison,
+    KeptExperiment,
     KeptRun,
+    KeptTable,
+    Matched,
+    OpenOptions,
     Project,
     Recovery,
     TraceId,
@@ -41,9 +47,25 @@ AUTOSAVE = 120.0
 #: Folders below the project's in which a moved trace is looked for, and files that are looked at.
 DEPTH, LOOKED_AT = 3, 20_000
 
+Kind = Literal["runs", "experiments", "tables"]
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """What belongs to the project, by the numbers of its records, and which phases of its runs were said to
+    be the same: what a step of undo is made of."""
+
+    runs: tuple[int, ...] = ()
+    experiments: tuple[int, ...] = ()
+    tables: tuple[int, ...] = ()
+    matched: tuple[Matched, ...] = ()
+
 
 class Keeper:
     """The project that the trace in a workbench belongs to; every window has one, saved or not.
+
+    What belongs to it can be undone with the steps of the shown trace, in the order in which all were made.
+    What was asked about a run, an experiment or a table stays with it when it is taken out and put back.
 
     Parameters
     ----------
@@ -66,27 +88,42 @@ class Keeper:
         self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
         self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
         self._recovery = (folder or recovery_folder()) / f"{os.getpid()}-{secrets.token_hex(4)}.phasewright"
-        self._workspace = Workspace()
+        self._records: dict[int, Any] = {}
+        self._numbers = count()
+        self._contents = History(_Contents())
+        self._comparison = Comparison()
         self._histories: dict[int, History[Project]] = {}
         self._current: int | None = None  # the run that is open
         self._awaited: int | None = None  # the run that is being opened
+        self._shown: int | None = None  # the run that was open last
         self._saved: Workspace | None = Workspace()
         self._kept: Workspace | None = None  # by the last autosave
         self._stamp: tuple[int, int] | None = None  # of the file as it was read or written last
         self.path: Path | None = None
         bench.subscribe(self._follow)
+        bench.undo_beside(self._contents, self._turn)
 
     # ---- what there is
 
     @property
     def workspace(self) -> Workspace:
         """Everything as it is now."""
-        snapshot, k = self._bench.snapshot, self._current
-        if k is None or snapshot.document is None:
-            return self._workspace
-        runs = list(self._workspace.runs)
-        runs[k] = KeptRun(_identity(snapshot.document), snapshot.project)
-        return replace(self._workspace, runs=tuple(runs), shown=k)
+        held = self._contents.project
+        return Workspace(
+            tuple(self._run(k) for k in held.runs),
+            tuple(self._records[k] for k in held.experiments),
+            tuple(self._records[k] for k in held.tables),
+            held.runs.index(self._shown) if self._shown in held.runs else 0,
+            replace(self._comparison, matched=held.matched),
+        )
+
+    def _run(self, number: int) -> KeptRun:
+        """A run as it is now."""
+        snapshot = self._bench.snapshot
+        if number == self._current and snapshot.document is not None:
+            return KeptRun(_identity(snapshot.document), snapshot.project)
+        found: KeptRun = self._records[number]
+        return found
 
     @property
     def modified(self) -> bool:
@@ -96,7 +133,9 @@ class Keeper:
     @property
     def by_hand(self) -> bool:
         """There is work in it that a click would not bring back: more than a number and a kind of phases."""
-        return bool(self.workspace.comparison.matched) or any(
+        held = self._contents.project
+        more = held.experiments or held.tables or len(held.runs) > 1 or held.matched
+        return bool(more) or any(
             run.project.annotations
             or run.project.views
             or run.project.names
@@ -108,8 +147,9 @@ class Keeper:
 
     @property
     def current(self) -> int | None:
-        """The run that is shown, by its place in the workspace."""
-        return self._current
+        """The run that is shown, by its place in the workspace; None where it is none of the project's."""
+        runs = self._contents.project.runs
+        return runs.index(self._current) if self._current in runs else None
 
     @property
     def busy(self) -> bool:
@@ -138,85 +178,142 @@ class Keeper:
         self._take(found.of, found.workspace, saved=False)
         if found.of is not None and found.of.exists() and found.of.stat().st_mtime > found.kept:
             self._stamp = None  # somebody has gone on since
-        self._keep_now(self._workspace)
+        self._keep_now(self.workspace)
         file.unlink(missing_ok=True)
 
     def _take(self, path: Path | None, workspace: Workspace, *, saved: bool) -> None:
-        self._discard_recovery()
-        self.path, self._workspace = path, workspace
+        if not workspace.runs:
+            self._bench.close_document()
+        self._start(workspace)
+        self.path = path
         self._stamp = None if path is None else _stamp(path)
-        self._current, self._histories = None, {}
         self._saved = _made(workspace) if saved else None
         self._changed()
         if workspace.runs:
             self.show_run(workspace.shown)
         else:
-            self._bench.close_document()
             self._tell("The project holds no trace; add one with File > Add trace to project.")
 
     def show_run(self, index: int) -> None:
         """Show another run of the project."""
+        self._open_run(self._contents.project.runs[index])
+
+    def _open_run(self, number: int) -> None:
         self._put_away()
-        kept = self._workspace.runs[index]
+        kept = self._records[number]
         place = self._find(kept.trace)
         if place is None:
             self._bench.report(
                 ProjectError(
                     "is not where it was when the project was saved, nor beside the project",
                     file=kept.trace.path,
-                    hint="open the project again and say where it is",
+                    hint="say where it is in the panel Project",
                 )
             )
             return
-        history = self._histories.get(index)
+        history = self._histories.get(number)
         if history is None or history.project.made != kept.project.made:
             history = History(kept.project)
-        self._awaited = index
+        self._awaited = number
         self._bench.open(place, kept.trace.options, history, kept.project.view)
+
+    def _put_away(self) -> None:
+        """Remember the run that is shown, before another takes its place."""
+        if self._current is not None:
+            self._records[self._current] = self._run(self._current)
+            self._histories[self._current] = self._bench.history
+
+    # ---- what belongs to it
 
     def add_run(self, path: Path) -> None:
         """Another trace for the project."""
         self._put_away()
-        self._awaited = len(self._workspace.runs)
+        self._awaited = next(self._numbers)
         self._bench.open(path)
-
-    def remove_run(self, index: int) -> None:
-        """Take a run that is not shown out of the project."""
-        if index == self._current:
-            return
-        self._put_away()
-        runs = self._workspace.runs
-        self._histories = {k - (k > index): h for k, h in self._histories.items() if k != index}
-        if self._current is not None and self._current > index:
-            self._current -= 1
-        shown = min(self._workspace.shown, len(runs) - 2) if self._current is None else self._current
-        self._workspace = replace(self._workspace, runs=runs[:index] + runs[index + 1 :], shown=max(shown, 0))
-        self._changed()
 
     def add_files(self, *, experiments: tuple[Path, ...] = (), tables: tuple[Path, ...] = ()) -> None:
         """Experiments and tables of measurements that belong to the project."""
-        known = self._workspace
-        self._workspace = replace(
-            known,
-            experiments=tuple(dict.fromkeys((*known.experiments, *(p.absolute() for p in experiments)))),
-            tables=tuple(dict.fromkeys((*known.tables, *(p.absolute() for p in tables)))),
+        ours = (KeptExperiment(p) for p in dict.fromkeys(p.absolute() for p in experiments))
+        self.add(*ours, *(KeptTable(p) for p in dict.fromkeys(p.absolute() for p in tables)))
+
+    def add(self, *records: KeptExperiment | KeptTable) -> None:
+        """Experiments and tables with what was asked of them; files that the project has stay as they are."""
+        held = self._contents.project
+        known = {self._records[k].path for k in (*held.experiments, *held.tables)} - {None}
+        records = tuple(one for one in records if one.path not in known)
+        if not records:
+            return
+        new = {next(self._numbers): one for one in records}
+        self._records |= new
+        experiments = tuple(k for k, one in new.items() if isinstance(one, KeptExperiment))
+        self._edit(
+            f"add {records[0].name}" if len(records) == 1 else f"add {len(records)} files",
+            experiments=held.experiments + experiments,
+            tables=held.tables + tuple(k for k in new if k not in experiments),
         )
-        self._changed()
+
+    def remove(self, kind: Kind, index: int) -> None:
+        """Take something out of the project; the last run stays. Of the shown run, the next is shown."""
+        numbers = getattr(self._contents.project, kind)
+        if kind != "runs" or len(numbers) > 1:
+            self._put_away()
+            label = f"take {self._name(numbers[index])} out"
+            self._edit(label, **{kind: numbers[:index] + numbers[index + 1 :]})
+
+    def relocate(self, kind: Kind, index: int, path: Path) -> None:
+        """Say where something is now that is not where it was."""
+        numbers = getattr(self._contents.project, kind)
+        old, new = numbers[index], next(self._numbers)
+        record = self._records[old]
+        if isinstance(record, KeptRun):
+            record = replace(record, trace=replace(record.trace, path=path.absolute()))
+        else:
+            record = replace(record, path=path.absolute())
+        self._records[new] = record
+        if old in self._histories:
+            self._histories[new] = self._histories[old]
+        label = f"find {self._name(old)} elsewhere"
+        self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
+
+    def lend(self, kind: Kind, index: int) -> tuple[Any, Callable[[Any], None]]:
+        """An experiment or table for a window of its own, and what to call with each later state of it."""
+        number = getattr(self._contents.project, kind)[index]
+
+        def keep(record: Any) -> None:
+            self._records[number] = record
+            self._changed()
+
+        return self._records[number], keep
+
+    def _name(self, number: int) -> str:
+        record = self._records[number]
+        return str(record.trace.name if isinstance(record, KeptRun) else record.name)
 
     def compare(self, comparison: Comparison) -> None:
-        """How its runs are compared from now on."""
-        self._workspace = replace(self._workspace, comparison=comparison)
-        self._changed()
+        """How its runs are compared from now on; which phases are the same is a step of undo."""
+        self._comparison = comparison
+        if comparison.matched != self._contents.project.matched:
+            self._edit("match phases otherwise", matched=comparison.matched)
+        else:
+            self._changed()
 
     def find(self, trace: TraceId) -> Path | None:
         """Where a trace is now, without asking."""
         return find_trace(trace, self.path)
 
-    def _put_away(self) -> None:
-        """Remember the run that is shown, before another takes its place."""
-        self._workspace = self.workspace
-        if self._current is not None:
-            self._histories[self._current] = self._bench.history
+    def _edit(self, label: str, **changes: Any) -> None:
+        self._bench.edit_beside(label, replace(self._contents.project, **changes))
+
+    def _turn(self, held: _Contents) -> None:
+        """The contents have become others; a run that is shown and no longer among them gives way."""
+        if self._current is not None and self._current not in held.runs:
+            if held.runs:
+                self._open_run(held.runs[-1])
+            else:
+                self._put_away()
+                self._current = None
+                self._bench.close_document()
+        self._changed()
 
     def _find(self, trace: TraceId) -> Path | None:
         found = find_trace(trace, self.path)
@@ -229,7 +326,8 @@ class Keeper:
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:
             if new.document is None:
-                self._start(Workspace())
+                if self._current is not None:
+                    self._start(Workspace())
             else:
                 self._arrived(new.document, new.project)
         if new.project is not old.project or new.document is not old.document:
@@ -238,32 +336,40 @@ class Keeper:
             self._awaited = None
 
     def _arrived(self, document: Document, project: Project) -> None:
-        index, self._awaited = self._awaited, None
-        now = _identity(document)
-        if index is None:
-            self._start(Workspace((KeptRun(now, project),)))
-            self._current = 0
+        number, self._awaited = self._awaited, None
+        run = KeptRun(_identity(document), project)
+        if number is None:
+            self._start(Workspace((run,)))
+            (self._current,) = self._contents.project.runs
             return
-        runs = list(self._workspace.runs)
-        if index < len(runs):
-            before = runs[index].trace
-            if before.sha256 and (before.sha256, before.size) != (now.sha256, now.size):
-                self._tell(
-                    f"{now.name} is not as it was when the project was saved ({before.size} bytes then, "
-                    f"{now.size} now, other content): breaks, annotations and views may not fit any more."
-                )
-            elif project.phases != runs[index].project.phases:
-                self._tell(f"Breaks that lie outside of {now.name} were left out.")
-            runs[index] = KeptRun(now, project)
-        else:
-            runs.append(KeptRun(now, project))
-        self._workspace = replace(self._workspace, runs=tuple(runs), shown=index)
-        self._current = index
+        before = self._records.get(number)
+        self._records[number] = run
+        self._current = self._shown = number
+        if before is None:
+            self._edit(f"add {run.trace.name}", runs=(*self._contents.project.runs, number))
+            return
+        then, now = before.trace, run.trace
+        if then.sha256 and (then.sha256, then.size) != (now.sha256, now.size):
+            self._tell(
+                f"{now.name} is not as it was when the project was saved ({then.size} bytes then, "
+                f"{now.size} now, other content): breaks, annotations and views may not fit any more."
+            )
+        elif project.phases != before.project.phases:
+            self._tell(f"Breaks that lie outside of {now.name} were left out.")
 
     def _start(self, workspace: Workspace) -> None:
         self._discard_recovery()
-        self.path, self._workspace, self._saved = None, workspace, _made(workspace)
-        self._current, self._histories = None, {}
+        self._records = dict(enumerate((*workspace.runs, *workspace.experiments, *workspace.tables)))
+        self._numbers = count(len(self._records))
+        numbers = iter(self._records)
+        parts = (workspace.runs, workspace.experiments, workspace.tables)
+        runs, experiments, tables = (tuple(next(numbers) for _ in part) for part in parts)
+        self._comparison = workspace.comparison
+        self._contents = History(_Contents(runs, experiments, tables, workspace.comparison.matched))
+        self._bench.undo_beside(self._contents, self._turn)
+        self.path, self._saved = None, _made(workspace)
+        self._histories = {}
+        self._current, self._shown = None, workspace.shown if workspace.runs else None
 
     # ---- saving
 
@@ -461,41 +567,67 @@ def _lives(process: int, started: float) -> bool:
 
 def _pack(workspace: Workspace, target: Path, report: Path | None, job: Job) -> None:
     from desktop.data import project_file
-    from desktop.data.opening import open_trace
 
-    files: dict[str, Path] = {}
     with TemporaryDirectory(prefix="phasewright-") as name:
-        folder = Path(name)
+        bundle = _Bundle(Path(name))
         runs = []
         for k, run in enumerate(workspace.runs):
             share = Share(job, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))
-            with open_trace(run.trace.path, share, **asdict(run.trace.options)) as store:
-                place = f"stores/{k + 1}-{Path(run.trace.path).stem[:60]}.h5"
-                files[place] = store.path
-            runs.append(replace(run, trace=replace(run.trace, path=folder / place, options=AS_FOUND)))
-
-        def taken(kind: str, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-            places = []
-            for k, path in enumerate(paths, 1):
-                place = f"{kind}/{k}-{path.name}"
-                inside = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-                for file in inside:
-                    below = file.relative_to(path).as_posix()
-                    files[place if file == path else f"{place}/{below}"] = file
-                if inside:
-                    places.append(folder / place)
-            return tuple(places)
-
+            path = bundle.trace(run.trace.path, run.trace.options, share)
+            runs.append(replace(run, trace=replace(run.trace, path=path, options=AS_FOUND)))
         content = replace(
             workspace,
             runs=tuple(runs),
-            experiments=taken("experiments", workspace.experiments),
-            tables=taken("tables", workspace.tables),
+            experiments=tuple(bundle.experiment(one, job) for one in workspace.experiments),
+            tables=tuple(
+                one if one.path is None else replace(one, path=bundle.take("tables", one.path))
+                for one in workspace.tables
+            ),
         )
+        files = bundle.files
         if report is not None:
             files[f"report{report.suffix}"] = report
-        project_file.write(folder / project_file.BUNDLED, content)
-        project_file.pack(target, folder, files, Share(job, 0.5, 1.0))
+        project_file.write(bundle.folder / project_file.BUNDLED, content)
+        project_file.pack(target, bundle.folder, files, Share(job, 0.5, 1.0))
+
+
+class _Bundle:
+    """Files that go into a bundle. `folder`: where its project is while it is packed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        #: by their names in the bundle
+        self.files: dict[str, Path] = {}
+        self._taken: dict[Path, Path] = {}
+
+    def trace(self, path: Path, options: OpenOptions, progress: Progress) -> Path:
+        """A trace as its imported file; where that is in the bundle."""
+        from desktop.data.opening import open_trace
+
+        with open_trace(path, progress, **asdict(options)) as store:
+            place = f"stores/{len(self.files) + 1}-{path.stem[:60]}.h5"
+            self.files[place] = store.path
+        return self.folder / place
+
+    def take(self, kind: str, path: Path) -> Path:
+        """A file or all of a folder; where it is in the bundle. What is not there stays not there."""
+        if path not in self._taken:
+            place = f"{kind}/{len(self._taken) + 1}-{path.name}"
+            self._taken[path] = self.folder / place
+            for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+                below = file.relative_to(path).as_posix()
+                self.files[place if file == path else f"{place}/{below}"] = file
+        return self._taken[path]
+
+    def experiment(self, kept: KeptExperiment, progress: Progress) -> KeptExperiment:
+        compared = (replace(one, path=self.take("compared", one.path)) for one in kept.compared)
+        there = kept.trace is not None and kept.trace.exists()
+        return replace(
+            kept,
+            path=self.take("experiments", kept.path),
+            compared=tuple(compared),
+            trace=self.trace(kept.trace, AS_FOUND, progress) if there and kept.trace is not None else None,
+        )
 
 
 def _unpacked(bundle: Path, job: Job) -> Path:

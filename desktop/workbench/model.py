@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
+    from desktop.core.effects import Error, Members, Threshold
+    from desktop.data.tables import Repeats, TableEdits
     from desktop.data.utilization import Rules
 
 #: Classes that can be drawn above each other, in drawing order.
@@ -25,6 +27,8 @@ VIEWS = 9
 COLOURS = 8
 #: Axes on which runs are compared, see `desktop.core.contrast.AXES`.
 AXES = ("absolute", "start", "normalised", "phases")
+#: What a factor model is made of at first.
+DEFAULT_FUNCTIONS = ("1/p", "1/sqrt(p)")
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,99 @@ class KeptRun:
 
 
 @dataclass(frozen=True)
+class AnalysisSettings:
+    """How the trials are read. `terms` None: all that can be told apart. `half`: show half effects."""
+
+    response: str | None = None
+    error: Error | None = None
+    threshold: Threshold = "t"
+    blocks: bool = True
+    half: bool = False
+    terms: tuple[Members, ...] | None = None
+
+    def problem(self) -> str:
+        terms = self.terms or ()
+        good = all(term and term[0] >= 0 and all(a < b for a, b in pairwise(term)) for term in terms)
+        return "" if good and self.terms != () else "terms are not sets of factors, counted from 0"
+
+
+@dataclass(frozen=True)
+class KeptComparison:
+    """A table of effects to compare with; `processors` and `delay` it was measured with, 0 if not said."""
+
+    path: Path
+    processors: float = 0.0
+    delay: float = 0.0
+
+
+@dataclass(frozen=True)
+class KeptExperiment:
+    """An experiment (its folder) or a table of runs, and how its trials are read.
+
+    `sha256`: of the description or table when it was last opened, "" before. `where` and `left_out`: rows of
+    a table, see `desktop.workbench.experimenting.Imported`. `trace`: where effects are pinned to regions.
+    """
+
+    path: Path
+    sha256: str = ""
+    settings: AnalysisSettings = AnalysisSettings()
+    where: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
+    compared: tuple[KeptComparison, ...] = ()
+    trace: Path | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What is asked. `joint`: work over speed over all cells; else every cell by itself. `reference`: system
+    or code whose parameters are 1, None the first system."""
+
+    functions: tuple[str, ...] = DEFAULT_FUNCTIONS
+    joint: bool = True
+    response: str = "t'"
+    reference: str | None = None
+    repeats: Repeats = "points"
+    positive: bool = False
+
+    def problem(self) -> str:
+        from desktop.core.characteristic import characteristic
+
+        try:
+            for text in self.functions:
+                characteristic(text)
+        except ValueError as error:
+            return str(error)
+        return "" if self.functions else "functions are none"
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """A table of run times, what was changed in it, and the model that is asked of it.
+
+    `path` None: `text` was pasted, or all rows are `edits.added`. `columns` and `units`: as its headings were
+    assigned, see `desktop.data.tables.read_table`. `settings` None: it was not opened yet.
+    """
+
+    path: Path | None = None
+    sha256: str = ""
+    text: str = ""
+    columns: dict[str, str] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    edits: TableEdits | None = None
+    settings: ModelSettings | None = None
+
+    @property
+    def name(self) -> str:
+        if self.path is not None:
+            return self.path.name
+        return "pasted table" if self.text else "runs of traces"
+
+
+@dataclass(frozen=True)
 class Matched:
     """Phases of a run that were matched by hand with those of a reference; both runs by `run_keys`.
 
@@ -230,8 +327,8 @@ class Workspace:
     """All that a project file holds. `shown`: the run that was open, by its place."""
 
     runs: tuple[KeptRun, ...] = ()
-    experiments: tuple[Path, ...] = ()
-    tables: tuple[Path, ...] = ()
+    experiments: tuple[KeptExperiment, ...] = ()
+    tables: tuple[KeptTable, ...] = ()
     shown: int = 0
     comparison: Comparison = Comparison()
 
@@ -267,6 +364,9 @@ class Recovery:
 
 def names() -> dict[str, Any]:
     """The classes that the annotations here name but this module does not load."""
+    from desktop.core.effects import Error, Members, Threshold
+    from desktop.data.tables import Repeats, Row, TableEdits
     from desktop.data.utilization import Rules
 
-    return {"Rules": Rules}
+    every = (("Error", Error), ("Members", Members), ("Threshold", Threshold), ("Repeats", Repeats))
+    return {**dict(every), "Row": Row, "TableEdits": TableEdits, "Rules": Rules}

@@ -7,13 +7,14 @@ window and the last request wins.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.errors import DesktopError
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.model import KeptTable, ModelSettings
 
 if TYPE_CHECKING:
     from desktop.core.factor_answers import CellCheck, FTest, Ranking
@@ -22,28 +23,13 @@ if TYPE_CHECKING:
     from desktop.data.trace_rows import Quantity
     from desktop.workbench.model_results import Sheet
 
-DEFAULT_FUNCTIONS = ("1/p", "1/sqrt(p)")
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """What is asked. `joint`: work over speed over all cells; else every cell by itself. `reference`: system
-    or code whose parameters are 1, None the first system."""
-
-    functions: tuple[str, ...] = DEFAULT_FUNCTIONS
-    joint: bool = True
-    response: str = "t'"
-    reference: str | None = None
-    repeats: Repeats = "points"
-    positive: bool = False
-
 
 @dataclass(frozen=True)
 class ModelProject:
     """What can be undone: the table with its exclusions and names, and the settings."""
 
     table: Table | None = None
-    settings: ModelSettings = ModelSettings()
+    settings: ModelSettings = field(default_factory=ModelSettings)
 
 
 @dataclass(frozen=True)
@@ -117,6 +103,9 @@ class ModelBench:
         self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
         self._listeners: list[Listener] = []
         self._history: History[ModelProject] = History(ModelProject())
+        #: the table as it was read, and what it takes to read it again
+        self._read: Table | None = None
+        self._origin = KeptTable()
         self.snapshot = ModelSnapshot()
 
     def subscribe(self, listener: Listener) -> None:
@@ -146,29 +135,82 @@ class ModelBench:
 
         name = source.name if isinstance(source, Path) else "pasted text"
 
-        def work(_: Job) -> Table | Unassigned:
+        def work(_: Job) -> tuple[Table, KeptTable] | Unassigned:
             if columns is None:
                 unassigned = _unassigned(source)
                 if unassigned is not None and unassigned.missing:
                     return unassigned
-            return read_table(source, columns=columns, units=units)
+            table = read_table(source, columns=columns, units=units)
+            return table, _origin(source, columns, units)
 
-        def done(found: Table | Unassigned) -> None:
+        def done(found: tuple[Table, KeptTable] | Unassigned) -> None:
             self._opening = False
             if isinstance(found, Unassigned):
                 self._show(unassigned=found, task=None)
             else:
-                self._begin(found, source)
+                self._begin(*found, source)
 
         self._opening = True
         self._show(task=Task(f"Opening {name}"), problem="", unassigned=None)
         self._fitting.submit(f"Opening {name}", work, done, self._failed)
 
-    def _begin(self, table: Table, source: Path | str | None) -> None:
-        """Another table: nothing of the old one stays."""
+    def open_kept(self, kept: KeptTable) -> None:
+        """A table of a project: read again, changed as it was, and modelled as it was.
+
+        A table that is not as it was then is told of in `ModelSnapshot.problem`.
+        """
+        from desktop.data.tables import read_table
+
+        source = kept.path or kept.text or None
+
+        def work(_: Job) -> tuple[Table, KeptTable]:
+            if source is None:
+                return _no_table(), KeptTable()
+            table = read_table(source, columns=kept.columns, units=kept.units)
+            return table, _origin(source, kept.columns, kept.units)
+
+        def done(found: tuple[Table, KeptTable]) -> None:
+            self._opening = False
+            read, origin = found
+            table = read if kept.edits is None else kept.edits.on(read)
+            if not table.rows:
+                self._show(task=None, problem=f"the project holds no rows of {kept.name}")
+                return
+            self._begin(read, origin, source, table, kept.settings)
+            if kept.sha256 not in ("", origin.sha256):
+                self._show(
+                    problem=f"{kept.name} is not as it was when the project was saved: rows that were left "
+                    "out, and names, may not fit any more"
+                )
+
+        self._opening = True
+        self._show(task=Task(f"Opening {kept.name}"), problem="", unassigned=None)
+        self._fitting.submit(f"Opening {kept.name}", work, done, self._failed)
+
+    def kept(self) -> KeptTable | None:
+        """What a project keeps of this; None where no table is open."""
+        from desktop.data.tables import TableEdits
+
+        project = self._history.project
+        if project.table is None or self._read is None:
+            return None
+        edits = TableEdits.between(self._read, project.table)
+        return replace(self._origin, edits=edits, settings=project.settings)
+
+    def _begin(
+        self,
+        read: Table,
+        origin: KeptTable,
+        source: Path | str | None,
+        changed: Table | None = None,
+        settings: ModelSettings | None = None,
+    ) -> None:
+        """Another table: nothing of the old one stays. `changed`: as it was, with `settings`."""
         self._more.cancel()
-        largest = max(row.p for row in table.rows if not row.reason)
-        self._history = History(ModelProject(table, self._settings_for(table)))
+        self._read, self._origin = read, origin
+        table = changed or read
+        largest = max((row.p for row in table.rows if not row.reason), default=1.0)
+        self._history = History(ModelProject(table, settings or self._settings_for(table)))
         self._show(
             project=self._history.project, view=ModelView(p=largest), source=source, unassigned=None,
             problem="", task=None, previous=None, ranking=None, checks=(), fit=None, individual=None,
@@ -201,12 +243,9 @@ class ModelBench:
             return trace_rows(paths, code, system, quantity, job)
 
         def done(rows: tuple[Any, ...]) -> None:
-            from desktop.data.tables import Table
-
             self._show(task=None)
             if self._history.project.table is None:
-                empty = Table("imported traces", (), {}, {"time": "s"})
-                self._begin(empty.with_rows(rows), None)
+                self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
             else:
                 self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
 
@@ -427,6 +466,23 @@ class ModelBench:
 _NOTHING: dict[str, Any] = {
     "selection": None, "fit": None, "individual": None, "test": None, "sheet": None,
 }  # fmt: skip
+
+
+def _no_table() -> Table:
+    """What rows of traces are added to."""
+    from desktop.data.tables import Table
+
+    return Table("imported traces", (), {}, {"time": "s"})
+
+
+def _origin(source: Path | str, columns: dict[str, str] | None, units: dict[str, str] | None) -> KeptTable:
+    """What it takes to read a source again."""
+    from desktop.data.project_file import digest_of
+
+    known = KeptTable(columns=columns or {}, units=units or {})
+    if isinstance(source, str):
+        return replace(known, text=source)
+    return replace(known, path=source.absolute(), sha256=digest_of(source))
 
 
 def _unassigned(source: Path | str) -> Unassigned | None:

@@ -142,6 +142,8 @@ class Workbench:
             lambda explained: self._show(explained=explained), deliver, given.get("statistics")
         )
         self._history = History(Project())
+        self._beside: History[Any] = History(None)
+        self._go_beside: Callable[[Any], None] = lambda _: None
         self._fits = _Fits()
         self._store: Any = None
         self._open_member: Callable[[str], None] = lambda _: None
@@ -446,10 +448,32 @@ class Workbench:
             self._edit(f"rename {region}", None, replace(self._history.project, names=names))
 
     def undo(self) -> None:
-        self._go(self._history.undo())
+        """Take back the last step, of the trace or beside it."""
+        if self._last is self._beside:
+            self._went_beside(self._beside.undo())
+        else:
+            self._go(self._history.undo())
 
     def redo(self) -> None:
-        self._go(self._history.redo())
+        """Make the step again that was taken back last."""
+        if self._next is self._beside:
+            self._went_beside(self._beside.redo())
+        else:
+            self._go(self._history.redo())
+
+    def undo_beside(self, history: History[Any], go: Callable[[Any], None]) -> None:
+        """Let `undo` and `redo` take the steps of another history too, in the order in which all were made.
+
+        `go` is called with its tree whenever it has become another.
+        """
+        self._beside, self._go_beside = history, go
+
+    def edit_beside(self, label: str, tree: Any) -> None:
+        """A step of the other history."""
+        self._history.forget_undone()
+        self._history.seal()
+        self._beside.edit(label, tree)
+        self._went_beside(tree)
 
     def seal(self) -> None:
         """The gesture is over: the next edit is a step of its own."""
@@ -511,8 +535,23 @@ class Workbench:
 
         return self._history.project.rules or Rules()
 
+    @property
+    def _last(self) -> History[Any]:
+        """Whose step was made last."""
+        return max(self._history, self._beside, key=lambda history: history.undo_number)
+
+    @property
+    def _next(self) -> History[Any]:
+        """Whose step is made again next: the one that was made first, as it was taken back last."""
+        undone = [history for history in (self._history, self._beside) if history.redo_number is not None]
+        return min(undone, key=lambda history: history.redo_number or 0, default=self._history)
+
+    def _went_beside(self, tree: Any) -> None:
+        self._go_beside(tree)
+        self._show()
+
     def _show(self, **changes: Any) -> None:
-        changes |= {"undo": self._history.undo_label, "redo": self._history.redo_label}
+        changes |= {"undo": self._last.undo_label, "redo": self._next.redo_label}
         self._tell(replace(self.snapshot, **changes))
 
     def _tell(self, snapshot: Snapshot) -> None:
@@ -530,6 +569,7 @@ class Workbench:
 
     def _edit(self, label: str, key: str | None, project: Project) -> None:
         if self.snapshot.run is not None:
+            self._beside.forget_undone()
             self._history.edit(label, project, key)
             self._go(project)
 

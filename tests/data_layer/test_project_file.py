@@ -16,7 +16,17 @@ from hypothesis import strategies as st
 
 from desktop.data import project_file
 from desktop.data.events import Activity
-from desktop.data.project_file import backup_of, is_bundle, is_project, pack, read, unpack_bundle, write
+from desktop.data.project_file import (
+    SCHEMA,
+    backup_of,
+    is_bundle,
+    is_project,
+    pack,
+    read,
+    unpack_bundle,
+    write,
+)
+from desktop.data.tables import Row, TableEdits
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.progress import Progress
@@ -25,8 +35,13 @@ from desktop.workbench.model import (
     CLASSES,
     COLOURS,
     MODELS,
+    AnalysisSettings,
     Annotation,
+    KeptComparison,
+    KeptExperiment,
     KeptRun,
+    KeptTable,
+    ModelSettings,
     NamedView,
     PhaseSettings,
     Project,
@@ -35,7 +50,8 @@ from desktop.workbench.model import (
     Workspace,
 )
 
-KEPT = Path(__file__).parent.parent / "data" / "projects" / "schema1.phasewright"
+KEPT = Path(__file__).parent.parent / "data" / "projects" / f"schema{SCHEMA}.phasewright"
+FIRST = KEPT.with_name("schema1.phasewright")
 
 text = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     ["<b>", "\x00\n", "\udcff", "Größe"]
@@ -81,6 +97,36 @@ projects = st.builds(
     st.lists(named, max_size=3, unique_by=lambda kept: kept.number).map(tuple),
     st.dictionaries(text, text, max_size=2),
 )
+named_text = st.dictionaries(text, text, max_size=2)
+pairs = st.lists(st.tuples(text, text), max_size=2).map(tuple)
+terms = st.sets(st.integers(0, 9), min_size=1, max_size=3).map(sorted).map(tuple)
+analyses = st.builds(
+    AnalysisSettings,
+    st.none() | text,
+    st.sampled_from([None, "lenth"]),
+    st.sampled_from(["t", "2"]),
+    st.booleans(),
+    st.booleans(),
+    st.none() | st.lists(terms, min_size=1, max_size=3).map(tuple),
+)
+models = st.builds(
+    ModelSettings,
+    st.lists(st.sampled_from(["1/p", "log(p)/p", "p^0.5"]), min_size=1, max_size=2).map(tuple),
+    st.booleans(),
+    text,
+    st.none() | text,
+    st.sampled_from(["points", "median"]),
+)
+values = st.none() | st.dictionaries(text, time, max_size=2)
+edits = st.builds(
+    TableEdits,
+    named_text,
+    values,
+    values,
+    named_text,
+    st.lists(st.tuples(st.integers(0, 99), text), max_size=2).map(tuple),
+    st.lists(st.builds(Row, st.integers(1, 9), text, text, time), max_size=2).map(tuple),
+)
 names = st.text("abc -é", min_size=1, max_size=9).map(str.strip).filter(bool)
 places = st.lists(names, min_size=1, max_size=3)
 
@@ -98,7 +144,27 @@ def workspaces(draw: st.DrawFn, folder: Path) -> Workspace:
         for kept in draw(st.lists(projects, max_size=3))
     )
     shown = draw(st.integers(0, max(len(runs) - 1, 0)))
-    return Workspace(runs, (path(),), (path(), path()), shown)
+    compared = st.builds(KeptComparison, st.builds(path), st.floats(0, 1e9), st.floats(0, 1e9))
+    experiments = st.builds(
+        KeptExperiment,
+        st.builds(path),
+        text,
+        analyses,
+        pairs,
+        pairs,
+        st.lists(compared, max_size=2).map(tuple),
+        st.none() | st.builds(path),
+    )
+    tables = st.builds(
+        KeptTable, st.none() | st.builds(path), text, text, named_text, named_text, st.none() | edits,
+        st.none() | models,
+    )  # fmt: skip
+    return Workspace(
+        runs,
+        tuple(draw(st.lists(experiments, max_size=2))),
+        tuple(draw(st.lists(tables, max_size=2))),
+        shown,
+    )
 
 
 @settings(deadline=None, max_examples=100)
@@ -113,7 +179,7 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
         assert is_project(file)
         assert read_workspace(file) == workspace
         content = json.loads(file.read_text())
-        assert content["schema"] == 1 and list(content) == sorted(content)
+        assert content["schema"] == project_file.SCHEMA and list(content) == sorted(content)
         for run in content["tree"]["runs"]:
             assert not os.path.isabs(run["trace"]["path"])
 
@@ -131,9 +197,9 @@ def test_a_folder_may_move_as_a_whole(tmp_path: Path) -> None:
 def test_the_version_before_is_kept(tmp_path: Path) -> None:
     file = tmp_path / "p.phasewright"
     for n in (1, 2, 3):
-        write(file, Workspace(tables=(tmp_path / str(n),)))
-    assert read_workspace(file).tables == (tmp_path / "3",)
-    assert read_workspace(backup_of(file)).tables == (tmp_path / "2",)
+        write(file, Workspace(tables=(KeptTable(tmp_path / str(n)),)))
+    assert read_workspace(file).tables == (KeptTable(tmp_path / "3"),)
+    assert read_workspace(backup_of(file)).tables == (KeptTable(tmp_path / "2"),)
     assert sorted(tmp_path.iterdir()) == [file, backup_of(file)]
 
 
@@ -167,7 +233,10 @@ WRONG: list[tuple[str, Any, str]] = [
     ("tree.runs", {}, "tree.runs is {}, it must be a list"),
     ("tree.shown", 7, "tree: shown is 7"),
     ("tree", 3, "tree is 3, it must be an object"),
-    ("schema", 2, "newer version (schema 2, this version reads up to 1), update Phasewright"),
+    ("schema", 99, f"newer version (schema 99, this version reads up to {SCHEMA}), update Phasewright"),
+    ("tree.tables.0.settings.functions", ["__import__('os')"], "tree.tables[0].settings: "),
+    ("tree.experiments.0.settings.terms", [[2, 1]], "terms are not sets of factors"),
+    ("tree.experiments.0.settings.error", "guess", "allowed are replicates"),
     ("schema", "1", "no valid schema number"),
     ("format", "something", "is no phasewright project"),
 ]
@@ -205,7 +274,7 @@ def test_what_is_no_json_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 def test_the_kept_file_of_schema_1_is_read() -> None:
-    (run, other) = read_workspace(KEPT).runs
+    (run, other) = read_workspace(FIRST).runs
     assert run.trace.path == KEPT.parent / "traces" / "run a.otf2" and other.trace.importer == "picl"
     assert run.project.phases == PhaseSettings("linear", 3, (0.5,), (0.0, 0.5, 1.25, 2.0))
     assert run.project.rules == Rules({"MPI_Send": Activity.OVERHEAD}, frozenset({Activity.COMPUTING}), False)
@@ -245,13 +314,13 @@ def test_a_bundle_is_unpacked_as_it_was_packed(tmp_path: Path) -> None:
         folder.mkdir()
     data = work / "some.h5"
     data.write_bytes(os.urandom(3 << 20))
-    write(work / project_file.BUNDLED, Workspace(tables=(work / "stores" / "1.h5",)))
+    write(work / project_file.BUNDLED, Workspace(tables=(KeptTable(work / "stores" / "1.h5"),)))
     bundle = tmp_path / "b.zip"
     pack(bundle, work, {"stores/1.h5": data}, Progress())
     assert is_bundle(bundle) and not is_project(bundle)
     found = unpack_bundle(bundle, out, Progress())
     (table,) = read_workspace(found).tables
-    assert table == out / "stores" / "1.h5" and table.read_bytes() == data.read_bytes()
+    assert table.path == out / "stores" / "1.h5" and table.path.read_bytes() == data.read_bytes()
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/evil", "stores/../../evil", "C:\\evil"])

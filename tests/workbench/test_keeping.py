@@ -17,12 +17,12 @@ from threading import Timer
 import pytest
 
 from desktop.data.events import Activity
-from desktop.data.project_file import backup_of
+from desktop.data.project_file import SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
 from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import Keeper, read_workspace, recoveries
-from desktop.workbench.model import NamedView, OpenOptions, TraceId, View
+from desktop.workbench.model import AnalysisSettings, NamedView, OpenOptions, TraceId, View
 from desktop.workbench.workbench import Workbench
 
 ROOT = Path(__file__).parent.parent.parent
@@ -160,21 +160,105 @@ def test_several_runs_each_with_its_own_history(
     keeper.save(tmp_path / "p.phasewright")
     keeper.show_run(0)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in a"]
-    assert bench.snapshot.undo == "add annotation", "what was done before can still be undone"
+    assert bench.snapshot.undo == "add times.csv"
+    for label in ("add b.txt", "add annotation", None):
+        bench.undo()
+        assert bench.snapshot.undo == label, "what was done before can still be undone"
+    assert keeper.modified and bench.snapshot.project.annotations == ()
+    for _ in range(3):
+        bench.redo()
+    assert not keeper.modified
     bench.undo()
-    assert keeper.modified
+    bench.undo()
+    bench.undo()
+    bench.redo()
+    bench.annotate("again", 1.0)
+    assert bench.snapshot.redo is None, "a new step forgets what was undone, of both"
+    keeper.add_run(traces[1])
+    keeper.add_files(tables=(tmp_path / "work" / "times.csv",))
+    bench.annotate("in b", 2.0)
+    keeper.save()
+    keeper.show_run(0)
     keeper.show_run(1)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in b"]
+    keeper.remove("runs", 0)
+    keeper.save()
+    bench.undo()
+    assert [run.trace.name for run in keeper.workspace.runs] == ["a.txt", "b.txt"] and keeper.modified
     keeper.save()
     other.keeper.open(tmp_path / "p.phasewright")
     runs = other.keeper.workspace.runs
     assert [run.trace.name for run in runs] == ["a.txt", "b.txt"] and other.keeper.current == 1
-    assert [len(run.project.annotations) for run in runs] == [0, 1]
-    assert other.keeper.workspace.tables == (tmp_path / "work" / "times.csv",)
-    other.keeper.remove_run(0)
+    assert [len(run.project.annotations) for run in runs] == [2, 1]
+    assert [one.path for one in other.keeper.workspace.tables] == [tmp_path / "work" / "times.csv"]
+    other.keeper.remove("runs", 0)
     assert [run.trace.name for run in other.keeper.workspace.runs] == ["b.txt"]
     assert other.keeper.current == 0 and other.keeper.modified
     assert [note.text for note in other.bench.snapshot.project.annotations] == ["in b"]
+
+
+def test_undoing_a_run_that_is_shown_shows_another(desk: Desk, traces: tuple[Path, Path]) -> None:
+    bench, keeper = desk.bench, desk.keeper
+    bench.open(traces[0])
+    keeper.add_run(traces[1])
+    bench.undo()
+    assert bench.snapshot.document is not None and bench.snapshot.document.source == traces[0]
+    assert keeper.current == 0 and len(keeper.workspace.runs) == 1 and bench.snapshot.redo == "add b.txt"
+    keeper.remove("runs", 0)
+    assert len(keeper.workspace.runs) == 1, "the last run stays"
+    bench.redo()
+    assert [run.trace.name for run in keeper.workspace.runs] == ["a.txt", "b.txt"] and keeper.current == 0
+    keeper.show_run(1)
+    bench.annotate("in b", 1.0)
+    keeper.remove("runs", 1)
+    assert keeper.current == 0 and bench.snapshot.undo == "take b.txt out"
+    bench.undo()
+    keeper.show_run(1)
+    assert [note.text for note in bench.snapshot.project.annotations] == ["in b"]
+
+
+def test_what_was_said_of_an_experiment_or_table_is_kept_with_it(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A window of its own changes it; taking it out and putting it back loses nothing of that."""
+    bench, keeper = desk.bench, desk.keeper
+    bench.open(traces[0])
+    plan, table = tmp_path / "work" / "plan", tmp_path / "work" / "times.csv"
+    keeper.add_files(experiments=(plan, plan), tables=(table,))
+    assert bench.snapshot.undo == "add 2 files" and keeper.by_hand
+    keeper.save(tmp_path / "work" / "p.phasewright")
+    lent, keep = keeper.lend("experiments", 0)
+    keep(replace(lent, settings=AnalysisSettings("wall", terms=((0,), (0, 1)))))
+    assert keeper.modified
+    keeper.remove("experiments", 0)
+    keeper.add_files(tables=(table,))
+    assert bench.snapshot.undo == "take plan out", "a table that is there is not added again"
+    bench.undo()
+    assert keeper.workspace.experiments[0].settings.terms == ((0,), (0, 1))
+    keeper.relocate("tables", 0, tmp_path / "elsewhere.csv")
+    assert bench.snapshot.undo == "find times.csv elsewhere"
+    keeper.save()
+    other.keeper.open(tmp_path / "work" / "p.phasewright")
+    assert other.keeper.workspace == keeper.workspace
+    assert other.keeper.workspace.tables[0].path == tmp_path / "elsewhere.csv"
+    bench.undo()
+    assert keeper.workspace.tables[0].path == table
+
+
+def test_a_project_without_a_trace(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    desk.keeper.add_files(tables=(tmp_path / "times.csv",))
+    assert desk.bench.snapshot.undo == "add times.csv"
+    desk.keeper.save(tmp_path / "p.phasewright")
+    other.bench.open(traces[0])
+    other.keeper.open(tmp_path / "p.phasewright")
+    assert other.bench.snapshot.document is None and other.keeper.workspace == desk.keeper.workspace
+    assert other.keeper.path == tmp_path / "p.phasewright" and not other.keeper.modified
+    other.keeper.add_run(traces[1])
+    assert other.keeper.path is not None and len(other.keeper.workspace.runs) == 1
+    other.bench.undo()
+    assert other.keeper.workspace == desk.keeper.workspace
 
 
 def saved(desk: Desk, trace: Path, file: Path) -> None:
@@ -251,11 +335,12 @@ def test_a_newer_project_is_refused_and_nothing_changes(
 ) -> None:
     file = tmp_path / "p.phasewright"
     saved(desk, traces[0], file)
-    file.write_text(file.read_text().replace('"schema": 1', '"schema": 2'))
+    newer = f'"schema": {SCHEMA + 1}'
+    file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', newer))
     before = desk.bench.snapshot
     desk.keeper.open(file)
     after = desk.bench.snapshot
-    assert after.problem is not None and "newer version (schema 2" in after.problem.sentence
+    assert after.problem is not None and f"newer version (schema {SCHEMA + 1}" in after.problem.sentence
     assert after.run is before.run and len(desk.keeper.workspace.runs) == 1
 
 
@@ -305,9 +390,9 @@ def test_a_bundle_is_opened_in_one_step(
     other.keeper.show_run(0)
     assert other.bench.snapshot.project.annotations[0].text == "here"
     (kept,) = other.keeper.workspace.tables
-    assert kept.read_text() == "p,t\n1,2\n"
-    assert (other.keeper.workspace.experiments[0] / "runs" / "1.txt").read_text() == "one"
-    assert (kept.parent.parent / "report.html").exists()
+    assert kept.path is not None and kept.path.read_text() == "p,t\n1,2\n"
+    assert (other.keeper.workspace.experiments[0].path / "runs" / "1.txt").read_text() == "one"
+    assert (kept.path.parent.parent / "report.html").exists()
 
 
 def test_recovery_is_kept_until_saved_or_discarded(
