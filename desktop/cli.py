@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-COMMANDS = ("import", "info", "phases", "stats", "report", "snapshot", "model", "spt", "desktop")
+COMMANDS = ("import", "info", "phases", "compare", "stats", "report", "snapshot", "model", "spt", "desktop")
 DEFAULT_MODEL = "mixed"
 
 
@@ -118,7 +118,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from desktop.commands import integration, report, spt
+    from desktop.commands import compare, integration, report, spt
     from desktop.commands import model as factor_model
     from desktop.data.importers import FORMATS
 
@@ -174,6 +174,12 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
     sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
     sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    formats(sub, csv_too=True)
+
+    sub = command("compare", _compare, "the phases of two or more runs beside each other")
+    compare.add_words(sub)
+    sub.add_argument("-n", type=_positive, metavar="N", help="phases of every run (default: as suggested)")
+    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
     formats(sub, csv_too=True)
 
     sub = command("stats", _stats, "what the run and its phases are made of")
@@ -594,7 +600,7 @@ def _spt(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(result)
     elif getattr(options, "csv", False):
-        rows = [row | {"aliases": " ".join(row["aliases"])} for row in result["effects"]]
+        rows = options.rows(result)
         _print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print("\n".join(lines))
@@ -618,6 +624,21 @@ def _model(options: argparse.Namespace) -> int:
     for row in chosen.excluded:
         print(f"phasewright: {options.table}: line {row.line} is left out: {row.reason}", file=sys.stderr)
     return LOSSY if chosen.excluded else DONE
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from desktop.commands import compare
+
+    _check_budget(options.model, options.n)
+    with _progress() as progress:
+        result, _ = compare.run(options, progress)
+    if options.json:
+        _print_json(result)
+    elif options.csv:
+        _print_csv(compare.COLUMNS, (cell.values() for cell in result["cells"]))
+    else:
+        print("\n".join(compare.told(result, _si)))
+    return DONE
 
 
 def _stats(options: argparse.Namespace) -> int:

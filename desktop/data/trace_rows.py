@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from desktop.data.tables import Row
 from desktop.progress import Progress
+
+if TYPE_CHECKING:
+    from desktop.core.contrast import Alignment
 
 
 @dataclass(frozen=True)
@@ -55,4 +59,40 @@ def trace_rows(
         rows.append(
             Row(done + 1, code.strip(), system.strip(), curve.capacity, seconds, note=note, source=path.name)
         )
+    return tuple(rows)
+
+
+def phase_rows(alignment: Alignment, one_system: bool | None = None) -> tuple[Row, ...]:
+    """The phases of compared runs: a phase is a code, its duration in a run a row, the capacity p.
+
+    Parameters
+    ----------
+    one_system : all runs are of one system, on different numbers of processors; else each run is a system.
+        None: one system where no two runs have the same p.
+
+    A phase that only one run has says nothing about p: its row is there, and takes no part.
+    """
+    from desktop.core.matching import NONE
+
+    runs = alignment.runs
+    if one_system is None:
+        one_system = len({run.curve.capacity for run in runs}) == len(runs)
+    rows: list[Row] = []
+    for r, phases in enumerate(alignment.rows.tolist()):
+        alone = sum(phase != NONE for phase in phases) == 1
+        for run, phase in zip(runs, phases, strict=True):
+            if phase == NONE:
+                continue
+            rows.append(
+                Row(
+                    len(rows) + 1,
+                    alignment.label(r),
+                    "all runs" if one_system else run.name,
+                    run.curve.capacity,
+                    run.rows[phase].end_s - run.rows[phase].start_s,
+                    note=f"phase {phase + 1} of {run.fit.n} ({run.fit.model})",
+                    source=run.name,
+                    reason="no other run has this phase" if alone else "",
+                )
+            )
     return tuple(rows)

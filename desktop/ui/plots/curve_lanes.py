@@ -99,7 +99,7 @@ def draw_residual(
     # pressing everything else flat. The bound moves in steps, so that panning does not make it breathe.
     extreme = float(max(np.nanmax(r.maximum), -np.nanmin(r.minimum), 0.0))
     reach = min(extreme, max(float(np.nanmax(np.abs(r.mean))), 4 * float(rms[show].max(initial=0.0))))
-    top = _round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
+    top = round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
     lane.low, lane.high = -top, top
     rows = [raster.scale(v, -top, top) for v in (r.maximum, r.minimum)]
     # At least a pixel high, or a column of a single step would have no area at all.
@@ -164,7 +164,7 @@ def with_top(ticks: Ticks, top: float, lane: Lane, em: int) -> Ticks:
     return Ticks([p for p, _ in kept], [s for _, s in kept])
 
 
-def _round_up(value: float) -> float:
+def round_up(value: float) -> float:
     """The next of 1, 1.5, 2, 3, 5, 7.5, 10 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
     return next((m * power for m in (1, 1.5, 2, 3, 5, 7.5) if m * power >= value), 10 * power)

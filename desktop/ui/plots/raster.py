@@ -65,6 +65,35 @@ class Raster:
 
         _line(self._pixels, rows(enter), rows(leave), thickness, colour.rgb())
 
+    def clear(self, ground: QColor) -> None:
+        """Nothing but `ground`."""
+        self._pixels[:] = ground.rgb()
+
+    def veil(
+        self, top: NDArray[np.float64], bottom: NDArray[np.float64], colour: QColor, share: float
+    ) -> None:
+        """`share` of `colour` over what is there, from row ``top[k]`` to ``bottom[k]`` of every column; a
+        column whose ends are one row stays as it is."""
+        height = self._pixels.shape[0]
+        first, last = (np.clip(np.rint(y), 0, height).astype(np.int32) for y in (top, bottom))
+        _veil(self._pixels, first, last, colour.red(), colour.green(), colour.blue(), round(256 * share))
+
+    def trace(
+        self,
+        enter: NDArray[np.float64],
+        leave: NDArray[np.float64],
+        seen: NDArray[np.bool_],
+        thickness: int,
+        colour: QColor,
+        dash: tuple[int, int] = (1, 1),
+    ) -> None:
+        """As `line`, only where it is `seen`, and where it runs level in dashes: the first of `dash` pixels
+        out of every so many as its second. A jump is always drawn."""
+        _trace(
+            self._pixels, np.clip(enter, -1e6, 1e6), np.clip(leave, -1e6, 1e6), seen, thickness, *dash,
+            colour.rgb(),
+        )  # fmt: skip
+
     def marks(self, y: NDArray[np.float64], thickness: int, colour: QColor) -> None:
         """A mark in every column at row ``y[k]``, not connected with its neighbours."""
         height = self._pixels.shape[0]
@@ -234,3 +263,39 @@ def _line(pixels, enter, leave, thickness, colour):
             for c in range(max(k - across + 1, 0), k + 1):
                 pixels[r, c] = colour
         before = leave[k]
+
+
+@kernel
+def _veil(pixels, top, bottom, red, green, blue, share):
+    height, width = pixels.shape
+    rest = 256 - share
+    for r in range(height):
+        out = pixels[r]
+        for k in range(width):
+            if top[k] <= r < bottom[k]:
+                old = out[k]
+                mixed_red = (((old >> 16) & 255) * rest + red * share) >> 8
+                mixed_green = (((old >> 8) & 255) * rest + green * share) >> 8
+                mixed_blue = ((old & 255) * rest + blue * share) >> 8
+                out[k] = 0xFF000000 | (mixed_red << 16) | (mixed_green << 8) | mixed_blue
+
+
+@kernel
+def _trace(pixels, enter, leave, seen, thickness, on, period, colour):
+    height, width = pixels.shape
+    before = enter[0]
+    for k in range(width):
+        if k == 0 or not seen[k - 1]:
+            before = enter[k]
+        high, low = min(before, enter[k], leave[k]), max(before, enter[k], leave[k])
+        before = leave[k]
+        if not seen[k] or (low - high < 1 and k % period >= on):
+            continue
+        top = max(int(math.floor(high - thickness / 2 + 0.5)), 0)
+        bottom = min(int(math.floor(low - thickness / 2 + 0.5)) + thickness, height)
+        if bottom <= 0 or top >= height:
+            top, bottom = (0, thickness) if bottom <= 0 else (height - thickness, height)
+        across = thickness if low - high > thickness else 1
+        for r in range(top, bottom):
+            for c in range(max(k - across + 1, 0), k + 1):
+                pixels[r, c] = colour

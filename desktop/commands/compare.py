@@ -1,0 +1,194 @@
+"""``phasewright compare``: the phases of two or more runs beside each other, and how they differ."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.progress import Progress, Share
+
+if TYPE_CHECKING:
+    from desktop.core.contrast import Alignment, Placement
+    from desktop.workbench.model import KeptRun, Matched, PhaseSettings
+
+AXES = ("absolute", "start", "normalised", "phases")
+#: Columns of a cell in JSON and CSV; attributes of `desktop.core.contrast.Cell`.
+COLUMNS = (
+    *("label", "run", "phase", "start_s", "duration_s", "mean", "efficiency", "work_s"),
+    *("duration_difference_s", "duration_ratio", "mean_difference", "mean_ratio"),
+    *("efficiency_difference", "work_difference_s", "work_ratio", "alike"),
+)
+_AREAS = {
+    "absolute": "over absolute time",
+    "start": "over the time from each start",
+    "normalised": "over parts of each run",
+    "phases": "with matched phases over each other",
+}
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    """The words of the command, but for those that all commands of phases share (-n, --model)."""
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", type=Path, help="traces; of a project all its runs, as it says"
+    )
+    parser.add_argument("--axis", choices=AXES, help="what the curves are subtracted on (default: start)")
+    parser.add_argument(
+        "--reference", type=int, metavar="K", help="the run that the others are compared with (default: 1)"
+    )
+    parser.add_argument(
+        "--match", action="append", default=[], type=_pair, metavar="K:P=Q",
+        help="phase P of run K is phase Q of the reference; - in place of P or Q: has no partner",
+    )  # fmt: skip
+    parser.add_argument(
+        "--share", action="store_true", help="subtract parts of each run's processors, not processors"
+    )
+
+
+def _pair(text: str) -> tuple[int, int, int]:
+    """Run (from 1), and the phases of the reference and of the run (from 0, -1 for none)."""
+    found = re.fullmatch(r"(\d+):(\d+|-)=(\d+|-)", text)
+    numbers = [0 if word == "-" else int(word) for word in found.groups()] if found else []
+    if not found or numbers[0] == 0 or found[2] == found[3] == "-" or "0" in (found[2], found[3]):
+        raise argparse.ArgumentTypeError(f"{text!r} should read like 2:3=4 or 2:3=-, counting from 1")
+    return numbers[0], numbers[2] - 1, numbers[1] - 1
+
+
+def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], Alignment]:
+    """The comparison as one plain object, and what it is made of.
+
+    Raises
+    ------
+    ValueError, DesktopError, OSError : as the words or a source deserve.
+    """
+    from desktop.core.contrast import align, place, table
+    from desktop.workbench.contrasting import load, pairs_by_run, phased, run_names
+    from desktop.workbench.model import run_keys
+
+    kept, matched, axis, reference, share = _settled(options)
+    if len(kept) < 2:
+        raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(kept)}")
+    if not 0 <= reference < len(kept):
+        raise ValueError(f"--reference {reference + 1}: there are {len(kept)} runs")
+    names = run_names([run.trace for run, _, _ in kept])
+    runs = []
+    for k, (one, phases, project) in enumerate(kept):
+        part = Share(progress, k / len(kept), (k + 1) / len(kept))
+        runs.append(phased(names[k], load(one, project, part), phases))
+    keys = run_keys(tuple(one for one, _, _ in kept))
+    fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
+    for k, of, own in options.match:
+        if not 1 <= k <= len(runs) or k - 1 == reference:
+            raise ValueError(f"--match {k}: is no run beside the reference, there are {len(runs)} runs")
+        fixed[k - 1] = (*fixed.get(k - 1, ()), (of, own))
+    alignment = align(runs, reference, fixed)
+    placement = place(alignment, axis, share=share)
+    cells = [{name: getattr(cell, name) for name in COLUMNS} for cell in table(alignment)]
+    return {
+        "reference": names[reference],
+        "axis": axis,
+        "share": share,
+        "runs": [
+            {
+                "run": one.name, "processors": one.curve.capacity, "model": one.fit.model, "n": one.fit.n,
+                "epsilon": one.fit.epsilon, "breaks_s": one.fit.breaks.tolist(),
+                "match_cost": None if m is None else m.cost,
+                "match": None if m is None else [None if j < 0 else j + 1 for j in m.of_a.tolist()],
+            }
+            for one, m in zip(runs, alignment.matchings, strict=True)
+        ],
+        "differences": _differences(alignment, placement),
+        "cells": cells,
+    }, alignment  # fmt: skip
+
+
+def _differences(alignment: Alignment, placement: Placement) -> list[dict[str, Any]]:
+    return [
+        {"run": run.name, "area": found.signed, "more": found.more, "less": found.less,
+         "reference_area": found.reference, "relative": found.signed / (found.reference or float("nan"))}
+        for run, found in zip(alignment.runs, placement.areas, strict=True)
+        if found is not None
+    ]  # fmt: skip
+
+
+_Kept = tuple["KeptRun", "PhaseSettings | None", "Path | None"]
+
+
+def _settled(options: argparse.Namespace) -> tuple[list[_Kept], tuple[Matched, ...], str, int, bool]:
+    """Which runs with which phases, and what projects among them say about the comparison."""
+    from desktop.data.project_file import is_project
+    from desktop.workbench.contrasting import plain_run
+    from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.model import PhaseSettings, run_keys
+
+    asked = options.n is not None or options.model is not None
+    kept: list[_Kept] = []
+    matched: tuple[Matched, ...] = ()
+    axis, reference, share = "start", 0, False
+    for file in options.files:
+        if not is_project(file):
+            settings = PhaseSettings(options.model or "mixed", options.n) if options.n is not None else None
+            if settings is None and options.model is not None:
+                raise ValueError("--model needs -n N: say how many phases")
+            kept.append((plain_run(file, settings or PhaseSettings()), settings, None))
+            continue
+        workspace = read_workspace(file)
+        comparison = workspace.comparison
+        matched += comparison.matched
+        for key, one in zip(run_keys(workspace.runs), workspace.runs, strict=True):
+            if key in comparison.hidden:
+                continue
+            if key == comparison.reference:
+                reference = len(kept)
+            own = one.project.phases
+            if asked:
+                own = PhaseSettings(options.model or own.model, options.n or own.n)
+            kept.append((one, own, file))
+        axis, share = comparison.axis, comparison.share
+    if options.reference is not None:
+        reference = options.reference - 1
+    return kept, matched, options.axis or axis, reference, options.share or share
+
+
+def told(result: dict[str, Any], si: Any) -> list[str]:
+    """The comparison as lines for a person, within 100 columns; `si` writes a number with a prefix."""
+    lines = []
+    for k, one in enumerate(result["runs"], 1):
+        mark = ", the reference" if one["run"] == result["reference"] else ""
+        lines.append(
+            f"{k}  {one['run']}: {one['n']} {one['model']} phases on {one['processors']:g} processors{mark}"
+        )
+    heads = ("", "run", "phase", "start", "length", "mean", "efficiency", "work proc*s", "length x", "work x")
+    lines.append("{:<22}{:>4}{:>6}{:>10}{:>10}{:>8}{:>11}{:>12}{:>9}{:>8}".format(*heads))
+    for label, group in itertools.groupby(result["cells"], lambda cell: cell["label"]):
+        for k, cell in enumerate(group, 1):
+            name = label if k == 1 else ""
+            name = name if len(name) <= 21 else name[:20] + "…"
+            if cell["phase"] is None:
+                lines.append(f"{name:<22}{k:>4}{'-':>6}")
+                continue
+            phase = "all" if cell["phase"] == 0 else cell["phase"]
+            ratios = ["-" if r != r else f"{r:.3g}" for r in (cell["duration_ratio"], cell["work_ratio"])]
+            lines.append(
+                f"{name:<22}{k:>4}{phase:>6}{si(cell['start_s']):>9}s{si(cell['duration_s']):>9}s"
+                f"{cell['mean']:>8.4g}{100 * cell['efficiency']:>10.1f}%{cell['work_s']:>12.4g}"
+                f"{ratios[0]:>9}{ratios[1]:>8}"
+            )
+    unit = "parts of all processors" if result["share"] else "processors"
+    unit += "" if result["axis"] == "normalised" else "*s"
+    for one in result["differences"]:
+        relative = one["relative"]
+        part = "" if relative != relative else f" ({100 * relative:+.1f} %)"
+        lines.append(
+            f"{one['run']} less {result['reference']}, {_AREAS[result['axis']]}: {one['area']:+.4g} "
+            f"{unit}{part}, of it {one['more']:.4g} more and {one['less']:.4g} less"
+        )
+    return [wrapped for line in lines for wrapped in _wrapped(line)]
+
+
+def _wrapped(line: str) -> list[str]:
+    import textwrap
+
+    return [line] if len(line) <= 100 else textwrap.wrap(line, 98, subsequent_indent="  ")

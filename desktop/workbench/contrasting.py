@@ -1,0 +1,384 @@
+"""The comparison of a project's runs: which of them, on what axis, their phases matched, their differences.
+
+What is asked is `desktop.workbench.model.Comparison`, which the project keeps and undoes; what it leads to is
+computed beside the window, and the last request wins. The command line asks the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from desktop.errors import DesktopError, ProjectError
+from desktop.progress import Progress, Share
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.keeping import Keeper, find_trace
+from desktop.workbench.model import Comparison, KeptRun, Matched, PhaseSettings, Project, TraceId, run_keys
+from desktop.workbench.workbench import Workbench
+
+if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
+    from desktop.core.contrast import Alignment, Cell, Phased, Placement
+    from desktop.core.curve import StepCurve
+
+#: Runs that are compared at once: as many as there are colours that everybody can tell apart.
+MOST = 6
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run of the project: its key (see `run_keys`), a name of its own, and whether it is compared."""
+
+    key: str
+    name: str
+    shown: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ContrastSnapshot:
+    """What is to be shown. `keys`: of the compared runs, in the order of `alignment.runs`. `outdated`: pairs
+    set by hand that wait for as many phases as they were set for. While `refining`, the answer is older than
+    the question; `problem`: one sentence."""
+
+    comparison: Comparison = field(default_factory=Comparison)
+    entries: tuple[Entry, ...] = ()
+    keys: tuple[str, ...] = ()
+    alignment: Alignment | None = None
+    placement: Placement | None = None
+    cells: tuple[Cell, ...] = ()
+    outdated: int = 0
+    refining: bool = False
+    task: Task | None = None
+    problem: str = ""
+    undo: str | None = None
+    redo: str | None = None
+
+    @property
+    def reference(self) -> str:
+        """The key of the run that the others are compared with."""
+        shown = [entry.key for entry in self.entries if entry.shown]
+        return self.comparison.reference if self.comparison.reference in shown else next(iter(shown), "")
+
+
+Listener = Callable[[ContrastSnapshot, ContrastSnapshot], None]
+
+
+class Contraster:
+    """Compares the runs of a keeper's project while it is `watch`ed. `deliver`, `executor` as in `Lane`."""
+
+    def __init__(
+        self, bench: Workbench, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None
+    ) -> None:
+        self._bench, self._keeper = bench, keeper
+        self._lane = Lane("compare", latest=True, deliver=deliver, executor=executor)
+        self._listeners: list[Listener] = []
+        self._loaded: tuple[_Loaded, ...] = ()
+        self._asked: tuple[Any, ...] = ()
+        self._watched = False
+        self.snapshot = ContrastSnapshot()
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call ``listener(old, new)`` after every change."""
+        self._listeners.append(listener)
+
+    @property
+    def busy(self) -> bool:
+        return self._lane.busy
+
+    def watch(self, watched: bool) -> None:
+        """Whether somebody looks; nothing is computed for nobody."""
+        self._watched = watched
+        self.refresh()
+
+    def close(self) -> None:
+        self._listeners.clear()
+        self._watched = False
+        self._lane.close()
+
+    # ---- edits
+
+    def change(self, **changes: Any) -> None:
+        """Other values for fields of `Comparison`, as the project keeps it."""
+        self._keeper.compare(replace(self._comparison, **changes))
+        self.refresh()
+
+    def show_run(self, key: str, shown: bool) -> None:
+        """Compare a run too, or leave it out."""
+        hidden = self._comparison.hidden
+        self.change(hidden=hidden - {key} if shown else hidden | {key})
+
+    def pair(self, key: str, reference: int, phase: int) -> None:
+        """Phase `phase` of run `key` is phase `reference` of the reference (from 0; -1: has no partner).
+
+        Pairs set before that cannot hold beside it are let go.
+        """
+        alignment = self.snapshot.alignment
+        if alignment is None or key not in self.snapshot.keys:
+            return
+        own = alignment.runs[self.snapshot.keys.index(key)].fit.n
+        of = alignment.runs[alignment.reference].fit.n
+        known = self._comparison.matched
+        old = next((m for m in known if _same(m, self.snapshot.reference, key, of, own)), None)
+        pairs = [p for p in (old.pairs if old else ()) if _agree(p, (reference, phase))]
+        made = Matched(self.snapshot.reference, key, of, own, tuple(sorted([*pairs, (reference, phase)])))
+        rest = tuple(m for m in known if (m.reference, m.run) != (made.reference, made.run))
+        self.change(matched=(*rest, made))
+
+    def match_again(self) -> None:
+        """Let go of all pairs set by hand between the compared runs."""
+        gone = [m for m in self._comparison.matched
+                if m.reference == self.snapshot.reference and m.run in self.snapshot.keys]  # fmt: skip
+        self.change(matched=tuple(m for m in self._comparison.matched if m not in gone))
+
+    @property
+    def by_hand(self) -> dict[str, tuple[tuple[int, int], ...]]:
+        """The pairs set by hand that hold now, by run."""
+        alignment, found = self.snapshot.alignment, {}
+        if alignment is not None:
+            of = alignment.runs[alignment.reference].fit.n
+            for key, run in zip(self.snapshot.keys, alignment.runs, strict=True):
+                for m in self._comparison.matched:
+                    if _same(m, self.snapshot.reference, key, of, run.fit.n):
+                        found[key] = m.pairs
+        return found
+
+    def undo(self) -> None:
+        self._bench.undo()
+
+    def redo(self) -> None:
+        self._bench.redo()
+
+    def complain(self, problem: str) -> None:
+        """Show what went wrong outside."""
+        self._show(problem=problem)
+
+    def cancel(self) -> None:
+        """Give up what is being computed; what was shown stays."""
+        self._lane.cancel()
+        self._show(task=None, refining=False, problem="the comparison was stopped, change something to go on")
+
+    # ---- inside
+
+    @property
+    def _comparison(self) -> Comparison:
+        return self._keeper.workspace.comparison
+
+    def refresh(self) -> None:
+        """The project may have changed: answer it anew if its runs or the question did."""
+        if not self._watched:
+            return
+        workspace, shot = self._keeper.workspace, self._bench.snapshot
+        keys, comparison = run_keys(workspace.runs), workspace.comparison
+        compared = [key for key in keys if key not in comparison.hidden][:MOST]
+        names = run_names([run.trace for run in workspace.runs])
+        entries = tuple(Entry(key, name, key in compared) for key, name in zip(keys, names, strict=True))
+        known = {"entries": entries, "comparison": comparison, "undo": shot.undo, "redo": shot.redo}
+        if shot.refining or shot.preview or shot.opening is not None:
+            self._show(**known)  # what the shown run is compared by is about to change
+            return
+        wanted = [
+            _Wanted(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
+            if key in compared
+        ]  # fmt: skip
+        asked = (tuple(wanted), comparison.reference, comparison.axis, comparison.share, comparison.matched)
+        if asked == self._asked:
+            self._show(**known)
+            return
+        self._asked = asked
+        if len(wanted) < 2:
+            self._lane.cancel()
+            self._show(**known, keys=(), alignment=None, placement=None, cells=(), refining=False, task=None,
+                       problem="")  # fmt: skip
+            return
+        loaded, path, current = self._loaded, self._keeper.path, self._keeper.current
+        if shot.run is not None and shot.fit is not None and current is not None:
+            # The run in the main window is at hand.
+            here = replace(
+                _Wanted(keys[current], names[current], workspace.runs[current]),
+                shown=(shot.run.curve, shot.fit),
+            )
+            wanted = [here if one.key == here.key else one for one in wanted]
+
+        def done(found: tuple[tuple[_Loaded, ...], dict[str, Any]]) -> None:
+            self._loaded, answer = found
+            self._show(**answer, refining=False, task=None, problem="")
+
+        def failed(error: BaseException) -> None:
+            known = isinstance(error, DesktopError | ValueError | OSError)
+            sentence = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
+            self._show(problem=sentence, refining=False, task=None)
+
+        self._show(**known, refining=True)
+        self._lane.submit(
+            "Comparing",
+            lambda job: _answer(wanted, comparison, loaded, path, job),
+            done,
+            failed,
+            lambda task: self._show(task=task),
+        )
+
+    def _show(self, **changes: Any) -> None:
+        old, self.snapshot = self.snapshot, replace(self.snapshot, **changes)
+        for listener in tuple(self._listeners):
+            listener(old, self.snapshot)
+
+
+# ---- the work itself
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A run to be compared; `shown`: its curve and fit, if the main window has them."""
+
+    key: str
+    name: str
+    run: KeptRun
+    shown: Any = field(default=None, compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Wanted) and self._question == other._question
+
+    __hash__ = None  # type: ignore[assignment]  # rules hold a dictionary
+
+    @property
+    def _question(self) -> tuple[Any, ...]:
+        project = self.run.project
+        return self.key, self.name, self.run.trace, project.rules, project.phases
+
+
+@dataclass(frozen=True, eq=False)
+class _Loaded:
+    """A run that was compared last, so that only what changes is read and fitted again."""
+
+    wanted: _Wanted
+    phased: Phased
+
+
+def _answer(
+    wanted: Sequence[_Wanted], comparison: Comparison, before: Sequence[_Loaded], path: Path | None, job: Job
+) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
+    from desktop.core.contrast import align, place, table
+
+    loaded = []
+    for k, one in enumerate(wanted):
+        share = Share(job, k / len(wanted), (k + 1) / len(wanted))
+        loaded.append(_Loaded(one, _phased(one, before, path, share)))
+    runs = [one.phased for one in loaded]
+    keys = tuple(one.key for one in wanted)
+    reference = keys.index(comparison.reference) if comparison.reference in keys else 0
+    fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
+    alignment = align(runs, reference, fixed)
+    job.step(0, 0, "subtracting")
+    placement = place(alignment, comparison.axis, share=comparison.share)
+    ours = [m for m in comparison.matched if m.reference == keys[reference] and m.run in keys]
+    answer = {
+        "keys": keys,
+        "alignment": alignment,
+        "placement": _drawable(placement),
+        "cells": tuple(table(alignment)),
+        "outdated": len(ours) - held,
+    }
+    return tuple(loaded), answer
+
+
+def _drawable(placement: Placement) -> Placement:
+    """With the trees that drawing needs, so that the window need not build them."""
+    from desktop.core.envelope import envelope
+
+    for curve in (*placement.curves, *placement.differences):
+        if curve is not None:
+            envelope(curve)
+    return placement
+
+
+def _phased(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress: Progress) -> Phased:
+    from desktop.core.contrast import Phased
+
+    if one.shown is not None:
+        return Phased(one.name, *one.shown)
+    curve, project = None, one.run.project
+    for old in before:
+        if old.wanted.run.trace == one.run.trace and old.wanted.run.project.rules == project.rules:
+            if old.wanted == one:
+                return old.phased
+            curve = old.phased.curve
+    return phased(one.name, curve or load(one.run, path, progress), project.phases)
+
+
+def load(run: KeptRun, project: Path | None, progress: Progress) -> StepCurve:
+    """The curve of a run, by its rules; `project`: the file that it is kept in, to find the trace.
+
+    Raises
+    ------
+    ProjectError : its trace is not where it was.
+    DesktopError : it cannot be opened.
+    """
+    from desktop.data.opening import open_trace
+    from desktop.data.utilization import Rules, build
+
+    place = find_trace(run.trace, project)
+    if place is None:
+        raise ProjectError(
+            f"its trace {run.trace.name} is not at {run.trace.path}", file=project,
+            hint="open that run and say where it is, or leave it out of the comparison",
+        )  # fmt: skip
+    with open_trace(place, progress, **asdict(run.trace.options)) as store:
+        return build(store, run.project.rules or Rules(), progress).curve()
+
+
+def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
+    """A run with the phases asked for; None: as many mixed ones as are suggested."""
+    from desktop.core.contrast import Phased
+    from desktop.core.phases import fit, fit_breaks, sweep
+    from desktop.core.selection import suggest
+    from desktop.workbench.workbench import SWEEP
+
+    if phases is None:
+        swept = sweep(curve, PhaseSettings().model, SWEEP)
+        return Phased(name, curve, swept.fit(suggest(swept).n))
+    if phases.breaks is not None:
+        return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model))
+    return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked))
+
+
+def pairs_by_run(
+    matched: Sequence[Matched], keys: Sequence[str], reference: int, phases: Sequence[int]
+) -> tuple[dict[int, tuple[tuple[int, int], ...]], int]:
+    """The pairs set by hand, by the number of the run, as `desktop.core.contrast.align` takes them; and how
+    many runs have such."""
+    fixed = {}
+    for k, key in enumerate(keys):
+        for m in matched:
+            if k != reference and _same(m, keys[reference], key, phases[reference], phases[k]):
+                fixed[k] = m.pairs
+    return fixed, len(fixed)
+
+
+def _same(m: Matched, reference: str, run: str, of: int, phases: int) -> bool:
+    return (m.reference, m.run, m.of, m.phases) == (reference, run, of, phases)
+
+
+def _agree(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Two pairs name other phases of both runs, in the same order."""
+    if any(a == b != -1 for a, b in zip(one, other, strict=True)):
+        return False
+    return -1 in (*one, *other) or (one[0] < other[0]) == (one[1] < other[1])
+
+
+def run_names(traces: Sequence[TraceId]) -> tuple[str, ...]:
+    """A name for each that no other has: the file's, with the folder's if that is not enough, or a number."""
+    names = [trace.name for trace in traces]
+    names = [
+        f"{trace.path.parent.name}/{name}" if names.count(name) > 1 else name
+        for trace, name in zip(traces, names, strict=True)
+    ]
+    return tuple(
+        f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name
+        for k, name in enumerate(names)
+    )
+
+
+def plain_run(path: Path, phases: PhaseSettings) -> KeptRun:
+    """A trace that belongs to no project."""
+    return KeptRun(TraceId(path.absolute(), path.name, 0, "", "", ""), Project(phases))
