@@ -339,18 +339,14 @@ def match_messages(
         for found, outward in _ends(source, here, rows):
             if counts is not None:
                 found[:, _PART] = counts[outward](found) // length
-            found[:, _PLACE] = outward
+            found[:, _PLACE] = outward  # as yet its place, by which receives were put in order
             yield found
 
     for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
         channels = _Channels(_PART + 1)
         channel = channels(found)
-        outward = found[:, _PLACE] == 1
-        sends, receives = found[outward], found[~outward]
-        s, r = pair_up(channel[outward], channel[~outward], channels.used)
-        s, r = sends[s], receives[r]
-        s, r = np.ascontiguousarray(s.T), np.ascontiguousarray(r.T)
-        yield Matches(s[_SENDER], s[_RECEIVER], s[_TIME], r[_TIME], s[_BYTES], s[_TAG])
+        matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
+        yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches)])
 
 
 def _ends(source: EventSource, here: int, rows: int) -> Iterator[tuple[Ints, bool]]:
@@ -364,17 +360,16 @@ def _ends(source: EventSource, here: int, rows: int) -> Iterator[tuple[Ints, boo
         for *block, request in source.blocks("messages", here, *columns, rows=rows):
             place, posted = _posted(block[1], request, row, posted)
             row += place.size
-            ends, outward = np.zeros((place.size, _PLACE + 1), np.int64), np.empty(place.size, np.bool_)
-            n = tabulate(here, *block, place, ends, outward)
-            outward = outward[:n]
-            if outward.any():
-                yield ends[:n][outward], True
-            received = ends[:n][~outward]
+            sends, receives = np.empty((2, place.size, _PLACE + 1), np.int64)
+            n_sent, n_received = tabulate(here, *block, place, sends, receives)
+            if n_sent:
+                yield sends[:n_sent], True
+            received = receives[:n_received]
             if late is None and (not posted.size or row == source.rows("messages", here)):
                 yield _in_order(received), False
                 continue
             if late is None:
-                late = stack.enter_context(closing(_spill(ends)))
+                late = stack.enter_context(closing(_spill(received)))
             late.add(received.view(late.dtype)[:, 0], received[:, _PLACE] // rows, row // rows + 1)
         if late is not None:
             for group in range(row // rows + 1):
@@ -387,25 +382,27 @@ _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 
 @kernel
 def tabulate(
-    here: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, place: Any, ends: Any,
-    outward: Any,
-) -> int:  # fmt: skip
-    """Put the ends of messages among the rows of a location into a table; how many these are."""
-    n = 0
+    here: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, place: Any, sends: Ints,
+    receives: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Put the ends of messages among the rows of a location into two tables; how many these are."""
+    sent = received = 0
     for i in range(time.size):
-        sends = kind[i] == _SEND or kind[i] == _ISEND
-        if peer[i] < 0 or not (sends or kind[i] == _RECV or kind[i] == _IRECV):
+        outward = kind[i] == _SEND or kind[i] == _ISEND
+        if peer[i] < 0 or not (outward or kind[i] == _RECV or kind[i] == _IRECV):
             continue
-        ends[n, _SENDER] = here if sends else peer[i]
-        ends[n, _RECEIVER] = peer[i] if sends else here
-        ends[n, _COMMUNICATOR] = comm[i]
-        ends[n, _TAG] = tag[i]
-        ends[n, _TIME] = time[i]
-        ends[n, _BYTES] = size[i]
-        ends[n, _PLACE] = place[i]
-        outward[n] = sends
-        n += 1
-    return n
+        end = sends[sent] if outward else receives[received]
+        sent += outward
+        received += not outward
+        end[_SENDER] = here if outward else peer[i]
+        end[_RECEIVER] = peer[i] if outward else here
+        end[_COMMUNICATOR] = comm[i]
+        end[_TAG] = tag[i]
+        end[_PART] = 0
+        end[_TIME] = time[i]
+        end[_BYTES] = size[i]
+        end[_PLACE] = place[i]
+    return sent, received
 
 
 def _posted(kind: NDArray[Any], request: NDArray[Any], row: int, posted: Ints) -> tuple[Ints, Ints]:
@@ -435,30 +432,37 @@ def _in_order(ends: Ints) -> Ints:
 
 
 @kernel
-def pair_up(channel_s: Ints, channel_r: Ints, channels: int) -> tuple[Any, Any]:
-    """Positions of the k-th send and the k-th receive of every channel, in the order of the receives."""
+def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints) -> int:
+    """The k-th send with the k-th receive of every channel, in the order of the receives.
+
+    channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
+    """
     start = np.zeros(channels + 1, np.int64)
-    for i in range(channel_s.size):
-        start[channel_s[i] + 1] += 1
+    for i in range(channel.size):
+        start[channel[i] + 1] += ends[i, _PLACE]
     for c in range(channels):
         start[c + 1] += start[c]
-    queue = np.empty(channel_s.size, np.int64)
+    queue = np.empty(start[channels], np.int64)
     at = start[:-1].copy()
-    for i in range(channel_s.size):
-        c = channel_s[i]
-        queue[at[c]] = i
-        at[c] += 1
+    for i in range(channel.size):
+        if ends[i, _PLACE] == 1:
+            queue[at[channel[i]]] = i
+            at[channel[i]] += 1
     at[:] = start[:-1]
-    most = min(channel_s.size, channel_r.size)
-    s_found, r_found = np.empty(most, np.int64), np.empty(most, np.int64)
     n = 0
-    for i in range(channel_r.size):
-        c = channel_r[i]
-        if at[c] < start[c + 1]:
-            s_found[n], r_found[n] = queue[at[c]], i
+    for i in range(channel.size):
+        c = channel[i]
+        if ends[i, _PLACE] == 0 and at[c] < start[c + 1]:
+            sent = queue[at[c]]
             at[c] += 1
+            matches[0, n] = ends[sent, _SENDER]
+            matches[1, n] = ends[i, _RECEIVER]
+            matches[2, n] = ends[sent, _TIME]
+            matches[3, n] = ends[i, _TIME]
+            matches[4, n] = ends[sent, _BYTES]
+            matches[5, n] = ends[sent, _TAG]
             n += 1
-    return s_found[:n], r_found[:n]
+    return n
 
 
 class Instances(NamedTuple):

@@ -62,8 +62,9 @@ FORMER_CHUNK = 1 << 16
 #: they may be behind.
 BESIDE = 1 << 12
 BEHIND = 4
-#: Chunks that a `TraceStore` keeps unpacked.
-KEPT_CHUNKS = 64
+#: Bytes of chunks that stay unpacked, for many locations side by side are read a few rows at a time. A trace
+#: of some million events is not unpacked at all while it is imported.
+KEPT = 1 << 26
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Largest description that is written or read, in bytes; 10^5 locations need some 40 MB.
 DESCRIPTION_LIMIT = 1 << 28
@@ -253,6 +254,27 @@ class _Described:
         return self.description.report
 
 
+class _Chunks:
+    """Unpacked chunks, by column and number: those used last, in `KEPT` bytes. Not to be changed."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
+        self._size = 0
+
+    def get(self, key: tuple[str, str, int]) -> NDArray[Any] | None:
+        chunk = self._chunks.pop(key, None)
+        if chunk is not None:
+            self._chunks[key] = chunk
+        return chunk
+
+    def put(self, key: tuple[str, str, int], chunk: NDArray[Any]) -> None:
+        former = self._chunks.pop(key, None)
+        self._chunks[key] = chunk
+        self._size += chunk.nbytes - (0 if former is None else former.nbytes)
+        while self._size > KEPT:
+            self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
+
+
 # --- writing ---
 
 
@@ -273,7 +295,8 @@ class StoreWriter(_Described):
     The file appears whole when the ``with`` block is left normally; on an error, `Cancelled` or a kill the
     old file, if any, is still there. `digests` see every block of rows on its way. `only` says which
     locations are wanted; their file is a partial store, in which they are numbered anew but for references in
-    rows (`take_over`). Memory: one chunk per column, the description, and what the digests need.
+    rows (`take_over`). Memory: one chunk per column, `KEPT` bytes of others that the pass over the rows after
+    the import need not unpack, the description, and what the digests need.
 
     Raises
     ------
@@ -299,6 +322,7 @@ class StoreWriter(_Described):
         self._regions: dict[tuple[str, str, str], int] = {}
         self._texts: dict[str, int] = {}
         self._tables: dict[str, _TableWriter] = {}
+        self._kept = _Chunks()
         self._enters = np.zeros(0, np.int64)  # per region, of the location whose events are being appended
         self._recorded = np.zeros(0, bool)  # per region: not made up by the importer
         self._span: list[tuple[int, int] | None] = []
@@ -458,7 +482,10 @@ class StoreWriter(_Described):
         if table not in self._tables:
             columns = (TABLES | DERIVED)[table]
             self._tables[table] = _TableWriter(
-                self._file.require_group(group).create_group(table), columns, table
+                self._file.require_group(group).create_group(table),
+                columns,
+                table,
+                self._kept if group == "tables" else None,
             )
         return self._tables[table]
 
@@ -565,9 +592,10 @@ class StoreWriter(_Described):
 class _TableWriter:
     """Columns of one table: buffers of one chunk, compressed here and stored as they are."""
 
-    def __init__(self, group: h5py.Group, columns: dict[str, str], table: str) -> None:
+    def __init__(self, group: h5py.Group, columns: dict[str, str], table: str, kept: _Chunks | None) -> None:
         self.group = group
         self.table = table
+        self._kept = kept  # None: these rows are not read again
         self.index: dict[int, tuple[int, int]] = {}
         self.location = -1
         self.flushed = 0
@@ -575,7 +603,6 @@ class _TableWriter:
         self._key = _KEYS.get(table, "time")
         self._last: Any = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
-        self._latest: dict[str, tuple[int, NDArray[Any]]] = {}  # number and content of the last chunk read
         self._room = 0  # rows that the datasets have room for
         self.datasets = {
             name: group.create_dataset(
@@ -665,11 +692,14 @@ class _TableWriter:
         return np.concatenate(pieces)
 
     def _chunk(self, name: str, number: int) -> NDArray[Any]:
-        # Of many locations with few rows, the next to be read are mostly in the same chunk.
-        if name not in self._latest or self._latest[name][0] != number:
+        key = (self.table, name, number)
+        chunk = self._kept.get(key) if self._kept is not None else None
+        if chunk is None:
             _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
-            self._latest[name] = number, _unpack(packed, CHUNK, self.buffers[name].dtype)
-        return self._latest[name][1]
+            chunk = _unpack(packed, CHUNK, self.buffers[name].dtype)
+            if self._kept is not None:
+                self._kept.put(key, chunk)
+        return chunk
 
     def _flush(self) -> None:
         if self.flushed == self._room:
@@ -677,7 +707,11 @@ class _TableWriter:
             for dataset in self.datasets.values():
                 dataset.resize((self._room,))
         for name, dataset in self.datasets.items():
-            dataset.id.write_direct_chunk((self.flushed,), _pack(self.buffers[name]))
+            buffer = self.buffers[name]
+            dataset.id.write_direct_chunk((self.flushed,), _pack(buffer))
+            if self._kept is not None:
+                self._kept.put((self.table, name, self.flushed // CHUNK), buffer)
+                self.buffers[name] = np.empty_like(buffer)
         self.flushed += self.filled
         self.filled = 0
 
@@ -766,7 +800,7 @@ class TraceStore(_Described):
         self._lock = RLock()
         self._tables = tables
         self._index = index
-        self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
+        self._chunks = _Chunks()
         #: rows in a chunk of each column, and whether it is packed as we do it
         self._packed = {
             (table, name): (int(dataset.chunks[0]), tuple(_filters(dataset)) == _OUR_FILTERS)
@@ -822,15 +856,12 @@ class TraceStore(_Described):
         """A whole chunk of a column; what lies beyond the column's end in the last one means nothing."""
         key = (table, name, number)
         with self._lock:
-            known = self._chunks.pop(key, None)
-            if known is not None:
-                self._chunks[key] = known
-                return known
+            known = self._chunks.get(key)
+        if known is not None:
+            return known
         chunk = self._unpacked(table, name, number)
         with self._lock:
-            self._chunks[key] = chunk
-            while len(self._chunks) > KEPT_CHUNKS:
-                self._chunks.pop(next(iter(self._chunks)), None)
+            self._chunks.put(key, chunk)
         return chunk
 
     def _unpacked(self, table: str, name: str, number: int) -> NDArray[Any]:
