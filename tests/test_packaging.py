@@ -1,0 +1,151 @@
+"""What is handed over: the archives hold every file and nothing else, and what is installed of them runs."""
+
+from __future__ import annotations
+
+import email
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from desktop import __version__
+
+ROOT = Path(__file__).parent.parent
+NAME = f"phasewright-{__version__}"
+DROPPINGS = {".pyc", ".nbi", ".nbc", ".part", ".orig", ".h5"}
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("hatchling") is None,
+    reason="hatchling, which builds the archives, is not installed",
+)
+
+
+def build(tree: Path, target: Path, *kinds: str) -> None:
+    words = [word for kind in kinds for word in ("-t", kind)]
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(target), *words]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory):
+    """The wheel and the source archive, built of this tree."""
+    folder = tmp_path_factory.mktemp("archives")
+    build(ROOT, folder, "wheel", "sdist")
+    return folder / f"{NAME}-py3-none-any.whl", folder / f"{NAME}.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def installed(archives, tmp_path_factory):
+    """A folder with the wheel installed into it by pip."""
+    target = tmp_path_factory.mktemp("installed")
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-index")
+    command = [sys.executable, "-m", "pip", "install", *quiet, "--target", str(target), str(archives[0])]
+    subprocess.run(command, check=True)
+    # Compiling all kernels anew would take a minute; those of the tree are of the same sources.
+    for kernel in (ROOT / "desktop").rglob("__pycache__/*.nb[ic]"):
+        copy = target / kernel.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy2(kernel, copy)
+    for file in (ROOT / "desktop").rglob("*.py"):
+        shutil.copystat(file, target / file.relative_to(ROOT))
+    return target
+
+
+def run(installed, folder, *words):
+    """The command of `installed`, from a folder far from any tree."""
+    home = {"HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache"), "PYTHONPATH": str(installed)}
+    command = [sys.executable, str(installed / "bin" / "phasewright"), *map(str, words)]
+    return subprocess.run(command, cwd=folder, env=os.environ | home, capture_output=True, text=True)
+
+
+def files_of(folder: Path, ending: str = "*") -> set[str]:
+    found = (path.relative_to(folder) for path in folder.rglob(ending) if path.is_file())
+    return {str(PurePosixPath(path)) for path in found if "__pycache__" not in path.parts}
+
+
+def test_the_wheel_holds_the_program_its_resources_and_nothing_else(archives):
+    with zipfile.ZipFile(archives[0]) as wheel:
+        names = wheel.namelist()
+        facts = email.message_from_bytes(wheel.read(f"{NAME}.dist-info/METADATA"))
+        commands = wheel.read(f"{NAME}.dist-info/entry_points.txt").decode()
+        resources = {
+            name: hashlib.sha256(wheel.read(f"desktop/resources/{name}")).hexdigest()
+            for name in files_of(ROOT / "resources")
+        }
+    code = {f"desktop/{name}" for name in files_of(ROOT / "desktop", "*.py")} | {"desktop/py.typed"}
+    about = {"METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE"}
+    expected = (
+        code
+        | {f"desktop/resources/{name}" for name in resources}
+        | {f"{NAME}.dist-info/{name}" for name in about}
+    )
+    assert sorted(names) == sorted(expected)
+    for name, digest in resources.items():
+        assert hashlib.sha256((ROOT / "resources" / name).read_bytes()).hexdigest() == digest
+    assert facts["Version"] == __version__
+    assert "phasewright = desktop.__main__:main" in commands
+    assert "phasewright-window = desktop.__main__:window" in commands
+
+
+def test_licences_of_what_others_made_are_in_the_wheel(archives):
+    with zipfile.ZipFile(archives[0]) as wheel:
+        names = {PurePosixPath(name).name for name in wheel.namelist()}
+    assert {"LICENSE", "LICENSE-DejaVu.txt", "MPICH-NOTICE.txt"} <= names
+
+
+def test_the_source_archive_makes_the_very_same_wheel(archives, tmp_path):
+    with tarfile.open(archives[1]) as packed:
+        packed.extractall(tmp_path, filter="data")
+    tree = tmp_path / NAME
+    inside = files_of(tree)
+    assert {
+        "LICENSE",
+        "README.md",
+        "CHANGELOG.md",
+        "dev.py",
+        "constraints.txt",
+        "packaging/freeze.py",
+    } <= inside
+    assert {f"tests/{name}" for name in files_of(ROOT / "tests", "*.py")} <= inside
+    build(tree, tmp_path, "wheel")
+    assert (tmp_path / archives[0].name).read_bytes() == archives[0].read_bytes()
+
+
+def test_no_droppings_and_no_bulk(archives):
+    with zipfile.ZipFile(archives[0]) as wheel, tarfile.open(archives[1]) as source:
+        names = [PurePosixPath(name) for name in (*wheel.namelist(), *source.getnames())]
+    kept = [name for name in names if "tests/data" not in str(name)]  # tests may need a store
+    assert not [name for name in kept if name.suffix in DROPPINGS]
+    assert not [name for name in names if {"__pycache__", ".git", ".venv", "out", "dist"} & set(name.parts)]
+    assert archives[0].stat().st_size < 8e6
+    assert archives[1].stat().st_size < 12e6
+
+
+def test_the_installed_program_starts_elsewhere_and_finds_its_resources(installed, tmp_path):
+    told = run(installed, tmp_path, "--version")
+    assert (told.returncode, told.stdout) == (0, f"phasewright {__version__}\n")
+    sample = installed / "desktop" / "resources" / "samples" / "lu_8_picl" / "v1-lu8-compact.trf"
+    told = run(installed, tmp_path, "phases", sample, "-n", 4, "--csv")
+    assert told.returncode == 0, told.stderr
+    assert len(told.stdout.splitlines()) == 1 + 4
+    code = "from desktop import resources as r; print(r.folder(), *(s.path.exists() for s in r.samples()))"
+    environment = os.environ | {"PYTHONPATH": str(installed)}
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    where, *there = told.stdout.split()
+    assert Path(where) == installed / "desktop" / "resources"
+    assert there and set(there) == {"True"}
