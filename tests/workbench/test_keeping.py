@@ -164,7 +164,7 @@ def test_several_runs_each_with_its_own_history(
     for label in ("add b.txt", "add annotation", None):
         bench.undo()
         assert bench.snapshot.undo == label, "what was done before can still be undone"
-    assert keeper.modified and bench.snapshot.project.annotations == ()
+    assert keeper.modified and not bench.snapshot.project.annotations
     for _ in range(3):
         bench.redo()
     assert not keeper.modified
