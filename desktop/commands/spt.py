@@ -16,12 +16,14 @@ from desktop.errors import DesktopError
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
+    from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design
     from desktop.core.effects import Effects
     from desktop.data.experiment import Experiment
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
+TABLES = ("runs", "array", "delays")
 THRESHOLDS = ("t", "2", "3", "lenth", "lenth-simultaneous")
 
 
@@ -55,6 +57,9 @@ def add_words(parser: argparse.ArgumentParser) -> None:
 
     sub = part("effects", effects, "what every delay does to the response")
     sub.add_argument("runs", type=Path, metavar="RUNS.csv")
+    sub.add_argument(
+        "--table", choices=TABLES, help="at two levels, an array, sizes of the delay (default: as it says)"
+    )
     sub.add_argument("--response", metavar="NAME")
     sub.add_argument(
         "--factors", metavar="NAMES", help="columns that are factors (default: those of two levels)"
@@ -67,6 +72,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--no-blocks", action="store_true", help="replicates are no blocks")
     sub.add_argument("--where", action="append", default=[], metavar="COLUMN=VALUE", help="only these rows")
     sub.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
+    sub.set_defaults(rows=rows)
 
     sub = part("places", places, "find places in sources that are prepared for a delay")
     sub.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
@@ -241,11 +247,15 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
         lines.append(f"during {result['disturbed']} of them others kept the machine busy")
     lines += [f"given up after {experiments.ATTEMPTS} attempts: replicate {r + 1}, treatment {t + 1}"
               for r, t in lost]  # fmt: skip
+    response = experiment.responses[0].name
     try:
+        if experiment.plan.kind == "orthogonal-array":
+            ranking = experiments.search(experiment)
+            result["effects"] = searched(ranking) | {"response": response}
+            return result, lines + _told_ranking(ranking, response)
         found = analyse(experiments.to_trials(experiment))
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
-    response = experiment.responses[0].name
     result["effects"] = analysed(found, False) | {"response": response}
     return result, lines + _told_effects(found, False, response)
 
@@ -422,11 +432,17 @@ def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespa
 
 
 def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    """Effects of the runs of a file."""
+    """Effects of the runs of a file; of an array the ranking of its runs; of sizes of the delay, the effects
+    for each unit of delay."""
     from desktop.core.design import members_of
     from desktop.core.effects import analyse, missing
-    from desktop.data.runs import read_runs
+    from desktop.data.runs import kind_of, read_runs
 
+    kind = options.table or kind_of(options.runs)
+    if kind == "array":
+        return _ranking(options)
+    if kind in ("places", "effects", "delays"):
+        return _doses(options)
     names = tuple(n.strip() for n in options.factors.split(",")) if options.factors else None
     table = read_runs(options.runs, response=options.response, factors=names, where=_pairs(options.where))
     if options.generators:
@@ -444,6 +460,119 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
     return result, _told_effects(found, options.half, table.response)
+
+
+def _ranking(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """NISTIR 5131, table 4."""
+    from desktop.core.array_search import array_search_of
+    from desktop.core.effects import missing
+    from desktop.data.runs import read_array
+
+    names = [n.strip() for n in options.factors.split(",")] if options.factors else None
+    table = read_array(options.runs, response=options.response, factors=names, where=_pairs(options.where))
+    found = array_search_of(table.data)
+    result = searched(found) | {"response": table.response, "missing_runs": list(missing(table.data))}
+    return result, _told_ranking(found, table.response)
+
+
+def searched(found: ArraySearch) -> dict[str, Any]:
+    """An array has no effects but a ranking."""
+    return {
+        "table": "array",
+        "effects": [],
+        "ranking": [
+            {
+                "rank": place + 1,
+                "run": name,
+                "levels": dict(zip(found.factors, found.settings[place], strict=True)),
+                "mean": found.mean[place],
+                "trials": found.count[place],
+                "percent_of_unperturbed": found.percent(place),
+            }
+            for place, name in enumerate(found.names)
+        ],
+        "level_means": [
+            {"factor": m.factor, "level": m.level, "mean": m.mean, "trials": m.runs} for m in found.levels
+        ],
+        "spread": dict(zip(found.factors, found.spread, strict=True)),
+        "notes": _gaps(found),
+    }
+
+
+def _gaps(found: ArraySearch) -> list[str]:
+    text = f"{found.unseen} settings have no response, so level means are of different runs"
+    return [text] if found.unseen else []
+
+
+def _told_ranking(found: ArraySearch, response: str) -> list[str]:
+    width = max(6, *(len(name) for name in found.factors))
+    heads = " ".join(f"{name:>{width}}" for name in found.factors)
+    lines = [
+        f"{len(found.order)} settings by {response}, the smallest first",
+        f"rank  {'run':<8}{heads}{'mean':>12}{'of base':>10}",
+    ]
+    for place, name in enumerate(found.names):
+        levels = " ".join(f"{level:>{width}g}" for level in found.settings[place])
+        share = f"{found.percent(place):.1f}%" if found.base >= 0 else ""
+        lines.append(f"{place + 1:>4}  {name:<8}{levels}{found.mean[place]:>12.6g}{share:>10}")
+    lines.append("mean response at every level:")
+    for name in found.factors:
+        means = ", ".join(f"{m.level:g}: {m.mean:.5g}" for m in found.levels if m.factor == name)
+        lines.append(f"      {name:<12}{means}")
+    return lines + [f"note: {note}" for note in _gaps(found)]
+
+
+def rows(result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What ``--csv`` prints: effects, settings of an array, or effects at every size of the delay."""
+    if result.get("table") == "array":
+        return [
+            {k: v for k, v in (row | row["levels"]).items() if k != "levels"} for row in result["ranking"]
+        ]
+    if result.get("table") == "delays":
+        many = ("values", "se", "per_unit", "per_unit_se")
+        return [
+            {"term": one["term"], "delay": delay, **{name: one[name][k] for name in many}}
+            for one in result["effects"]
+            for k, delay in enumerate(one["delays"])
+        ]
+    return [row | {"aliases": " ".join(row["aliases"])} for row in result["effects"]]
+
+
+def _doses(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """NISTIR 5131, figure 3."""
+    from desktop.workbench.comparing import doses, tables_in
+
+    tables = tables_in(options.runs, options.response)
+    if not any(table.delay for table in tables):
+        raise ValueError(f"{options.runs.name} holds effects without a column `delay`, and no trials")
+    found = doses(tables)
+    result: dict[str, Any] = {
+        "table": "delays",
+        "convention": "effect",
+        "effects": [
+            {
+                "term": name,
+                "delays": one.delay.tolist(),
+                "values": one.effect.tolist(),
+                "se": one.se.tolist(),
+                "per_unit": one.per_unit.tolist(),
+                "per_unit_se": one.per_unit_se.tolist(),
+                "linear": one.linear,
+                "warning": one.warning,
+            }
+            for name, one in found
+        ],
+    }
+    lines = ["effect against the size of the delay; per unit, it is level where the linear model holds",
+             f"{'term':<16}{'delay':>10}{'effect':>12}{'std. error':>12}{'per unit':>12}"]  # fmt: skip
+    for name, one in found:
+        for k, delay in enumerate(one.delay):
+            lines.append(
+                f"{name[:15]:<16}{delay:>10g}{one.effect[k]:>12.5g}{one.se[k]:>12.3g}{one.per_unit[k]:>12.4g}"
+            )
+        if one.warning:
+            lines.append(f"note: {name}: {one.warning}")
+    return result, lines
 
 
 def _check_generators(text: str, factors: tuple[str, ...], x: Any) -> None:
@@ -562,8 +691,9 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
 
     if not (options.small and options.large and options.small_p and options.large_p):
         raise ValueError("two tables need --small, --small-p, --large and --large-p")
-    tables = [_effects_of(path, options) for path in (options.small, options.large)]
-    rows = combined(tables[0], options.small_p, tables[1], options.large_p)
+    small = _effects_of(options.small, options.small_p, options)
+    large = _effects_of(options.large, options.large_p, options)
+    rows = combined(small, options.small_p, large, options.large_p)
     shared = (options.small_p - options.large_p) / (options.small_p + options.large_p)
     result = {
         "small_p": options.small_p,
@@ -596,14 +726,15 @@ def _two_tables(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]
     return result, lines
 
 
-def _effects_of(path: Path, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
-    from desktop.core.effects import analyse
-    from desktop.data.runs import is_effects, read_effects, read_runs
+def _effects_of(path: Path, p: float, options: argparse.Namespace) -> dict[str, tuple[float, float]]:
+    """Those at `p` processors, where the table tells them apart."""
+    from desktop.workbench.comparing import tables_in
 
-    if is_effects(path):
-        return read_effects(path)
-    found = analyse(read_runs(path, response=options.response).data)
-    return {e.term: (e.value, e.se) for e in found.effects if len(e.members) == 1}
+    tables = tables_in(path, options.response)
+    at = [t for t in tables if t.processors == p] or [t for t in tables if not t.processors]
+    if len(at) != 1:
+        raise ValueError(f"{path.name} holds {len(at)} tables of effects at {p:g} processors, one is needed")
+    return {term: effect for term, effect in at[0].effects.items() if ":" not in term}
 
 
 def _one_factor(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:

@@ -6,10 +6,13 @@ with the best response (NISTIR 5131, section 3.2.1 and table 4).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from desktop.core.effects import Trials
 
 
 @dataclass(frozen=True)
@@ -17,36 +20,54 @@ class LevelMean:
     """Mean response of the runs that had `factor` at `level`, and their number."""
 
     factor: str
-    level: int
+    level: float
     mean: float
     runs: int
 
 
 @dataclass(frozen=True, eq=False)
 class ArraySearch:
-    """`order`: treatments (from 0) from the smallest mean response up; `mean` and `count` are theirs.
-    `spread`: largest less smallest level mean of each factor, in the order of the factors."""
+    """`order`: treatments (from 0) from the smallest mean response up; `names`, `settings` (levels by
+    factor), `mean` and `count` (trials) are theirs. `spread`: largest less smallest level mean by factor.
+    `base`: place in `order` of the run with every factor at its lowest level; -1 if it has no response.
+    `unseen`: treatments without a response."""
 
+    factors: tuple[str, ...]
     order: tuple[int, ...]
+    names: tuple[str, ...]
+    settings: tuple[tuple[float, ...], ...]
     mean: tuple[float, ...]
     count: tuple[int, ...]
     levels: tuple[LevelMean, ...]
     spread: tuple[float, ...]
+    base: int
+    unseen: int
+
+    def percent(self, place: int) -> float:
+        """Mean response at a place of `order` as percent of that of the base; NaN without one."""
+        base = self.mean[self.base] if self.base >= 0 else np.nan
+        return 100 * self.mean[place] / base if base else np.nan
 
 
 def array_search(
-    factors: tuple[str, ...], levels: NDArray[np.int64], treatment: NDArray[np.int64], y: NDArray[np.float64]
+    factors: tuple[str, ...],
+    levels: NDArray[np.float64] | NDArray[np.int64],
+    treatment: NDArray[np.int64],
+    y: NDArray[np.float64],
+    names: Sequence[str] | None = None,
 ) -> ArraySearch:
     """Rank the treatments of an array.
 
     Parameters
     ----------
-    levels : (R, k) of the design. treatment : (N,) row of each trial. y : (N,) response; NaN is left out.
+    levels : (R, k) of the treatments: numbers of levels, or sizes. treatment : (N,) row of each trial.
+    y : (N,) response; NaN is left out. names : (R,) of the treatments; None: their numbers from 1.
 
     Raises
     ------
     ValueError : no trial has a response.
     """
+    levels = np.asarray(levels, np.float64)
     known = np.isfinite(y)
     if not known.any():
         raise ValueError("no trial has a response yet")
@@ -54,20 +75,38 @@ def array_search(
     count = np.bincount(treatment, minlength=len(levels))
     mean = np.bincount(treatment, y, len(levels)) / np.maximum(count, 1)
     order = [int(t) for t in np.argsort(mean, kind="stable") if count[t]]
+    lowest = np.flatnonzero((levels == levels.min(axis=0)).all(axis=1))
     means: list[LevelMean] = []
     spread: list[float] = []
     for j, factor in enumerate(factors):
         at = levels[treatment, j]
         own = [
-            LevelMean(factor, int(level), float(y[at == level].mean()), int((at == level).sum()))
+            LevelMean(factor, float(level), float(y[at == level].mean()), int((at == level).sum()))
             for level in np.unique(at)
         ]
         means += own
         spread.append(max(m.mean for m in own) - min(m.mean for m in own))
     return ArraySearch(
+        factors,
         tuple(order),
+        tuple(names[t] if names is not None else str(t + 1) for t in order),
+        tuple(tuple(levels[t].tolist()) for t in order),
         tuple(float(mean[t]) for t in order),
         tuple(int(count[t]) for t in order),
         tuple(means),
         tuple(spread),
+        next((k for k, t in enumerate(order) if t in lowest), -1),
+        int((count == 0).sum()),
     )
+
+
+def array_search_of(data: Trials) -> ArraySearch:
+    """The same of trials whose x are sizes: rows of the same sizes are one treatment, called by the first.
+
+    Raises
+    ------
+    ValueError : no trial has a response.
+    """
+    rows, first, treatment = np.unique(data.x, axis=0, return_index=True, return_inverse=True)
+    names = [data.label[k] for k in first]
+    return array_search(data.factors, rows, treatment.reshape(-1).astype(np.int64), data.y, names)

@@ -25,6 +25,7 @@ from typing import Any, Literal, cast
 import numpy as np
 import tomli_w
 
+from desktop.core.array_search import ArraySearch, array_search
 from desktop.core.design import (
     MOST_TRIALS,
     Design,
@@ -796,18 +797,13 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
     ------
     ExperimentError : there is no such response, or levels are more than two.
     """
-    names = [r.name for r in experiment.responses]
-    name = response or names[0]
-    if name not in names:
-        raise ExperimentError(
-            f"has no response {name!r}", file=experiment.folder, hint=f"it has {', '.join(names)}"
-        )
+    at = _response_at(experiment, response)
     if experiment.plan.kind == "orthogonal-array":
         raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
     state = state_of(experiment, read_journal(experiment))
     keys = sorted(state.good)
     levels = experiment.design().levels
-    y = np.array([state.good[key].responses[names.index(name)] for key in keys], np.float64)
+    y = np.array([state.good[key].responses[at] for key in keys], np.float64)
     return trials(
         experiment.names,
         levels[[treatment for _, treatment in keys]]
@@ -817,6 +813,29 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
         np.array([replicate for replicate, _ in keys], np.int64),
         [str(state.good[key].order) for key in keys],
     )
+
+
+def search(experiment: Experiment, response: str | None = None) -> ArraySearch:
+    """The treatments of an array ranked by what has been measured so far.
+
+    Raises
+    ------
+    ExperimentError : there is no such response. ValueError : no trial has one yet.
+    """
+    at = _response_at(experiment, response)
+    good = state_of(experiment, read_journal(experiment)).good
+    treatment = np.array([t for _, t in good], np.int64)
+    y = np.array([trial.responses[at] for trial in good.values()], np.float64)
+    return array_search(experiment.names, experiment.design().levels, treatment, y)
+
+
+def _response_at(experiment: Experiment, name: str | None) -> int:
+    names = [r.name for r in experiment.responses]
+    if name is not None and name not in names:
+        raise ExperimentError(
+            f"has no response {name!r}", file=experiment.folder, hint=f"it has {', '.join(names)}"
+        )
+    return names.index(name) if name is not None else 0
 
 
 def exclude(experiment: Experiment, order: int, reason: str) -> None:

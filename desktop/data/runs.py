@@ -1,8 +1,9 @@
 """Tables of trials: run sheets out, responses in.
 
-One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``), then one response column per
-replicate, or one row per trial with a column ``replicate``. Column order does not matter, other columns are
-kept by whoever wrote them and ignored here.
+One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``; of an orthogonal array numbers
+of levels or sizes), then one response column per replicate, or one row per trial with a column
+``replicate``. Column order does not matter, other columns are kept by whoever wrote them and ignored here. A
+column ``delay`` says with which size of the delay a row was measured.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ import io
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.design import Design, RunSheet
-from desktop.core.effects import Trials, trials
+from desktop.core.effects import Trials
 from desktop.data.atomic import write_text
 from desktop.errors import TableError
 
@@ -34,18 +37,83 @@ _KEPT = frozenset(
 _RESPONSES = ("response", "wall", "wall_s", "time", "time_s", "seconds", "elapsed", "y")
 #: Pairs of levels: low, high.
 _LEVELS = (("-", "+"), ("-1", "1"), ("-1", "+1"), ("0", "1"), ("1", "2"))
+#: Most levels of a factor of an array.
+_MOST_LEVELS = 16
+#: Columns that say which place was delayed, and those that say with how many processors.
+_PLACES = ("factor", "place")
+_PROCESSORS = ("processors", "procs", "p", "threads", "ranks", "np")
+#: What such a column says of a trial without a delay.
+_NOWHERE = frozenset(("", "none", "base", "-", "unperturbed"))
+
+Rows = list[tuple[int, list[str]]]
+#: ``runs``: of factors at two levels; ``array``: of factors at several; ``places``: of one place at a time
+#: with one size of delay after another; ``effects``: no trials but what was found from them.
+Kind = Literal["runs", "array", "places", "effects"]
 
 
 @dataclass(frozen=True, eq=False)
 class RunTable:
     """What was read. `response`: its name; `others`: columns that could be the response as well.
-    `choices`: columns by whose values rows could be chosen (`where`), with these values."""
+    `choices`: columns by whose values rows could be chosen (`where`), with these values. `array`: x holds
+    levels or sizes, as `read_array` finds them. `delay`: (N,) size of each trial's delay, 0 if there was
+    none; None without such a column."""
 
     data: Trials
     response: str
     others: tuple[str, ...]
     replicates: int
     choices: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    array: bool = False
+    delay: NDArray[np.float64] | None = None
+
+    def only(self, keep: NDArray[np.bool_]) -> RunTable:
+        """These trials (N,)."""
+        data = self.data
+        labels = tuple(label for label, kept in zip(data.label, keep, strict=True) if kept)
+        some = Trials(data.factors, data.x[keep], data.y[keep], data.block[keep], labels)
+        return replace(self, data=some, delay=None if self.delay is None else self.delay[keep])
+
+
+def kind_of(path: Path) -> Kind:
+    """What a table holds, as its columns say.
+
+    Raises
+    ------
+    TableError : it cannot be read.
+    """
+    header, rows = _rows(Path(path))
+    rows = _counting(header, rows)
+    return _kind(header, {name: [row[k] for _, row in rows] for k, name in enumerate(header)})
+
+
+def _kind(header: list[str], cells: dict[str, list[str]]) -> Kind:
+    if _effect_columns(header) is not None:
+        return "effects"
+    if any(_is_factor(name, found) and set(found) & {"-", "-1"} for name, found in cells.items()):
+        return "runs"
+    if _delay_column(header) is not None and any(name.casefold() in _PLACES for name in header):
+        return "places"
+    # A single column of several levels is a setting, such as the number of threads.
+    several = [name for name in _sized(header, cells) if len(set(cells[name])) > 2]
+    return "array" if len(several) > 1 else "runs"
+
+
+def read_table(
+    path: Path, *, response: str | None = None, where: dict[str, str] | None = None, kind: Kind | None = None
+) -> RunTable:
+    """Trials of either kind. `kind`: None if the columns are to say.
+
+    Raises
+    ------
+    TableError : it cannot be read, or holds no trials.
+    """
+    kind = kind or kind_of(path)
+    if kind == "effects":
+        raise TableError(
+            "holds effects and no trials", file=path, hint="open the trials, and compare with it"
+        )
+    read = {"runs": read_runs, "array": read_array, "places": read_places}[kind]
+    return read(path, response=response, where=where)
 
 
 def read_runs(
@@ -74,11 +142,7 @@ def read_runs(
         for k, name in enumerate(header):
             if name != response:
                 _meant(name, rows, k, path)
-    for name, value in (where or {}).items():
-        at = _column(header, name, path)
-        rows = [(line, cells) for line, cells in rows if cells[at] == value]
-    if not rows:
-        raise TableError("holds no trial", file=path, hint="give one row a trial, under a heading")
+    rows = _where(header, rows, where, path)
     cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
     chosen = list(factors) if factors is not None else [n for n in header if _is_factor(n, cells[n])]
     if response in chosen and factors is None:
@@ -92,57 +156,195 @@ def read_runs(
     x = np.array([_levels(name, cells[name], rows, path) for name in chosen]).T
     numbers = [n for n in header if n not in chosen and n.casefold() not in _KEPT and _is_number(cells[n])]
     columns, others = _responses(header, numbers, response, path)
-    y = np.array([[_value(cells[name][i]) for name in columns] for i in range(len(rows))])
+    at = _delay_column(header)
+    delay = None if at is None else np.array([_value(row[at] or "0") for _, row in rows])
+    if delay is not None and not (np.isfinite(delay) & (delay >= 0)).all():
+        delay = None  # a remark, perhaps
+    table = _assembled(header, rows, chosen, x, columns, delay)
+    return replace(table, others=tuple(others), choices=choices)
+
+
+def read_array(
+    path: Path,
+    *,
+    response: str | None = None,
+    factors: Sequence[str] | None = None,
+    where: dict[str, str] | None = None,
+) -> RunTable:
+    """Trials of an orthogonal array (NISTIR 5131, table 4), or any of factors at several levels; x are the
+    levels or sizes as they stand there. Parameters as of `read_runs`.
+
+    Raises
+    ------
+    TableError : it cannot be read, a level is no number, or the response is not clear.
+    """
+    header, rows = _rows(Path(path))
+    rows = _counting(header, rows)
+    choices = _choices(header, [row for _, row in rows])
+    rows = _where(header, rows, where, path)
+    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
+    chosen = list(factors) if factors is not None else _sized(header, cells)
+    chosen = [name for name in chosen if name != response]
+    if not chosen:
+        raise TableError(
+            "has no column of levels",
+            file=path,
+            hint="a factor's column holds whole numbers from 0, or sizes",
+        )
+    for name in chosen:
+        _column(header, name, path)
+        for line, row in rows:
+            cell = row[header.index(name)]
+            if not math.isfinite(_value(cell)):
+                raise TableError(f"{name} is {cell!r}, which is no level", file=path, where=f"line {line}")
+    free = [n for n in header if n not in chosen and n.casefold() not in _KEPT]
+    numbers = [n for n in free if _is_number(cells[n]) and not _same(n, chosen, cells)]
+    columns, others = _responses(header, numbers, response, path)
+    x = np.array([[_value(cell) for cell in cells[name]] for name in chosen]).T
+    table = _assembled(header, rows, chosen, x, columns)
+    return replace(table, others=tuple(others), choices=choices, array=True)
+
+
+def read_places(path: Path, *, response: str | None = None, where: dict[str, str] | None = None) -> RunTable:
+    """Trials of one place at a time, with a column for the place and one for the size of its delay: x is that
+    size at the place and 0 at the others. Parameters as of `read_runs`.
+
+    Raises
+    ------
+    TableError : it cannot be read, the response is not clear, or no trial has a delay.
+    """
+    header, rows = _rows(Path(path))
+    choices = _choices(header, [row for _, row in rows])
+    rows = _where(header, rows, where, path)
+    at = _delay_column(header)
+    place = next((k for k, name in enumerate(header) if name.casefold() in _PLACES), None)
+    if at is None or place is None:
+        raise TableError("says no place and delay", file=path, hint="it needs columns factor and delay")
+    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
+    free = [n for k, n in enumerate(header) if k not in (at, place) and n.casefold() not in _KEPT]
+    columns, others = _responses(header, [n for n in free if _is_number(cells[n])], response, path)
+    none = [row[place].casefold() in _NOWHERE for _, row in rows]
+    sizes = [_size(header[at], row[at], line, path) for line, row in rows]
+    delay = np.where(none, 0.0, sizes)
+    names = sorted({row[place] for (_, row), size in zip(rows, delay, strict=True) if size})
+    if not names:
+        raise TableError("has no trial with a delay", file=path, hint=f"{header[at]} is its size")
+    here = np.array([[row[place] == name for name in names] for _, row in rows])
+    table = _assembled(header, rows, names, here * delay[:, None], columns, delay)
+    return replace(table, others=tuple(others), choices=choices, array=True)
+
+
+def _assembled(
+    header: list[str],
+    rows: Rows,
+    factors: Sequence[str],
+    x: NDArray[np.float64],
+    responses: list[str],
+    delay: NDArray[np.float64] | None = None,
+) -> RunTable:
+    """Several columns of responses are replicates."""
+    cells = {name: [row[k] for _, row in rows] for k, name in enumerate(header)}
+    count = len(responses)
+    labels = [_label(header, row) for _, row in rows]
     block = np.zeros(len(rows), np.int64)
     for name in sorted(header, key=str.casefold, reverse=True):
         if name.casefold() in ("replicate", "block"):
             _, block = np.unique(cells[name], return_inverse=True)
             break
-    labels = [_label(header, row) for _, row in rows]
-    count = len(columns)
-    data = trials(
-        chosen,
+    if count > 1:
+        block = np.tile(np.arange(count), len(rows))
+    data = Trials(
+        tuple(factors),
         np.repeat(x, count, axis=0),
-        y.ravel(),
-        np.tile(np.arange(count), len(rows)) if count > 1 else block,
-        [label if count == 1 else f"{label}, {name}" for label in labels for name in columns],
+        np.array([_value(cells[name][k]) for k in range(len(rows)) for name in responses]),
+        block.astype(np.int64),
+        tuple(label if count == 1 else f"{label}, {name}" for label in labels for name in responses),
     )
-    return RunTable(data, " ".join(columns), tuple(others), int(np.unique(data.block).size), choices)
+    sizes = None if delay is None else np.repeat(delay, count)
+    return RunTable(data, " ".join(responses), (), int(np.unique(block).size), delay=sizes)
 
 
-def read_effects(path: Path) -> dict[str, tuple[float, float]]:
-    """Effect and standard error by name, from a table with columns for term (or factor), effect, and se.
+@dataclass(frozen=True)
+class EffectTable:
+    """Effect and standard error by term, and what they were measured with (0 where that is not said)."""
+
+    effects: dict[str, tuple[float, float]]
+    delay: float = 0.0
+    processors: float = 0.0
+
+
+def read_effects(path: Path) -> tuple[EffectTable, ...]:
+    """From a table with columns for term (or factor), effect, and se: one for every size of the delay and
+    number of processors that columns say.
 
     Raises
     ------
-    TableError : the columns are missing or hold no numbers.
+    TableError : the columns are missing or hold no numbers, or a term stands twice.
     """
     header, rows = _rows(Path(path))
-    plain = [name.casefold() for name in header]
-    term = next((plain.index(n) for n in ("term", "factor", "effect_of") if n in plain), None)
-    wanted = ("value", "effect", "main_effect", "main_effect_s", "half_effect")
-    value = next((plain.index(n) for n in wanted if n in plain), None)
-    if term is None or value is None:
+    columns = _effect_columns(header)
+    if columns is None:
         raise TableError(
             "is no table of effects", file=path, where="line 1", hint="it needs columns term, value and se"
         )
-    se = next((plain.index(n) for n in ("se", "std_error", "se_main_effect_s") if n in plain), None)
-    found = {}
+    term, value, se = columns
+    plain = [name.casefold() for name in header]
+    delay = _delay_column(header)
+    scale = next((plain.index(name) for name in _PROCESSORS if name in plain), None)
+    found: dict[tuple[float, float], dict[str, tuple[float, float]]] = {}
     for line, cells in rows:
+        at = tuple(0.0 if k is None else _size(header[k], cells[k], line, path) for k in (delay, scale))
         try:
             error = float(cells[se]) if se is not None and cells[se] else math.nan
-            found[cells[term]] = (float(cells[value]), error)
+            effect = float(cells[value])
         except ValueError:
             raise TableError(
                 f"{header[value]} of {cells[term]} is {cells[value]!r}, which is no number",
                 file=path,
                 where=f"line {line}",
             ) from None
-    return found
+        own = found.setdefault((at[0], at[1]), {})
+        if cells[term] in own:
+            raise TableError(
+                f"has {cells[term]} twice",
+                file=path,
+                where=f"line {line}",
+                hint="give every version a table of its own, or a column delay or processors",
+            )
+        own[cells[term]] = (effect, error)
+    return tuple(EffectTable(found[at], *at) for at in sorted(found))
+
+
+def _effect_columns(header: list[str]) -> tuple[int, int, int | None] | None:
+    """Where term, effect and standard error stand; None if this is no table of effects."""
+    plain = [name.casefold() for name in header]
+
+    def place(*names: str) -> int | None:
+        return next((plain.index(name) for name in names if name in plain), None)
+
+    term = place("term", "factor", "effect_of")
+    value = place("value", "effect", "main_effect", "main_effect_s", "half_effect")
+    if term is None or value is None:
+        return None
+    return term, value, place("se", "std_error", "se_main_effect_s")
+
+
+def _delay_column(header: list[str]) -> int | None:
+    plain = [name.casefold().removeprefix("spt_") for name in header]
+    return next((k for k, n in enumerate(plain) if n == "delay" or n.startswith("delay_")), None)
+
+
+def _size(name: str, cell: str, line: int, path: Path) -> float:
+    """A size of delay or a number of processors; 0 if it is not said."""
+    value = _value(cell) if cell else 0.0
+    if not (math.isfinite(value) and value >= 0):
+        raise TableError(f"{name} is {cell!r}, which is no size", file=path, where=f"line {line}")
+    return value
 
 
 def is_runs(path: Path) -> bool:
-    """Whether a file begins like a table of runs: a heading, a column of - and + (or -1 and 1), a number."""
+    """Whether a file begins like a table of runs: a heading, a column of - and + (or -1 and 1), a number; or
+    like an array with a response that is called so; or whether it says sizes of delays."""
     try:
         with Path(path).open("rb") as file:
             head = file.read(1 << 16).decode("utf-8-sig")
@@ -155,9 +357,15 @@ def is_runs(path: Path) -> bool:
     # The last line may have been cut.
     rows = [[cell.strip() for cell in row] for row in csv.reader(lines[:-1], delimiter=sign)]
     columns = [[row[k] for row in rows[1:] if k < len(row)] for k in range(len(rows[0]))]
-    return any(set(c) in ({"-", "+"}, {"-1", "1"}, {"-1", "+1"}) for c in columns) and any(
-        _is_number(c) for c in columns
-    )
+    if not any(map(_is_number, columns)):
+        return False
+    if any(set(c) in ({"-", "+"}, {"-1", "1"}, {"-1", "+1"}) for c in columns):
+        return True
+    header = rows[0]
+    kind = _kind(header, dict(zip(header, columns, strict=True)))
+    if kind == "array":
+        return any(name.casefold().startswith("response") for name in header)
+    return kind == "places" or (kind == "effects" and _delay_column(header) is not None)
 
 
 def holds_experiment(path: Path) -> bool:
@@ -170,16 +378,7 @@ def holds_experiment(path: Path) -> bool:
     return path.name == DESCRIPTION or is_runs(path)
 
 
-def is_effects(path: Path) -> bool:
-    """Whether a file looks like a table of effects rather than of runs."""
-    try:
-        read_effects(path)
-    except TableError:
-        return False
-    return True
-
-
-def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def _rows(path: Path) -> tuple[list[str], Rows]:
     try:
         if path.stat().st_size > _LARGEST:
             raise TableError(
@@ -193,7 +392,7 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
     sign = max((",", ";", "\t"), key=first.count)
     reader = csv.reader(io.StringIO(text), delimiter=sign)
-    found: list[tuple[int, list[str]]] = []
+    found: Rows = []
     try:
         for cells in reader:
             if cells and not cells[0].startswith("#") and any(cell.strip() for cell in cells):
@@ -212,6 +411,48 @@ def _rows(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     return header, rows
 
 
+def _where(header: list[str], rows: Rows, where: dict[str, str] | None, path: Path) -> Rows:
+    """Rows with these values."""
+    for name, value in (where or {}).items():
+        at = _column(header, name, path)
+        rows = [(line, cells) for line, cells in rows if cells[at] == value]
+    if not rows:
+        raise TableError("holds no trial", file=path, hint="give one row a trial, under a heading")
+    return rows
+
+
+def _sized(header: list[str], cells: dict[str, list[str]]) -> list[str]:
+    """Columns of a few whole numbers that are neither kept nor a response: levels or sizes. Of two that say
+    the same of a factor (its level and its delay), the first."""
+    found: list[str] = []
+    for name in header:
+        plain, levels = name.casefold(), set(cells[name])
+        count = len(cells[name])
+        most = min(_MOST_LEVELS, count if count <= _MOST_LEVELS else count // 2)
+        if (
+            plain not in _KEPT
+            and plain not in _RESPONSES
+            and not plain.startswith("response")
+            and 2 <= len(levels) <= most
+            and all(cell.isascii() and cell.isdigit() for cell in levels)
+            and not _same(name, found, cells)
+        ):
+            found.append(name)
+    return found
+
+
+def _same(name: str, known: list[str], cells: dict[str, list[str]]) -> bool:
+    """Whether a column says in other numbers what one of `known` says (``F1_delay`` and ``F1_level``)."""
+    stem, rule, _ = name.rpartition("_")
+    twins = [other for other in known if rule and other.rpartition("_")[:2] == (stem, rule)]
+    return any(
+        len(set(zip(cells[name], cells[other], strict=True)))
+        == len(set(cells[name]))
+        == len(set(cells[other]))
+        for other in twins
+    )
+
+
 def _column(header: list[str], name: str, path: Path) -> int:
     if name not in header:
         raise TableError(
@@ -225,7 +466,7 @@ def _is_factor(name: str, cells: list[str]) -> bool:
     return name.casefold() not in _KEPT and len(found) == 2 and any(found == set(pair) for pair in _LEVELS)
 
 
-def _meant(name: str, rows: list[tuple[int, list[str]]], at: int, path: Path) -> None:
+def _meant(name: str, rows: Rows, at: int, path: Path) -> None:
     """Refuse a column that looks like a factor's and is none: taken for something else, its effect would be
     counted as that of others."""
     cells = [row[at] for _, row in rows]
@@ -246,7 +487,7 @@ def _meant(name: str, rows: list[tuple[int, list[str]]], at: int, path: Path) ->
         _levels(name, cells, rows, path)
 
 
-def _counting(header: list[str], rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
+def _counting(header: list[str], rows: Rows) -> Rows:
     """Of the journal of an experiment the trials that count: the quiet one, or the quietest, of every trial's
     attempts, none that failed or that the user has excluded."""
     if not {"order", "attempt", "status", "other_busy_cores"} <= set(header):
@@ -266,7 +507,7 @@ def _counting(header: list[str], rows: list[tuple[int, list[str]]]) -> list[tupl
     return list(best.values())
 
 
-def _levels(name: str, cells: list[str], rows: list[tuple[int, list[str]]], path: Path) -> list[float]:
+def _levels(name: str, cells: list[str], rows: Rows, path: Path) -> list[float]:
     found = set(cells)
     for low, high in _LEVELS:
         if found <= {low, high} and (len(found) == 2 or low == "-1" or low == "-"):

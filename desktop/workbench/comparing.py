@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from desktop.core.effects import Barrier, Dose, Effects, OverProcessors, ScaleTest, Scaling
+    from desktop.core.effects import Barrier, Dose, Effects, OverProcessors, ScaleTest, Scaling, Trials
+    from desktop.data.runs import RunTable
 
 #: Effect and standard error by name.
 EffectTable = Mapping[str, tuple[float, float]]
@@ -37,27 +39,101 @@ def table_of(found: Effects) -> dict[str, tuple[float, float]]:
     return {e.term: (e.value, e.se) for e in found.effects if e.estimable}
 
 
-def read_compared(path: Path, response: str | None = None) -> Compared:
-    """A table of effects, of runs, or the trials of an experiment.
+def read_compared(path: Path, response: str | None = None, delay: float = 0.0) -> Compared:
+    """The table of `tables_in` that was measured with this delay; the first if `delay` is 0.
+
+    Raises
+    ------
+    TableError, ExperimentError, ValueError : there is none.
+    """
+    tables = tables_in(path, response)
+    return next((t for t in tables if t.delay == delay), tables[0])
+
+
+def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:
+    """Tables of effects, from effects, from runs, or from the trials of an experiment: one for every size of
+    the delay (and number of processors) that a column of the file says.
 
     Raises
     ------
     TableError, ExperimentError, ValueError : it is none of these.
     """
-    from desktop.core.effects import analyse
+    from desktop.data import runs
     from desktop.data.experiment import DESCRIPTION, read_experiment, to_trials
-    from desktop.data.runs import is_effects, read_effects, read_runs
 
     path = Path(path)
     if path.is_dir() or path.name == DESCRIPTION:
         experiment = read_experiment(path)
-        found = analyse(to_trials(experiment))
-        name = experiment.title or experiment.folder.name
-        return Compared(name, path, table_of(found), found.unperturbed)
-    if is_effects(path):
-        return Compared(path.stem, path, read_effects(path))
-    found = analyse(read_runs(path, response=response).data)
-    return Compared(path.stem, path, table_of(found), found.unperturbed)
+        return (_analysed(experiment.title or experiment.folder.name, path, to_trials(experiment)),)
+    kind = runs.kind_of(path)
+    if kind == "effects":
+        told = runs.read_effects(path)
+        return tuple(
+            Compared(
+                _called(path, t.delay if len(told) > 1 else 0),
+                path,
+                t.effects,
+                math.nan,
+                t.processors,
+                t.delay,
+            )
+            for t in told
+        )
+    table = runs.read_table(path, response=response, kind=kind)
+    sized = by_delay(path, table)
+    if not sized and table.array:
+        raise ValueError(f"{path.name} holds several levels of each factor; open it to rank its runs")
+    return sized or (_analysed(path.stem, path, table.data),)
+
+
+def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
+    """The effects of a table's trials for every size of the delay; nothing if it says fewer than two.
+
+    Of one place at a time an effect is the difference to the trials without a delay. Its standard error lets
+    either mean have a variance of its own (as the run grows longer, so does its noise).
+
+    Raises
+    ------
+    ValueError : of one place at a time, no trial is without a delay.
+    """
+    if table.delay is None:
+        return ()
+    sizes = np.unique(table.delay[table.delay > 0])
+    if sizes.size < 2:
+        return ()
+    if not table.array:
+        of_size = [(float(s), table.only(table.delay == s)) for s in sizes]
+        return tuple(_analysed(_called(path, s), path, part.data, s) for s, part in of_size)
+    data = table.only(np.isfinite(table.data.y)).data
+    base = data.y[(data.x == 0).all(axis=1)]
+    if not base.size:
+        raise ValueError(f"{path.name} has no trial without a delay, and an effect is the difference to it")
+    found: dict[float, dict[str, tuple[float, float]]] = {}
+    for name, x in zip(data.factors, data.x.T, strict=True):
+        for size in np.unique(x[x > 0]):
+            y = data.y[x == size]
+            se = math.sqrt(_variance_of_mean(y) + _variance_of_mean(base))
+            found.setdefault(float(size), {})[name] = (float(y.mean() - base.mean()), se)
+    return tuple(
+        Compared(_called(path, size), path, found[size], float(base.mean()), 0.0, size)
+        for size in sorted(found)
+    )
+
+
+def _variance_of_mean(y: NDArray[np.float64]) -> float:
+    """NaN of one value."""
+    return float(y.var(ddof=1)) / y.size if y.size > 1 else math.nan
+
+
+def _called(path: Path, delay: float) -> str:
+    return f"{path.stem}, delay {delay:g}" if delay else path.stem
+
+
+def _analysed(name: str, path: Path, data: Trials, delay: float = 0.0) -> Compared:
+    from desktop.core.effects import analyse
+
+    found = analyse(data)
+    return Compared(name, path, table_of(found), found.unperturbed, 0.0, delay)
 
 
 # --- barriers ---
@@ -182,23 +258,28 @@ def over_processors(tables: Sequence[Compared]) -> tuple[Scaled, ...]:
 
 
 def doses(tables: Sequence[Compared]) -> tuple[tuple[str, Dose], ...]:
-    """Effects over the size of the delay (5131, figure 3), for main effects that stand in all tables.
+    """Effects over the size of the delay (5131, figure 3), for main effects that two sizes or more tell.
 
     Raises
     ------
-    ValueError : fewer than two different sizes.
+    ValueError : there is none.
     """
     from desktop.core.effects import dose
 
     said = sorted((t for t in tables if t.delay > 0), key=lambda t: t.delay)
-    if len({t.delay for t in said}) < 2:
-        raise ValueError(f"needs 2 or more sizes of the delay, has {len({t.delay for t in said})}")
-    delay = np.array([t.delay for t in said])
     found = []
-    for name in _common(said):
-        effect = np.array([t.effects[name][0] for t in said])
-        se = np.array([t.effects[name][1] for t in said])
+    for name in dict.fromkeys(n for t in said for n in t.effects if ":" not in n):
+        own = [t for t in said if name in t.effects]
+        delay = np.array([t.delay for t in own])
+        if np.unique(delay).size < 2:
+            continue
+        effect = np.array([t.effects[name][0] for t in own])
+        se = np.array([t.effects[name][1] for t in own])
         found.append((name, dose(delay, effect, np.where(np.isfinite(se), se, 0.0))))
+    if not found:
+        sizes = len({t.delay for t in said})
+        shared = " that share an effect" if sizes > 1 else ""
+        raise ValueError(f"needs 2 or more sizes of the delay{shared}, has {'none' if shared else sizes}")
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as some
 from desktop import cli
 from desktop.core.design import orthogonal_array, plackett_burman, regular, run_sheet
 from desktop.core.effects import analyse
-from desktop.data.runs import is_effects, read_effects, read_runs, write_sheet
+from desktop.data.runs import is_runs, kind_of, read_array, read_effects, read_places, read_runs, write_sheet
 from desktop.errors import TableError
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
@@ -181,12 +181,86 @@ def test_a_sheet_comes_back(tmp_path):
 
 def test_effect_tables(tmp_path):
     path = table(tmp_path, "factor,main_effect,se\nF1,2.5,0.1\nF2,1,\n")
-    assert is_effects(path)
-    found = read_effects(path)
-    assert found["F1"] == (2.5, 0.1) and np.isnan(found["F2"][1])
-    assert not is_effects(DATA / "nistir5131_table2_runs.csv")
+    assert kind_of(path) == "effects"
+    (found,) = read_effects(path)
+    assert found.effects["F1"] == (2.5, 0.1) and np.isnan(found.effects["F2"][1])
+    assert kind_of(DATA / "nistir5131_table2_runs.csv") == "runs"
     with pytest.raises(TableError, match="'much', which is no number, line 2"):
         read_effects(table(tmp_path, "factor,effect\nF1,much\n"))
+    with pytest.raises(TableError, match="has F1 twice, line 3"):
+        read_effects(table(tmp_path, "factor,effect\nF1,1\nF1,2\n"))
+
+
+def test_one_table_of_effects_at_several_numbers_of_processors():
+    """NISTIR 5417, tables 1 and 2."""
+    small, large = read_effects(DATA / "nistir5417_tables1_2_iub.csv")
+    assert (small.processors, large.processors) == (8, 24)
+    assert small.effects["F17"] == (6.03, 0.04) and large.effects["F17"] == (2.14, 0.12)
+
+
+# --- arrays and sizes of the delay ---
+
+
+def test_5131_table_4_is_an_array_as_printed_and_as_reconstructed():
+    printed = read_array(DATA / "nistir5131_table4_printed_rows.csv")
+    whole = read_array(DATA / "nistir5131_table4_oa25_reconstructed.csv")
+    for found in (printed, whole):
+        assert found.array and found.response.startswith("response_s") and len(found.data.factors) == 6
+    assert printed.data.label == ("1", "7", "16", "25") and printed.data.y.tolist() == [66, 47, 33, 50]
+    known = whole.only(np.isfinite(whole.data.y)).data
+    # A level and its delay say the same, so only one of the columns is a factor.
+    assert known.label == printed.data.label and (7 * known.x).tolist() == printed.data.x.tolist()
+
+
+@pytest.mark.parametrize("name", sorted(p.name for p in DATA.glob("*.csv")))
+def test_what_tables_hold_is_told_from_their_columns(name):
+    array = {"nistir5131_table4_printed_rows.csv", "nistir5131_table4_oa25_reconstructed.csv"}
+    wanted = "array" if name in array else "places" if "delay_magnitude" in name else None
+    kind = kind_of(DATA / name)
+    assert kind == wanted if wanted else kind in ("runs", "effects")
+    if "measured" in name and "2p" in name:
+        assert kind == "runs", "however many columns of counts stand beside the levels"
+    if wanted:
+        assert is_runs(DATA / name)
+
+
+def test_a_mixed_array_is_one(tmp_path):
+    made = orthogonal_array("L18", ("a", "b", "c"))
+    path = tmp_path / "runs.csv"
+    write_sheet(path, made, run_sheet(made, 2, 3))
+    text = path.read_text().splitlines()
+    path.write_text("\n".join([text[0], *(f"{line}{k}" for k, line in enumerate(text[1:]))]))
+    found = read_array(path)
+    assert kind_of(path) == "array" and found.data.factors == ("a", "b", "c") and found.replicates == 2
+    for row, line in zip(found.data.x, text[1:], strict=True):
+        treatment = int(line.split(",")[2]) - 1
+        assert row.tolist() == made.levels[treatment].tolist()
+    named = read_array(path, factors=["a", "c"])
+    assert named.data.factors == ("a", "c")
+
+
+def test_levels_of_an_array_that_are_none(tmp_path):
+    path = table(tmp_path, "a,b,wall\n0,1,3\n1,much,4\n2,0,5\n")
+    with pytest.raises(TableError, match="b is 'much', which is no level, line 3"):
+        read_array(path, factors=["a", "b"])
+    with pytest.raises(TableError, match="no column of levels"):
+        read_array(table(tmp_path, "wall\n1\n2\n"))
+
+
+def test_one_place_at_a_time(tmp_path):
+    text = "place,delay,wall\nnone,,10\nf,100,12\ng,100,10\nbase,0,11\nf,300,17\n"
+    found = read_places(table(tmp_path, text))
+    assert found.array and found.data.factors == ("f", "g")
+    assert found.data.x.tolist() == [[0, 0], [100, 0], [0, 100], [0, 0], [300, 0]]
+    assert found.delay.tolist() == [0, 100, 100, 0, 300]
+    with pytest.raises(TableError, match="delay is '-5', which is no size, line 2"):
+        read_places(table(tmp_path, "place,delay,wall\nf,-5,10\n"))
+    with pytest.raises(TableError, match="no trial with a delay"):
+        read_places(table(tmp_path, "place,delay,wall\nf,0,10\n"))
+
+
+def test_a_remark_on_the_delay_is_no_size(tmp_path):
+    assert read_runs(table(tmp_path, "a,delay,wall\n-,short,1.5\n+,long,2.5\n")).delay is None
 
 
 # --- the command ---
@@ -272,6 +346,46 @@ def test_effects_keys(capsys):
     assert [e["value"] * 2 for e in half["effects"]] == pytest.approx([e["value"] for e in found["effects"]])
     _, out, _ = run(capsys, "effects", DATA / "nistir5131_table3_runs_implied.csv", "--json")
     assert [s["run"] for s in json.loads(out)["suspect_runs"]] == ["9"]
+
+
+def test_an_array_is_ranked_without_an_experiment(capsys):
+    code, out, _ = run(capsys, "effects", DATA / "nistir5131_table4_oa25_reconstructed.csv", "--json")
+    found = json.loads(out)
+    assert code == 3 and len(found["missing_runs"]) == 21 and "21 settings" in found["notes"][0]
+    assert [(r["run"], r["mean"]) for r in found["ranking"]] == [
+        ("16", 33.0), ("7", 47.0), ("25", 50.0), ("1", 66.0)
+    ]  # fmt: skip
+    best = found["ranking"][0]
+    assert best["percent_of_unperturbed"] == 50 and list(best["levels"].values()) == [3, 0, 3, 1, 4, 2]
+    printed = DATA / "nistir5131_table4_printed_rows.csv"
+    code, out, _ = run(capsys, "effects", printed, "--csv")
+    rows = list(csv.DictReader(out.splitlines()))
+    assert code == 0 and [float(rows[0][f"F{k}"]) for k in range(1, 7)] == [21, 0, 21, 7, 28, 14]
+    code, out, _ = run(capsys, "effects", printed)
+    assert code == 0 and "50.0%" in out and "14: 33" in out
+
+
+def test_effects_against_the_size_of_the_delay(capsys):
+    path = DATA / "measured_2026-11-21_delay_magnitude.csv"
+    code, out, _ = run(capsys, "effects", path, "--json")
+    found = {e["term"]: e for e in json.loads(out)["effects"]}
+    assert code == 0 and set(found) == {"F1", "F2", "F4", "F5"}
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+
+    def mean(treatment):
+        own = [float(r["wall_s"]) for r in rows if r["treatment"] == treatment]
+        return sum(own) / len(own)
+
+    for term, one in found.items():
+        for delay, value in zip(one["delays"], one["values"], strict=True):
+            assert value == pytest.approx(mean(f"{term}@{delay:g}") - mean("base"))
+            assert one["per_unit"][one["delays"].index(delay)] == pytest.approx(value / delay)
+    assert not found["F4"]["linear"], "the call itself counts where the delay is short"
+    code, out, _ = run(capsys, "effects", path, "--csv")
+    assert code == 0 and len(out.splitlines()) == 1 + sum(len(one["delays"]) for one in found.values())
+    code, _, err = run(capsys, "effects", DATA / "nistir5139_table13_quicksort.csv")
+    assert code == 1 and "without a column `delay`" in err
 
 
 def test_effects_as_text_and_csv(capsys):
