@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from desktop.core import callpaths
 from desktop.core.callpaths import FOLDED, NO_ROOM, NODES, ROW, TIME
 from desktop.core.jit import kernel
+from desktop.data import memory
 from desktop.data.events import EventSource, ImportReport, Location, MessageKind, Region
 from desktop.data.store import DERIVED, TraceStore
 from desktop.errors import StoreError
@@ -43,8 +44,8 @@ ROWS_FOR_EACH = 4
 PATHS = 1 << 14
 #: Notes (in rows) that are collected before they are handed on.
 _WAITING = 1 << 14
-#: Bytes of positions that a `Profile` keeps.
-KEPT = 1 << 28
+#: What positions that a `Profile` keeps may take of all memory for caches.
+KEPT = 0.5
 
 #: Cuts before and after all times.
 BEGIN, END = -(1 << 62), 1 << 62
@@ -424,7 +425,7 @@ class Profile:
         with self._lock:
             self._positions.update(zip(names, known, strict=True))
             self._size += sum(map(_bytes, known))
-            while self._size > KEPT and len(self._positions) > 1:
+            while self._size > KEPT * memory.limit() and len(self._positions) > 1:
                 self._size -= _bytes(self._positions.pop(next(iter(self._positions))))
         return known
 

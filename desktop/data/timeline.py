@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import gantt
+from desktop.data import memory
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, EventSource, Location
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
@@ -40,11 +41,13 @@ COARSEST = 16
 STEP = 1 << 14
 #: Entries (bin, state) of a location held in memory before bins are joined.
 ENTRIES = 1 << 20
-#: Events read at most to show one picture exactly, and to look for the end of an open region.
-EXACT_ROWS = 1 << 24
+#: Events read at most to show one picture exactly (fewer if memory is limited: so many bytes are counted for
+#: each), and to look for the end of an open region.
+EXACT_ROWS, ROW_BYTES = 1 << 24, 32
 FORWARD_ROWS = 1 << 18
-#: Messages (or collectives) that are kept in memory; of traces with more, none are drawn.
-KEPT_MESSAGES = 1 << 22
+#: Bytes that are counted for a message (or collective) kept in memory; of traces with more messages than
+#: there is memory for, none are drawn.
+MESSAGE_BYTES = 128
 
 Ints = NDArray[np.int64]
 
@@ -618,7 +621,7 @@ class Timeline:
             spans = [self._span(m, int(tile.edges[0]), int(tile.edges[-1])) for m in members]
             need = sum(last - first for _, first, last in spans)
             done += 1
-            if need > EXACT_ROWS:
+            if need > min(EXACT_ROWS, memory.limit() // ROW_BYTES):
                 continue
             read += need
             for member, span in zip(members, spans, strict=True):
@@ -854,7 +857,7 @@ class Timeline:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
         if self._links is None:
             count = sum(self._store.rows("links", i) for i in range(len(self._store.locations)))
-            if count > KEPT_MESSAGES:
+            if count > memory.limit() // MESSAGE_BYTES:
                 return None
             index, columns = self._store.whole("links", "time", "arrival", "peer", "bytes", "tag")
             sent, arrived, peer, size, tag = columns
@@ -882,7 +885,7 @@ class Timeline:
         """Collective operations that touch a range of time; None if they are more than `limit`."""
         if self._collectives is None:
             count = sum(self._store.rows("collectives", i) for i in range(len(self._store.locations)))
-            if count > KEPT_MESSAGES:
+            if count > memory.limit() // MESSAGE_BYTES:
                 return None
             names = ("begin", "end", "operation", "communicator", "root", "sent", "received")
             index, columns = self._store.whole("collectives", *names)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from desktop.ui.settings import TEXT_SIZES, ThemeChoice
+from desktop.ui import commands
+from desktop.ui.commands import When, with_common
 from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
     from desktop.ui.shell import MainWindow
+
+Command: TypeAlias = commands.Command["MainWindow", Snapshot]
 
 MODELS = {
     "constant": "Constant",
@@ -37,43 +38,25 @@ MODEL_TIPS = {
 }
 
 
-def _always(_: Snapshot) -> bool:
-    return True
-
-
-def _document(shown: Snapshot) -> bool:
-    return shown.run is not None
-
-
-def _fitted(shown: Snapshot) -> bool:
-    return shown.fit is not None
-
-
-def _selected(shown: Snapshot) -> bool:
-    view = shown.project.view
-    return shown.run is not None and (view.selection is not None or view.phase is not None)
-
-
 def _break_selected(shown: Snapshot) -> bool:
-    """The selected phase ends at an interior break."""
     phase = shown.project.view.phase
     return phase is not None and phase < len(shown.rows) - 1
 
 
-@dataclass(frozen=True)
-class Command:
-    """One row: `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is it checked; `rule`: a line above it."""
+def _range_selected(shown: Snapshot) -> bool:
+    view = shown.project.view
+    return shown.run is not None and (view.selection is not None or view.phase is not None)
 
-    id: str
-    text: str
-    menu: str
-    tip: str
-    run: Callable[[MainWindow], object]
-    keys: tuple[str, ...] = ()
-    enabled: Callable[[Snapshot], bool] = _always
-    mark: Callable[[MainWindow], bool] | None = None
-    icon: str = ""
-    rule: bool = False
+
+_document = When[Snapshot](lambda shown: shown.run is not None, "an open trace")
+_fitted = When[Snapshot](lambda shown: shown.fit is not None, "an open trace with phases")
+_selected = When(_range_selected, "a selected range or phase")
+#: The selected phase ends at an interior break.
+_on_break = When(_break_selected, "a selected phase that is not the last one")
+_by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breaks set by hand")
+_undoable = When[Snapshot](lambda shown: shown.undo is not None, "a change that can be taken back")
+_redoable = When[Snapshot](lambda shown: shown.redo is not None, "a change that was taken back")
+_suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
 
 
 def _pointer(mode: str, text: str, tip: str, *, rule: bool = False) -> Command:
@@ -98,7 +81,9 @@ def _shown(name: str, title: str, key: str, rule: bool) -> Command:
         f"Draw how many processors are in the class {title.lower()}",
         lambda w: w.workbench.toggle_class(name),
         (key,),
-        lambda s: s.run is not None and name in s.run.stack,
+        When[Snapshot](
+            lambda s: s.run is not None and name in s.run.stack, f"a trace with {title.lower()} processors"
+        ),
         mark=lambda w: name in w.workbench.snapshot.project.view.shown,
         rule=rule,
     )
@@ -142,29 +127,7 @@ def _keep(number: int) -> Command:
     )
 
 
-def _theme(choice: ThemeChoice, text: str, tip: str) -> Command:
-    return Command(
-        f"theme_{choice}",
-        text,
-        "View/Theme",
-        tip,
-        lambda w: w.choose_theme(choice),
-        mark=lambda w: w.settings.theme == choice,
-    )
-
-
-def _text_size(percent: int) -> Command:
-    return Command(
-        f"text_{percent}",
-        f"{percent} %",
-        "View/Text size",
-        f"Text at {percent} % of its usual size",
-        lambda w: w.choose_text_size(percent),
-        mark=lambda w: w.settings.text_size == percent,
-    )
-
-
-COMMANDS: tuple[Command, ...] = (
+COMMANDS: tuple[Command, ...] = with_common((
     Command("open", "Open…", "File", "Open a trace, a curve or an imported file",
             lambda w: w.choose_file(), ("Ctrl+O",), icon="open"),
     Command("open_folder", "Open folder…", "File", "Open a trace that is a folder of files",
@@ -196,9 +159,9 @@ COMMANDS: tuple[Command, ...] = (
     Command("quit", "Quit", "File", "Close all windows",
             lambda w: w.quit(), ("Ctrl+Q",), rule=True),
     Command("undo", "Undo", "Edit", "Take back the last change",
-            lambda w: w.workbench.undo(), ("Ctrl+Z",), lambda s: s.undo is not None, icon="undo"),
+            lambda w: w.workbench.undo(), ("Ctrl+Z",), _undoable, icon="undo"),
     Command("redo", "Redo", "Edit", "Do again what was taken back",
-            lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), lambda s: s.redo is not None,
+            lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable,
             icon="redo"),
     Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
@@ -242,10 +205,6 @@ COMMANDS: tuple[Command, ...] = (
     *(_shown(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(CLASS_TITLES.items(), 1)),
     *(_view(k) for k in range(1, VIEWS + 1)),
     *(_keep(k) for k in range(1, VIEWS + 1)),
-    _theme("light", "Light", "Dark on light"),
-    _theme("dark", "Dark", "Light on dark"),
-    _theme("system", "As the system", "Follow the desktop's light or dark setting"),
-    *(_text_size(percent) for percent in TEXT_SIZES),
     Command("reset_layout", "Reset layout", "View", "Put all panels where they were at first",
             lambda w: w.reset_layout(), rule=True),
     Command("fewer", "Fewer phases", "Analyse", "One phase less",
@@ -253,7 +212,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("more", "More phases", "Analyse", "One phase more",
             lambda w: w.workbench.step_n(1), ("]",), _document, icon="more"),
     Command("suggested", "Suggested number", "Analyse", "As many phases as are suggested",
-            lambda w: w.workbench.use_suggestion(), ("N",), lambda s: s.suggestion is not None),
+            lambda w: w.workbench.use_suggestion(), ("N",), _suggested),
     *(_model(model, model == "constant") for model in MODELS),
     Command("previous_phase", "Previous phase", "Analyse", "Select the phase before",
             lambda w: w.workbench.step_phase(-1), (",",), _fitted, rule=True),
@@ -266,11 +225,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("annotate", "Annotate…", "Edit", "A remark at the pointer, or over the selection",
             lambda w: w.annotate(), ("I",), _document),
     Command("lock_break", "Lock break", "Analyse", "Keep the selected phase's end where it is, or let it go",
-            lambda w: w.on_selected_break(w.workbench.toggle_lock), ("L",), _break_selected),
+            lambda w: w.on_selected_break(w.workbench.toggle_lock), ("L",), _on_break),
     Command("remove_break", "Remove break", "Analyse", "Join the selected phase and the next",
-            lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _break_selected),
+            lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _on_break),
     Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
-            lambda w: w.workbench.refit(), ("R",), lambda s: s.project.phases.breaks is not None),
+            lambda w: w.workbench.refit(), ("R",), _by_hand),
     Command("new_experiment", "New experiment…", "Experiment", "Describe an experiment of artificial delays",
             lambda w: w.open_experiment("new")),
     Command("open_experiment", "Open experiment…", "Experiment", "Open the folder of an experiment",
@@ -282,11 +241,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("factor_model", "Factor model…", "Model",
             "What belongs to the code and what to the system, from a table of run times",
             lambda w: w.open_model()),
-    Command("keys", "Keys and mouse", "Help", "List all keys",
-            lambda w: w.show_keys(), ("F1", "?")),
-    Command("about", "About Phasewright", "Help", "Version, licence and libraries",
-            lambda w: w.show_about()),
-)  # fmt: skip
+))  # fmt: skip
 
 #: Gestures, listed beside the keys.
 MOUSE: tuple[tuple[str, str], ...] = (

@@ -174,7 +174,7 @@ class Windows:
         return window
 
     def _add(self, window: MainWindow | ModelWindow | ExperimentWindow) -> None:
-        window.themeChanged.connect(lambda: self._follow(window))
+        window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
         if self._open:
@@ -185,7 +185,7 @@ class Windows:
     def _follow(self, source: MainWindow | ModelWindow | ExperimentWindow) -> None:
         for window in self._open:
             if window is not source:
-                window.apply_theme()
+                window.apply_settings()
 
     def quit(self) -> None:
         for window in tuple(self._open):

@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QSize
 from PySide6.QtGui import (
-    QAction,
     QCloseEvent,
-    QDragEnterEvent,
-    QDropEvent,
     QGuiApplication,
-    QKeySequence,
 )
 from PySide6.QtWidgets import (
-    QApplication,
     QCommandLinkButton,
-    QDialog,
-    QDialogButtonBox,
     QFileDialog,
     QLabel,
-    QMainWindow,
-    QMenu,
     QMessageBox,
     QProgressBar,
     QStackedWidget,
     QTabWidget,
-    QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
 
-from desktop import resources
 from desktop.ui import theme as themes
-from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, STEPS, ExperimentCommand
+from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
 from desktop.ui.experiment.compare import ComparePage
 from desktop.ui.experiment.design import DesignPage
 from desktop.ui.experiment.parts import Page
@@ -44,8 +32,8 @@ from desktop.ui.experiment.run import RunPage
 from desktop.ui.experiment.table import tab_separated
 from desktop.ui.message_bar import MessageBar, column
 from desktop.ui.plots.chart import Chart
-from desktop.ui.settings import Settings, ThemeChoice
-from desktop.ui.shell import base_font_size, chosen_theme
+from desktop.ui.program_window import ProgramWindow
+from desktop.ui.settings import Settings
 from desktop.ui.units import left
 from desktop.ui.workers import MainThread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -55,26 +43,26 @@ _TITLE = "Experiment – Phasewright"
 _WINDOW = "experiment"
 
 
-class ExperimentWindow(QMainWindow):
+class ExperimentWindow(ProgramWindow):
     """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing.
 
     executors : as in `ExperimentBench`.
     """
 
-    themeChanged = Signal()
-    closed = Signal()
+    NAME = "experiment"
+    COMMANDS = EXPERIMENT_COMMANDS
+    MENUS = EXPERIMENT_MENUS
+    MOUSE = EXPERIMENT_MOUSE
+    PAGE = "spt.md"
 
-    settings: Settings
     bench: ExperimentBench
 
     def __init__(
         self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
     ) -> None:
-        super().__init__()
-        self.settings = settings or Settings()
+        super().__init__(settings)
         self._results = MainThread(self)
         self.bench = ExperimentBench(self._results.deliver, executors)
-        self._theme = chosen_theme(self.settings.theme)
         self.setObjectName("experiment_window")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
@@ -82,12 +70,7 @@ class ExperimentWindow(QMainWindow):
         self._make_status()
         self._restore_layout()
         self.bench.subscribe(self._show_snapshot)
-        self.setAcceptDrops(True)
-        for child in self.findChildren(QWidget):
-            # Otherwise tables and text fields take a drop before the window sees it.
-            child.setAcceptDrops(False)
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
-        self.apply_theme()
+        self._begin()
         self._show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
     # ---- building
@@ -151,29 +134,6 @@ class ExperimentWindow(QMainWindow):
         layout.addStretch(1)
         return page
 
-    def _make_actions(self) -> None:
-        self.actions_by_id: dict[str, QAction] = {}
-        menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in EXPERIMENT_MENUS}
-        for command in EXPERIMENT_COMMANDS:
-            parent, _, name = command.menu.partition("/")
-            if command.menu not in menus:
-                menus[command.menu] = menus[parent].addMenu(name)
-            menu = menus[command.menu]
-            if command.rule:
-                menu.addSeparator()
-            action = QAction(command.text, self)
-            action.setObjectName(command.id)
-            action.setShortcuts([QKeySequence(key) for key in command.keys])
-            action.setStatusTip(command.tip)
-            action.setCheckable(command.mark is not None)
-            action.triggered.connect(partial(self._act, command))
-            menu.addAction(action)
-            self.actions_by_id[command.id] = action
-
-    def _act(self, command: ExperimentCommand) -> None:
-        command.run(self)
-        self._refresh_actions()
-
     def _make_status(self) -> None:
         bar = self.statusBar()
         self._task = QLabel()
@@ -234,15 +194,9 @@ class ExperimentWindow(QMainWindow):
         if fraction is not None:
             self._progress.setValue(round(1000 * fraction))
 
-    def _refresh_actions(self) -> None:
-        snapshot = self.bench.snapshot
-        for command in EXPERIMENT_COMMANDS:
-            action = self.actions_by_id[command.id]
-            action.setEnabled(command.enabled(snapshot))
-            if command.mark is not None:
-                action.setChecked(command.mark(self))
-        for name, label in (("undo", snapshot.undo), ("redo", snapshot.redo)):
-            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+    @property
+    def shown(self) -> ExperimentSnapshot:
+        return self.bench.snapshot
 
     @property
     def busy(self) -> bool:
@@ -284,19 +238,15 @@ class ExperimentWindow(QMainWindow):
             self.read_page.lower_plots.setCurrentWidget(self.read_page.pinning)
             self.bench.pin(Path(name))
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if any(url.isLocalFile() for url in event.mimeData().urls()):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        """The first file opens here; onto step 5, tables are added to compare with."""
-        event.acceptProposedAction()
-        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+    def open_paths(self, paths: list[Path]) -> None:
+        """The first opens here, the others in windows of their own; on step 5 they are compared with."""
         if self._stack.currentIndex() == 1 and self.steps.currentIndex() == 4:
             for path in paths:
                 self.bench.add_table(path)
-        elif paths:
-            self.open_path(paths[0])
+            return
+        self.open_path(paths[0])
+        if paths[1:]:
+            self.newWindowRequested.emit(paths[1:])
 
     # ---- commands
 
@@ -339,66 +289,15 @@ class ExperimentWindow(QMainWindow):
         QGuiApplication.clipboard().setImage(chart.picture())
         self.statusBar().showMessage(f"{chart.accessibleName()}: the picture is on the clipboard", 4000)
 
-    def show_guide(self) -> None:
-        """The page on experiments, and the keys of this window."""
-        dialog = QDialog(self)
-        dialog.setObjectName("guide")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle("Guide to experiments")
-        text = QTextBrowser()
-        keys = [
-            f"| {', '.join(c.keys)} | {c.text.rstrip('…')}: {c.tip[0].lower()}{c.tip[1:]} |"
-            for c in EXPERIMENT_COMMANDS
-            if c.keys
-        ]
-        keys.append("| Ctrl+click on a bar or point | Take the term out of the model |")
-        guide = (resources.folder() / "docs" / "spt.md").read_text(encoding="utf-8")
-        text.setMarkdown("\n".join([guide, "", "## Keys", "", "| key | what |", "| --- | --- |", *keys]))
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(dialog.reject)
-        layout = QVBoxLayout(dialog)
-        layout.addWidget(text)
-        layout.addWidget(buttons)
-        unit = self.fontMetrics().height()
-        dialog.resize(48 * unit, 40 * unit)
-        dialog.open()
-
     # ---- looks
 
-    def choose_theme(self, choice: ThemeChoice) -> None:
-        self.settings.theme = choice
-        self.themeChanged.emit()
-        self.apply_theme()
-
-    def choose_text_size(self, percent: int) -> None:
-        self.settings.text_size = percent
-        self.themeChanged.emit()
-        self.apply_theme()
-
-    def use_theme(self, theme: themes.Theme) -> None:
-        """Show `theme` whatever the settings say."""
-        self._theme = theme
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        font = app.font()
-        size = base_font_size() * self.settings.text_size / 100
-        changed = abs(font.pointSizeF() - size) > 0.01
-        if changed:
-            font.setPointSizeF(size)
-            app.setFont(font)
-        if changed or app.styleSheet() != themes.stylesheet(theme):
-            # Every widget of every window takes a new sheet, which is worth a look whether it is new.
-            themes.apply(app, theme)
+    def _show_theme(self, theme: themes.Theme) -> None:
         for page in self.pages:
             page.set_theme(theme)
 
-    def apply_theme(self) -> None:
-        """Show what the settings and the system say."""
-        self.use_theme(chosen_theme(self.settings.theme))
-
-    def _scheme_changed(self) -> None:
-        if self.settings.theme == "system":
-            self.apply_theme()
+    def _show_anew(self) -> None:
+        for page in self.pages:
+            page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
     def _restore_layout(self) -> None:
         room = self.screen().availableSize()

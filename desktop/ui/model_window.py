@@ -6,34 +6,24 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSize, Qt, Signal
+from PySide6.QtCore import QByteArray, QSize, Qt
 from PySide6.QtGui import (
-    QAction,
     QCloseEvent,
-    QDragEnterEvent,
-    QDropEvent,
     QGuiApplication,
     QImageWriter,
-    QKeySequence,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
-    QApplication,
-    QDialog,
-    QDialogButtonBox,
     QFileDialog,
     QGridLayout,
     QHBoxLayout,
     QInputDialog,
     QLabel,
-    QMainWindow,
-    QMenu,
     QProgressBar,
     QPushButton,
     QScrollArea,
     QSplitter,
     QStackedWidget,
-    QTextBrowser,
     QVBoxLayout,
     QWidget,
 )
@@ -42,14 +32,14 @@ from desktop import resources
 from desktop.data.atomic import write_text
 from desktop.ui import theme as themes
 from desktop.ui.message_bar import MessageBar, column
-from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE, ModelCommand
+from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.plot_pane import PlotPane
 from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView, comma_separated, tab_separated
 from desktop.ui.model.table_pane import TablePane
-from desktop.ui.settings import Settings, ThemeChoice
-from desktop.ui.shell import base_font_size, chosen_theme
+from desktop.ui.program_window import ProgramWindow
+from desktop.ui.settings import Settings
 from desktop.ui.units import count, left
 from desktop.ui.workers import MainThread
 from desktop.workbench import model_results as results
@@ -84,24 +74,24 @@ class _Summary(QScrollArea):
         self.fit()
 
 
-class ModelWindow(QMainWindow):
+class ModelWindow(ProgramWindow):
     """Shows the snapshots of its bench, and hands it what the user does. `executors` as in `ModelBench`."""
 
-    themeChanged = Signal()
-    closed = Signal()
+    NAME = "model"
+    COMMANDS = MODEL_COMMANDS
+    MENUS = MODEL_MENUS
+    MOUSE = MODEL_MOUSE
+    PAGE = "factor-model.md"
 
-    settings: Settings
     bench: ModelBench
 
     def __init__(
         self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
     ) -> None:
-        super().__init__()
-        self.settings = settings or Settings()
+        super().__init__(settings)
         self._results = MainThread(self)
         # What runs at once needs no event loop to be delivered.
         self.bench = ModelBench(executors=executors) if executors else ModelBench(self._results.deliver)
-        self._theme = chosen_theme(self.settings.theme)
         self._merged: set[tuple[str, ...]] = set()
         self.setObjectName("model_window")
         self.setWindowTitle(_TITLE)
@@ -111,12 +101,7 @@ class ModelWindow(QMainWindow):
         self._make_status()
         self._restore_layout()
         self.bench.subscribe(self._show_snapshot)
-        self.setAcceptDrops(True)
-        for child in self.findChildren(QWidget):
-            # Otherwise tables and text fields take a drop before the window sees it.
-            child.setAcceptDrops(False)
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
-        self.apply_theme()
+        self._begin()
         self._show_snapshot(ModelSnapshot(), self.bench.snapshot)
 
     # ---- building
@@ -227,28 +212,8 @@ class ModelWindow(QMainWindow):
         return page
 
     def _make_actions(self) -> None:
-        self.actions_by_id: dict[str, QAction] = {}
-        menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in MODEL_MENUS}
-        for command in MODEL_COMMANDS:
-            parent, _, name = command.menu.partition("/")
-            if command.menu not in menus:
-                menus[command.menu] = menus[parent].addMenu(name)
-            menu = menus[command.menu]
-            if command.rule:
-                menu.addSeparator()
-            action = QAction(command.text, self)
-            action.setObjectName(command.id)
-            action.setShortcuts([QKeySequence(key) for key in command.keys])
-            action.setStatusTip(command.tip)
-            action.setCheckable(command.mark is not None)
-            action.triggered.connect(partial(self._act, command))
-            menu.addAction(action)
-            self.actions_by_id[command.id] = action
+        super()._make_actions()
         self.measured.addActions([self.actions_by_id[name] for name in ("exclude", "include")])
-
-    def _act(self, command: ModelCommand) -> None:
-        command.run(self)
-        self._refresh_actions()
 
     def _make_status(self) -> None:
         bar = self.statusBar()
@@ -339,15 +304,9 @@ class ModelWindow(QMainWindow):
         if fraction is not None:
             self._progress.setValue(round(1000 * fraction))
 
-    def _refresh_actions(self) -> None:
-        snapshot = self.bench.snapshot
-        for command in MODEL_COMMANDS:
-            action = self.actions_by_id[command.id]
-            action.setEnabled(command.enabled(snapshot))
-            if command.mark is not None:
-                action.setChecked(command.mark(self))
-        for name, label in (("undo", snapshot.undo), ("redo", snapshot.redo)):
-            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+    @property
+    def shown(self) -> ModelSnapshot:
+        return self.bench.snapshot
 
     # ---- names that look alike
 
@@ -407,15 +366,11 @@ class ModelWindow(QMainWindow):
         else:
             self.statusBar().showMessage("There is no text on the clipboard", 4000)
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if any(url.isLocalFile() for url in event.mimeData().urls()):
-            event.acceptProposedAction()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        event.acceptProposedAction()
-        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
-        if paths:
-            self.open_path(paths[0])
+    def open_paths(self, paths: list[Path]) -> None:
+        """The first is opened here, as there is one table; the others in windows of their own."""
+        self.open_path(paths[0])
+        if paths[1:]:
+            self.newWindowRequested.emit(paths[1:])
 
     def _ask_columns(self, new: ModelSnapshot) -> None:
         unassigned = new.unassigned
@@ -518,62 +473,16 @@ class ModelWindow(QMainWindow):
 
     # ---- looks
 
-    def choose_theme(self, choice: ThemeChoice) -> None:
-        self.settings.theme = choice
-        self.themeChanged.emit()
-        self.apply_theme()
-
-    def choose_text_size(self, percent: int) -> None:
-        self.settings.text_size = percent
-        self.themeChanged.emit()
-        self.apply_theme()
-
-    def use_theme(self, theme: themes.Theme) -> None:
-        """Show `theme` whatever the settings say."""
-        self._theme = theme
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        font = app.font()
-        size = base_font_size() * self.settings.text_size / 100
-        if abs(font.pointSizeF() - size) > 0.01:
-            font.setPointSizeF(size)
-            app.setFont(font)
-        # After the font: widgets under a style sheet take a new font only with a new sheet.
-        themes.apply(app, theme)
+    def _show_theme(self, theme: themes.Theme) -> None:
         self.plots.set_theme(theme)
         self.tables.set_theme(theme)
         self.measured.set_theme(theme)
         self._show_summary(self.bench.snapshot)
 
-    def apply_theme(self) -> None:
-        """Show what the settings and the system say."""
-        self.use_theme(chosen_theme(self.settings.theme))
-
-    def _scheme_changed(self) -> None:
-        if self.settings.theme == "system":
-            self.apply_theme()
-
-    def show_keys(self) -> None:
-        """All keys and gestures, from the table that makes them."""
-        dialog = QDialog(self)
-        dialog.setObjectName("keys")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle("Keys and mouse")
-        rows = [(", ".join(c.keys), f"{c.text.rstrip('…')}: {c.tip}") for c in MODEL_COMMANDS if c.keys]
-        cells = "".join(
-            f"<tr><td width='34%'><b>{escape(keys)}</b></td><td>{escape(text)}</td></tr>"
-            for keys, text in (*rows, *MODEL_MOUSE)
-        )
-        text = QTextBrowser()
-        text.setHtml(f"<table width='100%' cellpadding='2'>{cells}</table>")
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(dialog.reject)
-        layout = QVBoxLayout(dialog)
-        layout.addWidget(text)
-        layout.addWidget(buttons)
-        unit = self.fontMetrics().height()
-        dialog.resize(38 * unit, 34 * unit)
-        dialog.open()
+    def _show_anew(self) -> None:
+        snapshot = self.bench.snapshot
+        self.plots.show_snapshot(ModelSnapshot(), snapshot)
+        self.tables.show_snapshot(ModelSnapshot(), snapshot)
 
     # ---- layout
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
-from typing import Literal, cast
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal, cast
 
+import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
+
+if TYPE_CHECKING:
+    from desktop.ui.commands import Command
 
 ORGANISATION = "Phasewright"
 APPLICATION = "phasewright"
@@ -15,13 +21,127 @@ STATE_VERSION = 2
 
 ThemeChoice = Literal["light", "dark", "system"]
 TEXT_SIZES = (100, 125, 150, 200)
+#: Units of time that can be asked for; "" chooses by what is seen.
+TIME_UNITS = ("", "s", "ms", "µs", "ns")
+#: Sets of colours for what is told apart by colour, each safe for the colour-blind (see `desktop.ui.theme`).
+COLOUR_SETS = {"soft": "Soft", "okabe-ito": "Okabe-Ito", "tol": "Tol, bright"}
+#: MiB for what is kept of an open trace: least, at first, most.
+MEMORY = (64, 512, 1 << 16)
+
+
+def log_folder() -> Path:
+    """Of the log and of crash reports."""
+    return Path(platformdirs.user_log_dir(APPLICATION, appauthor=False))
+
+
+def settings_file() -> Path:
+    """Where the user's settings are."""
+    return Path(_users_store().fileName())
+
+
+def put_settings_aside(why: str) -> Path | None:
+    """Rename the file of settings, so that the next start is as the first; None if there is none.
+
+    OSError: it cannot be renamed.
+    """
+    file = settings_file()
+    if not file.exists():
+        return None
+    kept = file.with_name(f"{file.stem}.{why}-{datetime.now():%Y%m%d-%H%M%S}{file.suffix}")
+    return file.replace(kept)
+
+
+def _users_store() -> QSettings:
+    # A file on every system, also where the native way is a registry: only a file can be put aside.
+    return QSettings(QSettings.Format.IniFormat, QSettings.Scope.UserScope, ORGANISATION, APPLICATION)
 
 
 class Settings:
-    """Reads forgive: a value that makes no sense counts as absent."""
+    """Reads forgive: a value that makes no sense counts as absent. A file that is none is put aside, then
+    `aside` says where."""
 
     def __init__(self, store: QSettings | None = None) -> None:
-        self._store = store or QSettings(ORGANISATION, APPLICATION)
+        self._store = store or _users_store()
+        self.aside: Path | None = None
+        if self._store.status() == QSettings.Status.FormatError:
+            file = Path(self._store.fileName())
+            self.aside = file.replace(file.with_name(f"{file.name}.broken-{datetime.now():%Y%m%d-%H%M%S}"))
+            self._store = QSettings(str(file), QSettings.Format.IniFormat)
+        self._folder: TemporaryDirectory[str] | None = None
+
+    @classmethod
+    def passing(cls) -> Settings:
+        """As at the first start, and forgotten with the last reference."""
+        folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=True)
+        made = cls(QSettings(str(Path(folder.name) / "settings.ini"), QSettings.Format.IniFormat))
+        made._folder = folder
+        return made
+
+    # ---- preferences
+
+    @property
+    def reopen(self) -> bool:
+        """Open the last project at the start."""
+        return str(self._store.value("reopen", "false")) == "true"
+
+    @reopen.setter
+    def reopen(self, value: bool) -> None:
+        self._store.setValue("reopen", "true" if value else "false")
+
+    @property
+    def time_unit(self) -> str:
+        """One of `TIME_UNITS`."""
+        value = self._store.value("time_unit", "")
+        return value if isinstance(value, str) and value in TIME_UNITS else ""
+
+    @time_unit.setter
+    def time_unit(self, value: str) -> None:
+        self._store.setValue("time_unit", value)
+
+    @property
+    def memory(self) -> int:
+        """MiB for what is kept of an open trace."""
+        least, first, most = MEMORY
+        try:
+            value = int(str(self._store.value("memory", first)))
+        except ValueError:
+            value = first
+        return value if least <= value <= most else first
+
+    @memory.setter
+    def memory(self, value: int) -> None:
+        self._store.setValue("memory", value)
+
+    @property
+    def colours(self) -> str:
+        """One of `COLOUR_SETS`."""
+        value = self._store.value("colours")
+        return value if isinstance(value, str) and value in COLOUR_SETS else next(iter(COLOUR_SETS))
+
+    @colours.setter
+    def colours(self, value: str) -> None:
+        self._store.setValue("colours", value)
+
+    def keys(self, window: str, command: Command[Any, Any]) -> tuple[str, ...] | None:
+        """Keys that the user has chosen; None: those that the command has at first."""
+        value = self._store.value(_place(window, command))
+        if value is None:
+            return None
+        names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        return tuple(name for name in names if isinstance(name, str) and name)
+
+    def set_keys(self, window: str, command: Command[Any, Any], keys: tuple[str, ...] | None) -> None:
+        if keys is None or keys == command.keys:
+            self._store.remove(_place(window, command))
+        else:
+            self._store.setValue(_place(window, command), list(keys))
+
+    def reset(self, *names: str) -> None:
+        """Preferences as at first, by their names in the file; "keys" stands for all keys."""
+        for name in names:
+            self._store.remove(name)
+
+    # ---- what was done last
 
     @property
     def recent(self) -> list[Path]:
@@ -111,6 +231,16 @@ class Settings:
         self._store.remove("geometry")
         self._store.remove("state")
 
+    @property
+    def last_project(self) -> Path | None:
+        """The project that was opened or saved last, if it is still there."""
+        projects = (path for path in self.recent if path.suffix == ".phasewright")
+        return next((path for path in projects if path.is_file()), None)
+
     def _bytes(self, key: str) -> QByteArray | None:
         value = self._store.value(key)
         return value if isinstance(value, QByteArray) and not value.isEmpty() else None
+
+
+def _place(window: str, command: Command[Any, Any]) -> str:
+    return f"keys/{'all' if command.common else window}/{command.id}"

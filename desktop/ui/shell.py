@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +13,19 @@ from PySide6.QtGui import (
     QAction,
     QActionGroup,
     QCloseEvent,
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDropEvent,
     QGuiApplication,
     QKeyEvent,
-    QKeySequence,
     QPalette,
-    QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QAbstractSlider,
-    QApplication,
-    QDialog,
-    QDialogButtonBox,
     QDockWidget,
     QFileDialog,
     QFrame,
     QLabel,
     QMainWindow,
     QMenu,
-    QMessageBox,
     QProgressBar,
     QPushButton,
     QScrollArea,
@@ -43,19 +33,17 @@ from PySide6.QtWidgets import (
     QStackedWidget,
     QTabBar,
     QTabWidget,
-    QTextBrowser,
     QToolBar,
-    QVBoxLayout,
     QWidget,
 )
 
-import desktop
 from desktop import resources
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
-from desktop.ui.actions import COMMANDS, MENUS, MOUSE, Command
+from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
+from desktop.ui.commands import Command
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar, column
@@ -68,8 +56,9 @@ from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.presentation import Presentation, present
+from desktop.ui.program_window import ProgramWindow
 from desktop.ui.project_desk import ProjectDesk, is_project_file
-from desktop.ui.settings import STATE_VERSION, Settings, ThemeChoice
+from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
 from desktop.ui.units import digits, instant, left, quantity
 from desktop.ui.workers import MainThread
@@ -77,26 +66,8 @@ from desktop.workbench.jobs import Task
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
+AnyCommand = Command[Any, Any]
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
-
-
-def base_font_size() -> float:
-    """Points of the program's text at 100 %."""
-    app = QApplication.instance()
-    assert isinstance(app, QApplication)
-    size = app.property("base_font_size")
-    if size is None:
-        size = app.font().pointSizeF()
-        app.setProperty("base_font_size", size)
-    return float(size)
-
-
-def chosen_theme(choice: ThemeChoice) -> themes.Theme:
-    """`choice`, where "system" follows the desktop if it says anything, else light."""
-    if choice == "system":
-        scheme = QGuiApplication.styleHints().colorScheme()
-        choice = "dark" if scheme == Qt.ColorScheme.Dark else "light"
-    return themes.DARK if choice == "dark" else themes.LIGHT
 
 
 class _Scrolled(QScrollArea):
@@ -118,18 +89,19 @@ class _Scrolled(QScrollArea):
         return QSize(12 * em, 6 * em)
 
 
-class MainWindow(QMainWindow):
+class MainWindow(ProgramWindow):
     """Shows the snapshots of its workbench, and hands it what the user does."""
 
-    newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
     openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
     modelRequested = Signal(object)  # Path of a table of run times, or None
     experimentRequested = Signal(object)  # Path of an experiment or a table of runs, or what to ask for
     quitRequested = Signal()
-    themeChanged = Signal()
-    closed = Signal()
 
-    settings: Settings
+    NAME = "main"
+    COMMANDS = COMMANDS
+    MENUS = MENUS
+    MOUSE = MOUSE
+
     workbench: Workbench
     curve_view: CurveView
     timeline: TimelinePane
@@ -141,8 +113,7 @@ class MainWindow(QMainWindow):
     _docks_sized: bool
 
     def __init__(self, settings: Settings | None = None) -> None:
-        super().__init__()
-        self.settings = settings or Settings()
+        super().__init__(settings)
         self.mode = "select"
         self.vertical_locked = True
         self.percent = False
@@ -150,7 +121,6 @@ class MainWindow(QMainWindow):
         self._results = MainThread(self)
         self.workbench = Workbench(self._results.deliver)
         self._cursor = math.nan
-        self._theme = chosen_theme(self.settings.theme)
         self.setObjectName("main_window")
         self.setWindowTitle("Phasewright")
         self.setDockOptions(
@@ -169,12 +139,7 @@ class MainWindow(QMainWindow):
         self._connect_plots()
         self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
-        self.setAcceptDrops(True)
-        for child in self.findChildren(QWidget):
-            # Otherwise plots and text fields take a drop before the window sees it.
-            child.setAcceptDrops(False)
-        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
-        self.apply_theme()
+        self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
 
     # ---- building
@@ -209,13 +174,6 @@ class MainWindow(QMainWindow):
         self._pages.addWidget(self._plots)
         bars = (self.problem_bar, self.report_bar, self.notice_bar, self.chips)
         self.setCentralWidget(column(*bars, self._pages))
-        self._drop_hint = QLabel("Drop to open", self)
-        self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self._drop_hint.setStyleSheet(
-            "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
-            "font-size: 24pt;"
-        )
-        self._drop_hint.hide()
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
@@ -250,65 +208,38 @@ class MainWindow(QMainWindow):
         self._docks[panel_id].raise_()
 
     def _make_actions(self) -> None:
-        self.actions_by_id: dict[str, QAction] = {}
-        menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in MENUS}
         self._toolbar = QToolBar("Toolbar", self)
         self._toolbar.setObjectName("toolbar")
         self._toolbar.setMovable(False)
         side = int(1.5 * self.fontMetrics().height())
         self._toolbar.setIconSize(QSize(side, side))
         self.addToolBar(self._toolbar)
-        last_menu = COMMANDS[0].menu
-        for command in COMMANDS:
-            menu = menus.get(command.menu) or self._submenu(menus, command.menu)
-            if command.rule:
-                menu.addSeparator()
-            action = self._make_action(command)
-            menu.addAction(action)
-            if command.icon:
-                if command.rule or command.menu != last_menu:
-                    self._toolbar.addSeparator()
-                last_menu = command.menu
-                self._toolbar.addAction(action)
-            if command.id == "save_as":
-                self._contents_menu = menu.addMenu("Contents of the project")
-                self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
-            if command.id == "open_folder":
-                self._recent_menu = menu.addMenu("Open recent")
-                self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
-                samples = menu.addMenu("Bundled traces")
-                for sample in resources.samples():
-                    samples.addAction(sample.title, partial(self.open_path, sample.path)).setStatusTip(
-                        sample.text
-                    )
-        shown = menus["View"].addMenu("Panels")
-        for dock in self._docks.values():
+        self._toolbar_menu = ""
+        super()._make_actions()
+        shown = self.menus["View"].addMenu("Panels")
+        for spec, dock in zip(panels(), self._docks.values(), strict=True):
             shown.addAction(dock.toggleViewAction())
+            dock.toggleViewAction().setStatusTip(f"Show or hide the panel {spec.title.lower()}")
         modes = QActionGroup(self)
         for mode in ("select", "pan", "zoom"):
             modes.addAction(self.actions_by_id[f"mode_{mode}"])
 
-    def _submenu(self, menus: dict[str, QMenu], path: str) -> QMenu:
-        parent, _, name = path.partition("/")
-        menus[path] = menus[parent].addMenu(name)
-        return menus[path]
-
-    def _make_action(self, command: Command) -> QAction:
-        action = QAction(command.text, self)
-        action.setObjectName(command.id)
-        action.setShortcuts([QKeySequence(key) for key in command.keys])
-        action.setStatusTip(command.tip)
-        keys = f" ({', '.join(command.keys)})" if command.keys else ""
-        action.setToolTip(f"{command.text.rstrip('…')}{keys}\n{command.tip}")
-        action.setCheckable(command.mark is not None)
-        # The user's click toggles the mark; what is true is asked afterwards.
-        action.triggered.connect(partial(self._act, command))
-        self.actions_by_id[command.id] = action
-        return action
-
-    def _act(self, command: Command) -> None:
-        command.run(self)
-        self._refresh_actions()
+    def _placed(self, command: AnyCommand, menu: QMenu, action: QAction) -> None:
+        if command.icon:
+            if self._toolbar_menu and (command.rule or command.menu != self._toolbar_menu):
+                self._toolbar.addSeparator()
+            self._toolbar_menu = command.menu
+            self._toolbar.addAction(action)
+        if command.id == "save_as":
+            self._contents_menu = menu.addMenu("Contents of the project")
+            self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
+        if command.id == "open_folder":
+            self._recent_menu = menu.addMenu("Open recent")
+            self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
+            samples = menu.addMenu("Bundled traces")
+            for sample in resources.samples():
+                made = samples.addAction(sample.title, partial(self.open_path, sample.path))
+                made.setStatusTip(sample.text)
 
     def _make_status(self) -> None:
         bar = self.statusBar()
@@ -342,8 +273,9 @@ class MainWindow(QMainWindow):
         view.breakLockToggled.connect(bench.toggle_lock)
         view.classToggled.connect(bench.toggle_class)
         view.noteAsked.connect(self.desk.annotate)
-        view.noteActivated.connect(self._edit_note)
         rows = self.timeline.view
+        for plot in (view, rows):
+            plot.noteActivated.connect(self._edit_note)
         rows.selectionChanged.connect(bench.select)
         for one, other in ((view, rows), (rows, view)):
             one.pictureRequested.connect(self.copy_picture)
@@ -395,6 +327,9 @@ class MainWindow(QMainWindow):
             self.timeline.view.set_phase(view.phase)
         if afresh or new.project.annotations is not old.project.annotations:
             self.curve_view.set_annotations(new.project.annotations)
+            self.timeline.view.set_annotations(new.project.annotations)
+        if new.project.names != old.project.names:
+            self.timeline.set_names(new.project.names)
         self.chips.show_snapshot(new)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
@@ -502,15 +437,9 @@ class MainWindow(QMainWindow):
             f"selected {instant(a, b - a)} to {instant(b, b - a)} ({quantity(b - a, 's')})"
         )
 
-    def _refresh_actions(self) -> None:
-        snapshot = self.workbench.snapshot
-        for command in COMMANDS:
-            action = self.actions_by_id[command.id]
-            action.setEnabled(command.enabled(snapshot))
-            if command.mark is not None:
-                action.setChecked(command.mark(self))
-        for name, label in (("undo", snapshot.undo), ("redo", snapshot.redo)):
-            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+    @property
+    def shown(self) -> Snapshot:
+        return self.workbench.snapshot
 
     # ---- files
 
@@ -571,30 +500,17 @@ class MainWindow(QMainWindow):
         for path in self.settings.recent:
             action = self._recent_menu.addAction(str(path), partial(self.open_path, path))
             action.setEnabled(path.exists())
+            action.setStatusTip(f"Open {path}" if path.exists() else f"{path} is not there any more")
         self._recent_menu.addSeparator()
-        self._recent_menu.addAction("Clear", self._clear_recent)
+        clear = self._recent_menu.addAction("Clear", self._clear_recent)
+        clear.setStatusTip("Forget the files that were opened")
+        clear.setEnabled(bool(self.settings.recent))
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        if any(url.isLocalFile() for url in event.mimeData().urls()):
-            event.acceptProposedAction()
-            self._drop_hint.setGeometry(self.centralWidget().geometry())
-            self._drop_hint.show()
-            self._drop_hint.raise_()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        self._drop_hint.hide()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        self._drop_hint.hide()
-        event.acceptProposedAction()
-        for url in event.mimeData().urls():
-            if url.isLocalFile():
-                self.open_path(Path(url.toLocalFile()))
+    def open_paths(self, paths: list[Path]) -> None:
+        for path in paths:
+            self.open_path(path)
 
     # ---- commands
-
-    def new_window(self) -> None:
-        self.newWindowRequested.emit([])
 
     def quit(self) -> None:
         self.quitRequested.emit()
@@ -716,41 +632,28 @@ class MainWindow(QMainWindow):
         self.panel("table").copy()
         self.statusBar().showMessage("The phase table is on the clipboard", 4000)
 
-    def choose_theme(self, choice: ThemeChoice) -> None:
-        self.settings.theme = choice
-        self.themeChanged.emit()
-        self.apply_theme()
-
-    def choose_text_size(self, percent: int) -> None:
-        self.settings.text_size = percent
-        self.themeChanged.emit()
-        self.apply_theme()
-
-    def use_theme(self, theme: themes.Theme) -> None:
-        """Show `theme` whatever the settings say."""
-        self._theme = theme
-        app = QApplication.instance()
-        assert isinstance(app, QApplication)
-        font = app.font()
-        size = base_font_size() * self.settings.text_size / 100
-        if abs(font.pointSizeF() - size) > 0.01:
-            font.setPointSizeF(size)
-            app.setFont(font)
-        # After the font: widgets under a style sheet take a new font only with a new sheet.
-        themes.apply(app, theme)
+    def _show_theme(self, theme: themes.Theme) -> None:
         self.curve_view.set_theme(theme)
         self.timeline.set_theme(theme)
         for panel in self._panels.values():
             panel.set_theme(theme)
         self._colour_icons()
 
-    def apply_theme(self) -> None:
-        """Show what the settings and the system say."""
-        self.use_theme(chosen_theme(self.settings.theme))
+    def _show_anew(self) -> None:
+        snapshot = self.workbench.snapshot
+        for panel in self._panels.values():
+            panel.show_snapshot(Snapshot(), snapshot)
+        self._show_selection()
+        self._show_cursor(self._cursor)
 
-    def _scheme_changed(self) -> None:
-        if self.settings.theme == "system":
-            self.apply_theme()
+    def _about_focus(self) -> str:
+        focus = self.focusWidget()
+        for spec in panels():
+            if focus is not None and self._docks[spec.id].isAncestorOf(focus):
+                return spec.page
+        if focus is not None and self.timeline.isAncestorOf(focus):
+            return "window.md#the-timeline"
+        return "window.md#the-curve" if self.workbench.snapshot.run is not None else self.PAGE
 
     def _colour_icons(self) -> None:
         palette = self.palette()
@@ -759,39 +662,6 @@ class MainWindow(QMainWindow):
         for command in COMMANDS:
             if command.icon:
                 self.actions_by_id[command.id].setIcon(icon(command.icon, ink, faint))
-
-    def show_keys(self) -> None:
-        """All keys and gestures, from the table that makes them."""
-        dialog = QDialog(self)
-        dialog.setObjectName("keys")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle("Keys and mouse")
-        text = QTextBrowser()
-        text.setHtml(keys_html())
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(dialog.reject)
-        layout = QVBoxLayout(dialog)
-        layout.addWidget(text)
-        layout.addWidget(buttons)
-        unit = self.fontMetrics().height()
-        dialog.resize(38 * unit, 34 * unit)
-        dialog.open()
-
-    def show_about(self) -> None:
-        import numpy
-        import PySide6
-
-        box = QMessageBox(self)
-        box.setObjectName("about")
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.setWindowTitle("About Phasewright")
-        box.setText(f"<b>Phasewright {desktop.__version__}</b>")
-        box.setInformativeText(
-            "Explains why a parallel program is slow: traces become phases.\n"
-            "After P. H. Worley, Modeling Histogram Data with Piecewise Polynomials, ORNL/TM-11637, 1990.\n"
-            f"BSD 3-Clause licence. Qt for Python {PySide6.__version__}, NumPy {numpy.__version__}."
-        )
-        box.open()
 
     # ---- layout
 
@@ -867,10 +737,6 @@ class MainWindow(QMainWindow):
             for screen in QGuiApplication.screens()
         )
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._drop_hint.setGeometry(self.centralWidget().geometry())
-
     def close_unasked(self) -> None:
         """Close whatever is not saved."""
         self._leaving = True
@@ -897,24 +763,3 @@ class MainWindow(QMainWindow):
     def warm_up(self) -> None:
         """Load what the first trace will need, once the window is on screen."""
         QTimer.singleShot(0, self.workbench.warm_up)
-
-
-def keys_html() -> str:
-    """The key list: commands with keys by menu, and gestures."""
-    parts = []
-    for menu in MENUS:
-        rows = [
-            (", ".join(c.keys), f"{c.text.rstrip('…')}: {c.tip[0].lower()}{c.tip[1:]}")
-            for c in COMMANDS
-            if c.menu.split("/")[0] == menu and c.keys
-        ]
-        if rows:
-            parts.append(_keys_table(menu, rows))
-    return "".join([*parts, _keys_table("Mouse", list(MOUSE))])
-
-
-def _keys_table(title: str, rows: list[tuple[str, str]]) -> str:
-    cells = "".join(
-        f"<tr><td width='32%'><b>{escape(keys)}</b></td><td>{escape(text)}</td></tr>" for keys, text in rows
-    )
-    return f"<h3>{escape(title)}</h3><table width='100%' cellpadding='2'>{cells}</table>"

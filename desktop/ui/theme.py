@@ -1,12 +1,15 @@
 """Colours: one table of tokens per scheme, from which palette, style sheet and plots are made.
 
-State colours follow the Okabe-Ito set, which the colour-blind can tell apart. On the white ground only
-tokens of contrast 3 or more draw lines; every text token has at least 4.5 (checked by a test).
+State colours follow the Okabe-Ito set, which the colour-blind can tell apart; two other sets can be chosen
+(`coloured`), Okabe-Ito at full strength and those of P. Tol, "Colour schemes" (SRON/EPS/TN/09-002, 2021).
+On the white ground only tokens of contrast 3 or more draw lines; every text token has at least 4.5
+(checked by a test).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from PySide6.QtGui import QColor, QPalette
 from PySide6.QtWidgets import QApplication
@@ -19,6 +22,7 @@ class Theme:
     `background` lies under plots and tables, `surface` is the window, `raised` a button or a card.
     `computing` .. `unmeasured` fill areas and are always told apart by an outline or a label as well;
     `curve`, `fit`, `break_line`, `residual` and `selection` draw lines; `band` tints a break's range.
+    `colours`: which set states, regions and series are of.
     """
 
     name: str
@@ -45,6 +49,22 @@ class Theme:
     selection: str
     warning: str
     error: str
+    colours: str = "soft"
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """`SERIES` colours of lines and marks; what is drawn is told apart by mark or dash as well."""
+        return tuple(pair[self.dark] for pair in _SERIES[self.colours])
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """`REGIONS` fills, to be mixed with the ground."""
+        return _REGIONS[self.colours]
+
+    @property
+    def on_white(self) -> Theme:
+        """For what is handed to others, whatever the theme."""
+        return coloured(LIGHT, self.colours)
 
 
 LIGHT = Theme(
@@ -100,6 +120,68 @@ DARK = Theme(
     warning="#f0b64d",
     error="#ff8a80",
 )
+
+
+#: How many series, and regions, have a colour of their own.
+SERIES, REGIONS = 6, 12
+# Of each series on a light and on a dark ground; the yellow of the sets is carried by no light ground.
+_OKABE_ITO = (
+    ("#0072b2", "#56b4e9"),
+    ("#d55e00", "#ff9d4d"),
+    ("#007a59", "#3fc497"),
+    ("#a8538c", "#e29fc6"),
+    ("#8a6500", "#e6c14a"),
+    ("#5a5f66", "#b4bcc6"),
+)
+_SERIES = {
+    "soft": _OKABE_ITO,
+    "okabe-ito": _OKABE_ITO,
+    "tol": (
+        ("#4477aa", "#66ccee"),
+        ("#bb5566", "#ee6677"),
+        ("#228833", "#55bb66"),
+        ("#aa3377", "#dd88bb"),
+        ("#857600", "#ccbb44"),
+        ("#5a5f66", "#bbbbbb"),
+    ),
+}
+# Okabe-Ito and four between; Tol's muted set and two of his light ones.
+_OKABE_ITO_FILLS = (
+    *("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#0072b2"),
+    *("#d55e00", "#8c6bb1", "#8dd3c7", "#a6761d", "#7f7f7f", "#b3de69"),
+)
+_REGIONS = {
+    "soft": _OKABE_ITO_FILLS,
+    "okabe-ito": _OKABE_ITO_FILLS,
+    "tol": (
+        *("#88ccee", "#ddcc77", "#44aa99", "#cc6677", "#332288", "#999933"),
+        *("#aa4499", "#117733", "#ee8866", "#882255", "#bbbbbb", "#77aadd"),
+    ),
+}
+# What the sets have instead of the tokens above: (light, dark).
+_STATES: dict[str, tuple[dict[str, str], dict[str, str]]] = {
+    "soft": ({}, {}),
+    "okabe-ito": (
+        {"computing": "#8fcdf1", "overhead": "#e69f00", "io": "#cc79a7", "unmeasured": "#999999",
+         "curve": "#00588c", "residual": "#007a59"},
+        {"computing": "#00588c", "overhead": "#b27b00", "io": "#9c5580", "unmeasured": "#6b7580",
+         "curve": "#8ccdf5", "residual": "#3fc497"},
+    ),
+    "tol": (
+        {"computing": "#a9dff2", "overhead": "#ccbb44", "io": "#ee99aa", "unmeasured": "#aaaaaa",
+         "curve": "#225588", "fit": "#b03348", "band": "#b03348", "residual": "#1b7029"},
+        {"computing": "#2c5580", "overhead": "#857600", "io": "#8f3a58", "unmeasured": "#6b7580",
+         "curve": "#7fd3f2", "fit": "#ff9aa6", "band": "#ff9aa6", "residual": "#55bb66"},
+    ),
+}  # fmt: skip
+
+
+def coloured(theme: Theme, colours: str) -> Theme:
+    """`theme` with the set of colours of that name, see `desktop.ui.settings.COLOUR_SETS`."""
+    if theme.colours == colours:
+        return theme
+    tokens: dict[str, Any] = {"colours": colours, **_STATES[colours][theme.dark]}
+    return replace(theme, **tokens)
 
 
 def palette(theme: Theme) -> QPalette:

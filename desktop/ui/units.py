@@ -8,6 +8,22 @@ from dataclasses import dataclass
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 
 
+#: Seconds in each unit of time that can be asked for.
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
+_time_unit = ""
+
+
+def set_time_unit(name: str) -> None:
+    """Say all times in one of `TIME_UNITS`; "": in what can be read best."""
+    global _time_unit
+    _time_unit = name
+
+
+def asked_unit() -> tuple[float, str] | None:
+    """Seconds and name of the unit of time that was asked for, if one was."""
+    return (TIME_UNITS[_time_unit], _time_unit) if _time_unit else None
+
+
 @dataclass(frozen=True)
 class Scale:
     """A unit with its prefix: a value divided by `factor` is shown with `symbol`."""
@@ -26,6 +42,9 @@ def scale(span: float, unit: str) -> Scale:
 
 def time_scale(span_s: float) -> Scale:
     """Like `scale` for times, a unit being used from two of it on, as on the axis; none above seconds."""
+    asked = asked_unit()
+    if asked is not None:
+        return Scale(*asked)
     return scale(min(abs(span_s) / 2, 1.0), "s")
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QCommandLinkButton, QMessageBox, QTextBrowser, QWidget
+from PySide6.QtWidgets import QApplication, QCommandLinkButton, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
@@ -38,6 +38,7 @@ from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.sheet import write_pdf
 from desktop.ui.experiment.table import ResultTable, comma_separated, latex, markdown
 from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.handbook import handbook
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -567,10 +568,11 @@ def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentWindow)
     keys = [key for command in EXPERIMENT_COMMANDS for key in command.keys]
     assert len(keys) == len(set(keys)) and {f"Ctrl+{k}" for k in range(1, 6)} <= set(keys)
     assert all(command.tip for command in EXPERIMENT_COMMANDS)
-    window.actions_by_id["guide"].trigger()
-    guide = window.findChild(QTextBrowser, "")
-    texts = [b.toPlainText() for b in window.findChildren(QTextBrowser)]
-    assert guide is not None and any("spt_delay" in t and "Ctrl+1" in t for t in texts)
+    window.actions_by_id["handbook"].trigger()
+    shown = handbook()
+    assert shown.isVisible() and "spt_delay" in shown.page.toPlainText(), "the page on experiments"
+    shown.close()
+    assert "Ctrl+1" in window.keys_html()
 
 
 def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentWindow) -> None:

@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtGui import QColor, QPalette
 
 from desktop.ui import theme
+from desktop.ui.settings import COLOUR_SETS
 
 TEXT = ("text", "muted", "accent", "warning", "error")
 LINES = ("curve", "fit", "break_line", "residual", "selection", "focus", "border")
@@ -29,7 +30,12 @@ def test_the_scale_ends_where_it_should():
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
-@pytest.mark.parametrize("scheme", [theme.LIGHT, theme.DARK], ids=lambda s: s.name)
+SCHEMES: list[theme.Theme] = [
+    theme.coloured(base, colours) for base in (theme.LIGHT, theme.DARK) for colours in COLOUR_SETS
+]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: f"{s.name}-{s.colours}")
 def test_contrast(scheme):
     for token in TEXT:
         for ground in ("background", "surface", "raised"):
@@ -41,13 +47,16 @@ def test_contrast(scheme):
         assert contrast(getattr(scheme, token), scheme.computing) >= 3, token
 
 
-@pytest.mark.parametrize("scheme", [theme.LIGHT, theme.DARK], ids=lambda s: s.name)
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: f"{s.name}-{s.colours}")
 def test_state_colours_are_told_apart(scheme):
     colours = {getattr(scheme, token) for token in FILLS}
     assert len(colours) == len(FILLS)
+    assert len(set(scheme.regions)) == theme.REGIONS and len(set(scheme.series)) == theme.SERIES
+    for colour in scheme.series:
+        assert contrast(colour, scheme.background) >= 3, colour
     for f in dataclasses.fields(scheme):
         value = getattr(scheme, f.name)
-        assert f.name in ("name", "dark") or QColor(value).isValid(), f.name
+        assert f.name in ("name", "dark", "colours") or QColor(value).isValid(), f.name
 
 
 def test_apply_sets_the_window_colour(qapp):

@@ -34,7 +34,7 @@ from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
 from desktop.ui.app import load_font
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow, keys_html
+from desktop.ui.shell import MainWindow
 from desktop.ui.snapshot import snapshot as take_snapshot
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
@@ -586,7 +586,7 @@ def test_keys_are_unique_and_all_listed(opened: MainWindow) -> None:
     assert len(keys) == len(set(keys)), "two commands share a key"
     assert len({command.id for command in COMMANDS}) == len(COMMANDS)
     browser = QTextBrowser()
-    browser.setHtml(keys_html())
+    browser.setHtml(opened.keys_html())
     listed = browser.toPlainText()
     for command in COMMANDS:
         assert all(key in listed for key in command.keys)

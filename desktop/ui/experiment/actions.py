@@ -2,66 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from desktop.ui.settings import TEXT_SIZES, ThemeChoice
+from desktop.ui import commands
+from desktop.ui.commands import When, with_common
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 if TYPE_CHECKING:
     from desktop.ui.experiment_window import ExperimentWindow
 
+ExperimentCommand: TypeAlias = commands.Command["ExperimentWindow", ExperimentSnapshot]
+
 STEPS = ("Program", "Design", "Run", "Read", "Compare")
 
 
-def _always(_: ExperimentSnapshot) -> bool:
-    return True
-
-
-def _described(shown: ExperimentSnapshot) -> bool:
+def _is_described(shown: ExperimentSnapshot) -> bool:
     return shown.project.experiment is not None
 
 
-def _something(shown: ExperimentSnapshot) -> bool:
-    return _described(shown) or shown.project.imported is not None
+def _is_something(shown: ExperimentSnapshot) -> bool:
+    return _is_described(shown) or shown.project.imported is not None
 
 
-def _ready(shown: ExperimentSnapshot) -> bool:
-    return _described(shown) and shown.consented and shown.running == "idle"
+def _is_ready(shown: ExperimentSnapshot) -> bool:
+    return _is_described(shown) and shown.consented and shown.running == "idle"
 
 
-def _read(shown: ExperimentSnapshot) -> bool:
-    return shown.effects is not None
-
-
-@dataclass(frozen=True)
-class ExperimentCommand:
-    """One row: `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is it checked; `rule`: a line above it."""
-
-    id: str
-    text: str
-    menu: str
-    tip: str
-    run: Callable[[ExperimentWindow], object]
-    keys: tuple[str, ...] = ()
-    enabled: Callable[[ExperimentSnapshot], bool] = _always
-    mark: Callable[[ExperimentWindow], bool] | None = None
-    rule: bool = False
-
-
-def _theme(choice: ThemeChoice, text: str, tip: str) -> ExperimentCommand:
-    return ExperimentCommand(
-        f"theme_{choice}", text, "View/Theme", tip, lambda w: w.choose_theme(choice),
-        mark=lambda w: w.settings.theme == choice,
-    )  # fmt: skip
-
-
-def _text_size(percent: int) -> ExperimentCommand:
-    return ExperimentCommand(
-        f"text_{percent}", f"{percent} %", "View/Text size", f"Text at {percent} % of its usual size",
-        lambda w: w.choose_text_size(percent), mark=lambda w: w.settings.text_size == percent,
-    )  # fmt: skip
+_described = When(_is_described, "an experiment that is described")
+_something = When(_is_something, "an experiment or a table of runs")
+_ready = When(_is_ready, "an experiment whose commands you have agreed to, and that no trials are running")
+_under_way = When[ExperimentSnapshot](lambda s: s.running in ("running", "paused"), "trials that are running")
+_running = When[ExperimentSnapshot](lambda s: s.running != "idle", "something that is running")
+_read = When[ExperimentSnapshot](lambda s: s.effects is not None, "responses of enough trials")
+_reduced = When[ExperimentSnapshot](
+    lambda s: s.project.analysis.terms is not None, "a model out of which terms were taken"
+)
+_undoable = When[ExperimentSnapshot](lambda s: s.undo is not None, "a change that can be taken back")
+_redoable = When[ExperimentSnapshot](lambda s: s.redo is not None, "a change that was taken back")
 
 
 def _step(number: int, name: str) -> ExperimentCommand:
@@ -72,7 +49,7 @@ def _step(number: int, name: str) -> ExperimentCommand:
     )  # fmt: skip
 
 
-EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = (
+EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
     ExperimentCommand("new", "New experiment…", "File", "Describe the program in a folder of sources",
                       lambda w: w.choose_new(), ("Ctrl+N",)),
     ExperimentCommand("open", "Open experiment…", "File", "Open the folder of an experiment; nothing runs",
@@ -84,12 +61,14 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = (
                       lambda w: w.choose_example()),
     ExperimentCommand("save", "Save", "File", "Write experiment.toml",
                       lambda w: w.bench.save(), ("Ctrl+S",), _described, rule=True),
+    ExperimentCommand("new_window", "New window", "File", "Open a window for a trace",
+                      lambda w: w.new_window(), ("Ctrl+Shift+N",), rule=True),
     ExperimentCommand("close", "Close", "File", "Close this window",
-                      lambda w: w.close(), ("Ctrl+W",), rule=True),
+                      lambda w: w.close(), ("Ctrl+W",)),
     ExperimentCommand("undo", "Undo", "Edit", "Take back the last change",
-                      lambda w: w.bench.undo(), ("Ctrl+Z",), lambda s: s.undo is not None),
+                      lambda w: w.bench.undo(), ("Ctrl+Z",), _undoable),
     ExperimentCommand("redo", "Redo", "Edit", "Do again what was taken back",
-                      lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), lambda s: s.redo is not None),
+                      lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable),
     ExperimentCommand("copy_picture", "Copy chart", "Edit", "Copy the chart that has the focus",
                       lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _read, rule=True),
     ExperimentCommand("copy_table", "Copy effect table", "Edit", "With headings, for a spreadsheet",
@@ -100,29 +79,28 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = (
                       lambda w: w.bench.snapshot.project.analysis.half, rule=True),
     ExperimentCommand("nothing", "Select nothing", "View", "Mark no effect",
                       lambda w: w.bench.select(""), ("Esc",), _something),
-    _theme("light", "Light", "Dark on light"),
-    _theme("dark", "Dark", "Light on dark"),
-    _theme("system", "As the system", "Follow the desktop's light or dark setting"),
-    *(_text_size(percent) for percent in TEXT_SIZES),
     ExperimentCommand("check", "Check and estimate", "Run", "Build and run the base and everything on",
                       lambda w: w.bench.check(), ("F7",), _ready),
     ExperimentCommand("run", "Run", "Run", "All trials that are not done yet",
                       lambda w: w.bench.run(), ("F5",), _ready),
     ExperimentCommand("pause", "Pause or go on", "Run", "Wait after the trial that is running",
-                      lambda w: w.pause_or_go_on(), ("F6",), lambda s: s.running in ("running", "paused")),
+                      lambda w: w.pause_or_go_on(), ("F6",), _under_way),
     ExperimentCommand("stop", "Stop after this trial", "Run", "What is done is kept",
-                      lambda w: w.bench.stop(), ("Shift+F5",), lambda s: s.running in ("running", "paused")),
+                      lambda w: w.bench.stop(), ("Shift+F5",), _under_way),
     ExperimentCommand("stop_now", "Stop at once", "Run", "The trial that is running is dropped",
-                      lambda w: w.bench.stop(at_once=True), (), lambda s: s.running != "idle"),
+                      lambda w: w.bench.stop(at_once=True), (), _running),
     ExperimentCommand("all_terms", "All terms", "Model", "Take every term back into the model",
-                      lambda w: w.bench.set_analysis("all terms", terms=None), (),
-                      lambda s: s.project.analysis.terms is not None),
+                      lambda w: w.bench.set_analysis("all terms", terms=None), (), _reduced),
     ExperimentCommand("marked_terms", "Only what stands out", "Model",
                       "Keep the terms that are marked, and their main effects",
                       lambda w: w.keep_marked(), (), _read),
     ExperimentCommand("pin", "Pin to a trace…", "Model", "In which phases of a trace its routine runs",
                       lambda w: w.choose_trace(), (), _read, rule=True),
-    ExperimentCommand("guide", "Guide to experiments", "Help", "How to instrument, design, run and read",
-                      lambda w: w.show_guide(), ("F1",)),
-)  # fmt: skip
+))  # fmt: skip
 EXPERIMENT_MENUS = ("File", "Edit", "View", "Run", "Model", "Help")
+#: Gestures, listed beside the keys.
+EXPERIMENT_MOUSE: tuple[tuple[str, str], ...] = (
+    ("Click a bar or a point", "Mark the effect everywhere"),
+    ("Ctrl+click on a bar or point", "Take the term out of the model"),
+    ("Drop files on step 5", "Add tables to compare with"),
+)

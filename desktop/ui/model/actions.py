@@ -2,67 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from desktop.ui.settings import TEXT_SIZES, ThemeChoice
+from desktop.ui import commands
+from desktop.ui.commands import When, with_common
 from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
     from desktop.ui.model_window import ModelWindow
 
-
-def _always(_: ModelSnapshot) -> bool:
-    return True
+ModelCommand: TypeAlias = commands.Command["ModelWindow", ModelSnapshot]
 
 
-def _table(shown: ModelSnapshot) -> bool:
-    return shown.project.table is not None
+def _rows_selected(shown: ModelSnapshot) -> bool:
+    return shown.project.table is not None and bool(shown.view.lines)
 
 
-def _fitted(shown: ModelSnapshot) -> bool:
-    return shown.fit is not None
-
-
-def _selected(shown: ModelSnapshot) -> bool:
-    return _table(shown) and bool(shown.view.lines)
-
-
-def _joint(shown: ModelSnapshot) -> bool:
+def _fitted_together(shown: ModelSnapshot) -> bool:
     return shown.fit is not None and shown.fit.kind == "joint"
 
 
-@dataclass(frozen=True)
-class ModelCommand:
-    """One row: `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is it checked; `rule`: a line above it."""
-
-    id: str
-    text: str
-    menu: str
-    tip: str
-    run: Callable[[ModelWindow], object]
-    keys: tuple[str, ...] = ()
-    enabled: Callable[[ModelSnapshot], bool] = _always
-    mark: Callable[[ModelWindow], bool] | None = None
-    rule: bool = False
+_table = When[ModelSnapshot](lambda shown: shown.project.table is not None, "a table of run times")
+_source = When[ModelSnapshot](lambda shown: shown.source is not None, "a table that was opened or pasted")
+_fitted = When[ModelSnapshot](lambda shown: shown.fit is not None, "a table to which a model is fitted")
+_ranked = When[ModelSnapshot](lambda shown: shown.selection is not None, "a table with enough runs for a fit")
+_selected = When(_rows_selected, "selected rows")
+_joint = When(_fitted_together, "a fit of all cells together")
+_undoable = When[ModelSnapshot](lambda shown: shown.undo is not None, "a change that can be taken back")
+_redoable = When[ModelSnapshot](lambda shown: shown.redo is not None, "a change that was taken back")
 
 
-def _theme(choice: ThemeChoice, text: str, tip: str) -> ModelCommand:
-    return ModelCommand(
-        f"theme_{choice}", text, "View/Theme", tip, lambda w: w.choose_theme(choice),
-        mark=lambda w: w.settings.theme == choice,
-    )  # fmt: skip
-
-
-def _text_size(percent: int) -> ModelCommand:
-    return ModelCommand(
-        f"text_{percent}", f"{percent} %", "View/Text size", f"Text at {percent} % of its usual size",
-        lambda w: w.choose_text_size(percent), mark=lambda w: w.settings.text_size == percent,
-    )  # fmt: skip
-
-
-MODEL_COMMANDS: tuple[ModelCommand, ...] = (
+MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("open", "Open table…", "File", "A table of run times: CSV, TSV, spreadsheet, NPB listing",
                  lambda w: w.choose_table(), ("Ctrl+O",)),
     ModelCommand("open_folder", "Open folder of NPB listings…", "File",
@@ -72,7 +42,7 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = (
                  "Four codes on four systems; constructed values, no measurements",
                  lambda w: w.open_example()),
     ModelCommand("columns", "Assign columns…", "File", "Say what the columns of the table mean",
-                 lambda w: w.bench.assign(), (), lambda s: s.source is not None),
+                 lambda w: w.bench.assign(), (), _source),
     ModelCommand("peaks", "Add peak rates of systems…", "File",
                  "A table with a system and its peak rate in every row",
                  lambda w: w.choose_values("peak"), (), _table, rule=True),
@@ -86,12 +56,14 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = (
                  lambda w: w.export_table(), ("Ctrl+E",), _table, rule=True),
     ModelCommand("save_picture", "Save picture…", "File", "Save the plot as PNG",
                  lambda w: w.save_picture(), (), _fitted),
+    ModelCommand("new_window", "New window", "File", "Open a window for a trace",
+                 lambda w: w.new_window(), ("Ctrl+N",), rule=True),
     ModelCommand("close", "Close", "File", "Close this window",
-                 lambda w: w.close(), ("Ctrl+W",), rule=True),
+                 lambda w: w.close(), ("Ctrl+W",)),
     ModelCommand("undo", "Undo", "Edit", "Take back the last change",
-                 lambda w: w.bench.undo(), ("Ctrl+Z",), lambda s: s.undo is not None),
+                 lambda w: w.bench.undo(), ("Ctrl+Z",), _undoable),
     ModelCommand("redo", "Redo", "Edit", "Do again what was taken back",
-                 lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), lambda s: s.redo is not None),
+                 lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable),
     ModelCommand("paste", "Paste table", "Edit", "Open the table on the clipboard",
                  lambda w: w.paste(), ("Ctrl+V",), rule=True),
     ModelCommand("copy_table", "Copy whole table", "Edit",
@@ -115,20 +87,14 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = (
                  lambda w: w.bench.set_joint(False), ("Ctrl+I",), _table,
                  mark=lambda w: not w.bench.snapshot.project.settings.joint),
     ModelCommand("rank", "Fit all pairs", "Model", "Compare every one and every two of the seven functions",
-                 lambda w: w.rank(), ("Ctrl+P",), lambda s: s.selection is not None, rule=True),
+                 lambda w: w.rank(), ("Ctrl+P",), _ranked, rule=True),
     ModelCommand("leave_out", "Leave cells out", "Model", "Predict every cell from a fit to all others",
                  lambda w: w.leave_cells_out(), ("Ctrl+L",), _joint),
     ModelCommand("answers", "Answers", "Model", "What the model says of the chosen cell, in words",
                  lambda w: w.show_answers(), ("Ctrl+T",), _fitted),
-    _theme("light", "Light", "Dark on light"),
-    _theme("dark", "Dark", "Light on dark"),
-    _theme("system", "As the system", "Follow the desktop's light or dark setting"),
-    *(_text_size(percent) for percent in TEXT_SIZES),
     ModelCommand("reset_layout", "Reset layout", "View", "Put everything where it was at first",
                  lambda w: w.reset_layout(), rule=True),
-    ModelCommand("keys", "Keys and mouse", "Help", "List all keys",
-                 lambda w: w.show_keys(), ("F1",)),
-)  # fmt: skip
+))  # fmt: skip
 
 MODEL_MENUS = ("File", "Edit", "Model", "View", "Help")
 #: Gestures, listed beside the keys.

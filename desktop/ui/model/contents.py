@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.ui.plots.chart import MARKS, SERIES_COLOURS, Axis, Content, Series
+from desktop.ui.plots.chart import MARKS, Axis, Content, Series
 from desktop.ui.plots.heat import HeatContent
+from desktop.ui.theme import SERIES
 from desktop.ui.units import digits
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import CELL_MEASURES, Quantity, Scaling, unit_of
@@ -68,7 +69,7 @@ def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -
     for number, (c, s) in enumerate(pairs):
         name = {"cell": "measured", "code": data.systems[s], "system": data.codes[c]}[cells]
         found = results.scaling(fit, c, s, quantity, largest)
-        colour: int | str = number % len(SERIES_COLOURS)
+        colour: int | str = number % SERIES
         mark = MARKS[(number + number // len(MARKS)) % len(MARKS)]
         alone = cells == "cell"
         series += _curve(found, "fit" if alone else colour, alone)
@@ -281,7 +282,7 @@ def shares(shown: ModelSnapshot) -> tuple[Content, str]:
     grid, percent, here = results.share_curves(fit, *cell, p)
     series: list[Series] = []
     for i, function in enumerate(fit.functions):
-        series.append(Series("line", grid, percent[i], function, i, dashed=i >= len(SERIES_COLOURS)))
+        series.append(Series("line", grid, percent[i], function, i, dashed=i >= SERIES))
         series.append(
             Series(
                 "points", np.array([p]), here[i : i + 1], colour=i, mark=MARKS[i % len(MARKS)],

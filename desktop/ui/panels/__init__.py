@@ -24,13 +24,15 @@ class Panel(Protocol):
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """`id` names the dock in saved layouts; `make(workbench)` builds the widget. `parts`: which statistics
+    """`id` names the dock in saved layouts; `make(workbench)` builds the widget. `page`: place in
+    the handbook that explains it, ``"page.md#heading"``. `parts`: which statistics
     it shows, which are computed only while it is on top."""
 
     id: str
     title: str
     area: Literal["right", "bottom"]
     make: Callable[[Workbench], Any]
+    page: str
     parts: frozenset[Part] = frozenset()
 
 

@@ -31,7 +31,8 @@ class ChangesPanel(QWidget):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         phase, before = new.project.view.phase, old.project.view.phase
-        if new.explained is old.explained and phase == before:
+        names = new.project.names
+        if new.explained is old.explained and phase == before and names == old.project.names:
             return
         found = new.explained
         if not found.changes:
@@ -49,10 +50,17 @@ class ChangesPanel(QWidget):
             head = self.tr("Break {0} at {1}, phase {2} to {3}").format(
                 k + 1, quantity(ends[k], "s", 6), k + 1, k + 2
             )
-            items = "".join(f"<li>{escape(change.sentence)}</li>" for change in found.changes[k])
+            items = "".join(f"<li>{escape(change.called(names))}</li>" for change in found.changes[k])
             items = items or f"<li>{self.tr('Nothing differs by more than half a percent.')}</li>"
             parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")
         self.text.setHtml("".join(parts))
 
 
-PANEL = PanelSpec("changes", "What changed", "bottom", ChangesPanel, frozenset({"ranges"}))
+PANEL = PanelSpec(
+    "changes",
+    "What changed",
+    "bottom",
+    ChangesPanel,
+    "statistics.md#what-changed-at-a-break",
+    frozenset({"ranges"}),
+)

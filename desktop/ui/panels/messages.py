@@ -257,4 +257,11 @@ class MessagesPanel(QWidget):
         )
 
 
-PANEL = PanelSpec("messages", "Messages", "bottom", MessagesPanel, frozenset({"ranges"}))
+PANEL = PanelSpec(
+    "messages",
+    "Messages",
+    "bottom",
+    MessagesPanel,
+    "statistics.md#messages-and-waiting",
+    frozenset({"ranges"}),
+)

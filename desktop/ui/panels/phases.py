@@ -328,4 +328,4 @@ class PhasesPanel(QScrollArea):
         self.break_picture.set_sweep(rows, first)
 
 
-PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel)
+PANEL = PanelSpec("phases", "Phases", "right", PhasesPanel, "phases.md")

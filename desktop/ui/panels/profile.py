@@ -206,4 +206,11 @@ class ProfilePanel(QWidget):
         self.search.setText(str(name))
 
 
-PANEL = PanelSpec("profile", "Profile", "bottom", ProfilePanel, frozenset({"ranges", "calls"}))
+PANEL = PanelSpec(
+    "profile",
+    "Profile",
+    "bottom",
+    ProfilePanel,
+    "statistics.md#regions-and-calls",
+    frozenset({"ranges", "calls"}),
+)

@@ -294,4 +294,11 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
     return content, f"{label}: locations compute {values.min():.1f} to {values.max():.1f} % of the time."
 
 
-PANEL = PanelSpec("statistics", "Statistics", "bottom", StatisticsPanel, frozenset({"ranges"}))
+PANEL = PanelSpec(
+    "statistics",
+    "Statistics",
+    "bottom",
+    StatisticsPanel,
+    "statistics.md#levels-and-efficiencies",
+    frozenset({"ranges"}),
+)

@@ -279,4 +279,4 @@ class NoteDialog(QDialog):
         self.accept()
 
 
-PANEL = PanelSpec("views", "Views", "right", ViewsPanel)
+PANEL = PanelSpec("views", "Views", "right", ViewsPanel, "projects.md#views-and-annotations")

@@ -19,22 +19,11 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from desktop.ui.plots import scales
 from desktop.ui.plots.scales import Lane, Ticks
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, SERIES, Theme
 
 Floats = NDArray[np.float64]
 Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
 MARKS: tuple[Mark, ...] = ("circle", "square", "diamond", "triangle", "cross", "plus")
-
-#: Okabe-Ito, without the yellow that no ground carries: (light ground, dark ground). A series is told apart
-#: by its mark or dash as well.
-SERIES_COLOURS = (
-    ("#0072b2", "#56b4e9"),
-    ("#d55e00", "#ff9d4d"),
-    ("#007a59", "#3fc497"),
-    ("#a8538c", "#e29fc6"),
-    ("#8a6500", "#e6c14a"),
-    ("#5a5f66", "#b4bcc6"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +32,7 @@ class Series:
 
     x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, ends of whiskers, or base of bars
     (`low`). `names` (K,): told on hover, or what makes the name of a place; `keys` (K,): emitted on a click;
-    `labels`: which marks bear their name. `colour`: index into `SERIES_COLOURS`, or the name of a theme
+    `labels`: which marks bear their name. `colour`: index into the theme's `series`, or the name of a theme
     token. `faint`: left out or out of focus. `thickness`: of bars, in categories.
     """
 
@@ -337,7 +326,7 @@ class Chart(QWidget):
     def _colour(self, series: Series) -> QColor:
         if isinstance(series.colour, str):
             return QColor(getattr(self._theme, series.colour))
-        return QColor(SERIES_COLOURS[series.colour % len(SERIES_COLOURS)][self._theme.dark])
+        return QColor(self._theme.series[series.colour % SERIES])
 
     def _paint_axes(self, painter: QPainter) -> None:
         t, r, metrics = self._theme, self._lane.rect, self.fontMetrics()
@@ -465,7 +454,7 @@ class Chart(QWidget):
                 painter.drawEllipse(place, size + 4, size + 4)
             painter.setPen(QPen(tint, 1.4))
             painter.setBrush(tint if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
-            _mark(painter, series.mark, place, size)
+            draw_mark(painter, series.mark, place, size)
 
     def _picked(self, series: Series) -> set[int]:
         """Places whose keys are selected."""
@@ -575,14 +564,14 @@ class Chart(QWidget):
             painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(colour if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
         mark = "square" if series.kind in ("bars", "band") else series.mark
-        _mark(painter, mark, QPointF(x + em * 0.65, y), em * 0.28)
+        draw_mark(painter, mark, QPointF(x + em * 0.65, y), em * 0.28)
 
     # ---- showing to others
 
     def picture(self, scale: float = 2.0) -> QImage:
         """The chart at `scale` times its size, on white whatever the theme."""
         theme, hover = self._theme, self._hover
-        self._theme, self._hover = LIGHT, None
+        self._theme, self._hover = theme.on_white, None
         image = QImage(self.size() * scale, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(scale)
         try:
@@ -608,7 +597,8 @@ def _neighbour(marks: list[tuple[int, int]], hover: tuple[int, int] | None, step
     return order[which], at - int(starts[which])
 
 
-def _mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
+def draw_mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
+    """A mark about `p` that reaches `s` far, with the painter's pen and brush."""
     if mark == "circle":
         painter.drawEllipse(p, s, s)
     elif mark == "square":

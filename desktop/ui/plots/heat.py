@@ -242,7 +242,7 @@ class HeatMap(QWidget):
 
     def picture(self, scale: float = 2.0) -> QImage:
         """The map at `scale` times its size, on white whatever the theme."""
-        theme, self._theme = self._theme, LIGHT
+        theme, self._theme = self._theme, self._theme.on_white
         image = QImage(self.size() * scale, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(scale)
         try:

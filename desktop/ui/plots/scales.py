@@ -10,8 +10,9 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.ui.theme import Theme
+from desktop.ui.units import TIME_UNITS, asked_unit
 
-_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ def nice_step(span: float, count: float) -> tuple[int, int]:
 
 
 def time_unit(span: float) -> tuple[float, str]:
-    """The unit (seconds, name) in which a visible span is read most easily."""
-    return next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
+    """The unit (seconds, name) that was asked for, or in which a visible span is read most easily."""
+    return asked_unit() or next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
 
 
 def time_ticks(a: float, b: float, count: float) -> Ticks:
@@ -74,7 +75,7 @@ def level_ticks(low: float, high: float, count: float, *, whole: bool = False) -
 
 def format_time(t: float, resolution: float) -> str:
     """A time with the digits that `resolution` (seconds, such as one pixel's) deserves."""
-    scale, unit = next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
+    scale, unit = asked_unit() or next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
     decimals = max(0, math.ceil(math.log10(scale / resolution))) if resolution > 0 else 6
     return f"{t / scale:.{min(decimals, 15)}f} {unit}".replace("-", "−")
 
@@ -128,7 +129,10 @@ class TimeMap:
 def time_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, title: str) -> None:
     """Ticks and labels at the top of `at`; with a title, name and unit below and the offset on the left."""
     metrics = painter.fontMetrics()
-    ticks = time_ticks(m.a, m.b, m.width / (metrics.horizontalAdvance("000.000") * 1.5))
+    label = "000.000"
+    if asked_unit() is not None:  # whose numbers may be long
+        label = max(label, f"{max(abs(m.a), abs(m.b)) / time_unit(m.b - m.a)[0]:.1f}", key=len)
+    ticks = time_ticks(m.a, m.b, m.width / (metrics.horizontalAdvance(label) * 1.5))
     painter.setPen(QColor(theme.border))
     top = at.top()
     painter.drawLines([QLineF(x, top, x, top + 4) for x in map(m.x, ticks.positions)])

@@ -218,7 +218,7 @@ class TimePlot(QWidget):
         )
         image.setDevicePixelRatio(scale)
         theme, cursor = self._theme, self._cursor
-        self.set_theme(LIGHT)
+        self.set_theme(theme.on_white)
         self._cursor = math.nan
         with QPainter(image) as painter:
             painter.setFont(self.font())

@@ -23,26 +23,12 @@ from desktop.ui.plots.scales import TimeMap
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
 from desktop.ui.plots.timeline_tiles import DRAWN, Placed, Tiles, View
+from desktop.ui.theme import REGIONS
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
     from desktop.data.timeline import Timeline
 
-#: Fills of regions (Okabe-Ito and four between), mixed with the ground; each region keeps its own.
-REGION_COLOURS = (
-    "#56b4e9",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#f0e442",
-    "#0072b2",
-    "#d55e00",
-    "#8c6bb1",
-    "#8dd3c7",
-    "#a6761d",
-    "#7f7f7f",
-    "#b3de69",
-)
 _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
@@ -55,7 +41,7 @@ def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np
     The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
     would look alike, the lighter one takes the next colour that is free.
     """
-    count = len(REGION_COLOURS)
+    count = REGIONS
     classes = np.array([zlib.crc32(name.encode()) % count for name in names], np.uint8)
     taken: set[int] = set()
     for region in np.argsort(-weights[1:], kind="stable")[:count].tolist():
@@ -71,6 +57,7 @@ class TimelineView(TimePlot):
 
     looked = Signal(int, float)  # location and time under the pointer; -1 where there is none
     stackAsked = Signal(int, float)
+    noteActivated = Signal(int)  # an annotation, by its place in the project
     ordered = Signal()  # the user has put rows in an order of their own
 
     def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
@@ -101,6 +88,8 @@ class TimelineView(TimePlot):
         self._stack: tuple[int, float, list[str]] | None = None
         self._marked: frozenset[int] = frozenset()
         self._found: tuple[int, float, float] | None = None
+        self._notes = Notes()
+        self._names: Mapping[str, str] = {}
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._bar.setAccessibleName(self.tr("Rows"))
         self._bar.valueChanged.connect(self._scrolled)
@@ -144,6 +133,21 @@ class TimelineView(TimePlot):
         """The rows are others, or in another order."""
         self._arranged = False
         self._redraw()
+
+    def set_annotations(self, annotations: tuple[Annotation, ...]) -> None:
+        self._notes.set(annotations)
+        self._redraw()
+
+    def set_names(self, names: Mapping[str, str]) -> None:
+        """What regions are called instead."""
+        self._names = dict(names)
+        self._redraw()
+
+    def name_of(self, region: int) -> str:
+        """What a region of the trace is called."""
+        assert self._timeline is not None
+        name = self._timeline.store.regions[region].name
+        return self._names.get(name, name)
 
     def set_by_region(self, by_region: bool) -> None:
         """Colours stand for regions, or for activities."""
@@ -345,6 +349,7 @@ class TimelineView(TimePlot):
         with QPainter(image) as painter:
             painter.setFont(self.font())
             self._paint_links(painter)
+            self._notes.paint(painter, self._map(), [plot], t)
             self._frame(painter, plot)
         return image
 
@@ -354,7 +359,7 @@ class TimelineView(TimePlot):
         table = [ground] * gantt.CLASSES
         if self._by_region:
             share = 0.78 if t.dark else 0.85
-            table[: len(REGION_COLOURS)] = [mix(c, t.background, share) for c in REGION_COLOURS]
+            table[:REGIONS] = [mix(c, t.background, share) for c in t.regions]
             table[gantt.NO_REGION] = mix(t.border, t.background, 0.25)
         else:
             table[: len(_ACTIVITIES)] = [QColor(getattr(t, a)) for a in _ACTIVITIES]
@@ -445,14 +450,10 @@ class TimelineView(TimePlot):
         colours = self._colours()
         assert self._timeline is not None
         if self._by_region:
-            store = self._timeline.store
             order = [
                 r for r in np.argsort(-self._weights[1:], kind="stable").tolist() if self._weights[r + 1]
             ]
-            entries = [
-                Entry(store.regions[r].name, colours[self._classes[r + 1]])
-                for r in order[: len(REGION_COLOURS)]
-            ]
+            entries = [Entry(self.name_of(r), colours[self._classes[r + 1]]) for r in order[:REGIONS]]
             entries.insert(3, Entry(self.tr("in no region"), colours[gantt.NO_REGION]))
         else:
             names = {
@@ -640,7 +641,8 @@ class TimelineView(TimePlot):
             self._tip, self._under_pointer = [], (-1, math.nan)
             self.looked.emit(-1, math.nan)
             return
-        self.setToolTip("")
+        flag = self._notes.at(p)
+        self.setToolTip("" if flag is None else plain(flag.note.text))
         t, here = self._time(p.x()), self._rows.rows[row]
         self._tip = self._roughly(here, row, t)
         alone = len(here.locations) == 1 and self._per == 1
@@ -689,7 +691,7 @@ class TimelineView(TimePlot):
             return self.tr("in no region")
         assert self._timeline is not None
         named = [r for r in self._timeline.entered if self._classes[r + 1] == number]
-        names = [self._timeline.store.regions[r].name for r in named[:3]]
+        names = [self.name_of(r) for r in named[:3]]
         return self.tr(" or ").join(names) + (" …" if len(named) > 3 else "")
 
     def leaveEvent(self, event) -> None:
@@ -697,7 +699,10 @@ class TimelineView(TimePlot):
         super().leaveEvent(event)
 
     def mouseDoubleClickEvent(self, event) -> None:
-        if self._region(event.position()) == "labels":
+        flag = self._notes.at(event.position())
+        if flag is not None:
+            self.noteActivated.emit(flag.index)
+        elif self._region(event.position()) == "labels":
             self._height = 0.0
             self.rows_changed()
 

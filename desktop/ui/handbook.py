@@ -1,0 +1,335 @@
+"""The handbook, without the network: the pages of resources/docs, their contents, links and a search.
+
+`index.md` is the table of contents: every page that it links to is listed, in its order. A new page is a file
+and a line there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+from urllib.parse import unquote
+
+from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QDesktopServices,
+    QGuiApplication,
+    QImage,
+    QKeySequence,
+    QTextCursor,
+    QTextDocument,
+)
+from PySide6.QtWidgets import (
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QMainWindow,
+    QPushButton,
+    QSplitter,
+    QTextBrowser,
+    QTextEdit,
+    QToolBar,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop import resources
+
+INDEX = "index.md"
+_LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+\.md)(?:#[\w-]*)?\)")
+_HEADING = re.compile(r"(#{1,6})\s+(.+)")
+_MARKS = re.compile(r"[*_`\\]|\]\([^)]*\)|\[")
+
+
+@dataclass(frozen=True)
+class Section:
+    """What stands under a heading of a page; `heading` is the page's title before the first one."""
+
+    page: str
+    title: str
+    heading: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}#{slug(self.heading)}"
+
+
+def docs() -> Path:
+    return resources.folder() / "docs"
+
+
+def slug(heading: str) -> str:
+    """The name of a heading in links, as on the web: small letters, blanks become hyphens."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+
+
+def contents() -> list[tuple[str, str]]:
+    """Title and file of every page, the index first."""
+    listed = dict.fromkeys(_LINK.findall((docs() / INDEX).read_text(encoding="utf-8")))
+    return [("Contents", INDEX), *((title, page) for title, page in listed if (docs() / page).is_file())]
+
+
+@cache
+def sections() -> tuple[Section, ...]:
+    """All pages of the contents, cut at their headings."""
+    found = []
+    for title, page in contents():
+        heading, lines, fenced = title, [], False
+        for line in [*(docs() / page).read_text(encoding="utf-8").splitlines(), "# "]:
+            fenced ^= line.startswith("```")
+            head = None if fenced else _HEADING.match(line)
+            if head is None and line != "# ":
+                lines.append(line)
+                continue
+            text = _MARKS.sub("", " ".join(lines)).strip()
+            if text:
+                found.append(Section(page, title, heading, " ".join(text.split())))
+            heading, lines = _MARKS.sub("", head[2]) if head else "", []
+    return tuple(found)
+
+
+def search(words: str) -> list[tuple[Section, str]]:
+    """Sections that hold all words, in any order, with a piece of text; first those whose heading does."""
+    wanted = words.lower().split()
+    found = []
+    for section in sections():
+        heading, text = section.heading.lower(), section.text.lower()
+        if wanted and all(word in heading or word in text for word in wanted):
+            at = min((i for word in wanted if (i := text.find(word)) >= 0), default=0)
+            begin = max(0, text.rfind(" ", 0, max(0, at - 40)) + 1)
+            piece = section.text[begin : at + 80]
+            told = f"{'… ' if begin else ''}{piece}{' …' if at + 80 < len(text) else ''}"
+            found.append((sum(word not in heading for word in wanted), section, told))
+    return [(section, told) for _, section, told in sorted(found, key=lambda one: one[0])]
+
+
+class _Page(QTextBrowser):
+    """Shows pages of the handbook and their pictures, and nothing from anywhere else."""
+
+    def loadResource(self, kind: int, url: QUrl | str) -> Any:
+        file = Path(self.source().resolved(QUrl(url)).toLocalFile()).resolve()
+        if not file.is_relative_to(docs().resolve()) or not file.is_file():
+            return None
+        if kind != QTextDocument.ResourceType.ImageResource.value:
+            return super().loadResource(kind, url)
+        image, room = QImage(str(file)), self.viewport().width() - 4 * self.fontMetrics().height()
+        ratio = self.devicePixelRatioF()
+        if image.width() > room * ratio > 0:
+            image = image.scaledToWidth(int(room * ratio), Qt.TransformationMode.SmoothTransformation)
+            image.setDevicePixelRatio(ratio)
+        return image
+
+
+class Handbook(QMainWindow):
+    """Contents or what was found on the left, a page on the right."""
+
+    last: ClassVar[Handbook | None] = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("handbook")
+        self.setWindowTitle(self.tr("Handbook – Phasewright"))
+        self._address = ""
+        self.words = QLineEdit()
+        self.words.setPlaceholderText(self.tr("Search in all pages"))
+        self.words.setAccessibleName(self.tr("Words to search for"))
+        self.words.setClearButtonEnabled(True)
+        self.words.textChanged.connect(self._list)
+        self.words.returnPressed.connect(lambda: self._choose(self.list.currentItem()))
+        self.list: QListWidget = QListWidget()
+        self.list.setAccessibleName(self.tr("Pages"))
+        self.list.setWordWrap(True)
+        self.list.setSpacing(2)
+        self.list.itemClicked.connect(self._choose)
+        self.list.itemActivated.connect(self._choose)
+        self.page = _Page()
+        self.page.setAccessibleName(self.tr("Page"))
+        self.page.setOpenLinks(False)
+        self.page.anchorClicked.connect(self._follow)
+        self.page.sourceChanged.connect(self._arrived)
+        self.page.document().setDocumentMargin(1.2 * self.fontMetrics().height())
+        left = QWidget()
+        column = QVBoxLayout(left)
+        column.setContentsMargins(6, 6, 0, 6)
+        column.addWidget(self.words)
+        column.addWidget(self.list)
+        self._outside = QWidget()
+        self._outside_text = QLabel()
+        self._outside_text.setWordWrap(True)
+        self._outside_text.setTextFormat(Qt.TextFormat.PlainText)
+        self._outside_text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        row = QHBoxLayout(self._outside)
+        row.addWidget(self._outside_text, 1)
+        for text, act in (
+            (self.tr("&Copy address"), lambda: QGuiApplication.clipboard().setText(self._address)),
+            (self.tr("&Open in the browser"), lambda: QDesktopServices.openUrl(QUrl(self._address))),
+            (self.tr("&Dismiss"), self._outside.hide),
+        ):
+            button = QPushButton(text)
+            button.clicked.connect(act)
+            row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
+        self._outside.hide()
+        right = QWidget()
+        column = QVBoxLayout(right)
+        column.setContentsMargins(0, 6, 6, 6)
+        column.addWidget(self._outside)
+        column.addWidget(self.page, 1)
+        split = QSplitter()
+        split.addWidget(left)
+        split.addWidget(right)
+        split.setStretchFactor(1, 1)
+        split.setChildrenCollapsible(False)
+        em = self.fontMetrics().height()
+        split.setSizes([15 * em, 45 * em])
+        self.setCentralWidget(split)
+        self._make_actions()
+        self._list("")
+        self.resize(self._first_size())
+
+    def _make_actions(self) -> None:
+        bar = QToolBar(self.tr("Pages"))
+        bar.setObjectName("pages")
+        bar.setMovable(False)
+        bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
+        self.addToolBar(bar)
+        page = self.page
+        for text, tip, keys, act, known in (
+            (self.tr("Back"), self.tr("The page before"), ("Alt+Left", "Backspace"), page.backward,
+             page.backwardAvailable),
+            (self.tr("Forward"), self.tr("Forward again"), ("Alt+Right",), page.forward,
+             page.forwardAvailable),
+            (self.tr("Contents"), self.tr("All pages"), ("Alt+Home",), lambda: self.show_place(INDEX), None),
+            (self.tr("Search"), self.tr("Words in all pages"), ("Ctrl+F",), self._search, None),
+            (self.tr("Larger text"), self.tr("This page's text"), ("Ctrl++", "Ctrl+="), page.zoomIn, None),
+            (self.tr("Smaller text"), self.tr("This page's text"), ("Ctrl+-",), page.zoomOut, None),
+            (self.tr("Close"), self.tr("Close the handbook"), ("Ctrl+W", "Esc"), self.close, None),
+        ):  # fmt: skip
+            action = QAction(text, self)
+            action.setShortcuts([QKeySequence(key) for key in keys])
+            action.setStatusTip(tip)
+            action.setToolTip(f"{tip} ({', '.join(keys)})")
+            action.triggered.connect(lambda _=False, act=act: act())
+            if known is not None:
+                action.setEnabled(False)
+                known.connect(action.setEnabled)
+            bar.addAction(action)
+
+    def show_place(self, place: str) -> None:
+        """Show ``"page.md#heading"`` in front of the other windows."""
+        page, _, anchor = place.partition("#")
+        url = QUrl.fromLocalFile(str(docs() / page))
+        if anchor:
+            url.setFragment(anchor)
+        self.show()
+        self.activateWindow()
+        self._go(url)
+
+    def _go(self, url: QUrl) -> None:
+        self._outside.hide()
+        self.page.setExtraSelections([])
+        self.page.setSource(url, QTextDocument.ResourceType.MarkdownResource)
+        self.page.setFocus()
+
+    def _follow(self, url: QUrl) -> None:
+        """A link: to another page, or out of the handbook, which is the user's to decide."""
+        target = self.page.source().resolved(url)
+        file = Path(target.toLocalFile()).resolve() if target.isLocalFile() else None
+        if file is not None and file.is_file() and file.is_relative_to(docs().resolve()):
+            self._go(target)
+            return
+        self._address = url.toString()
+        self._outside_text.setText(self.tr("This is outside of the handbook: {0}").format(self._address))
+        self._outside.show()
+
+    def _arrived(self, url: QUrl) -> None:
+        page = Path(url.toLocalFile()).name
+        if url.fragment():
+            self._scroll_to(unquote(url.fragment()))
+        if not self.words.text():
+            for i in range(self.list.count()):
+                if self.list.item(i).data(Qt.ItemDataRole.UserRole) == page:
+                    self.list.setCurrentRow(i)
+
+    def _scroll_to(self, anchor: str) -> None:
+        block = self.page.document().begin()
+        while block.isValid():
+            if block.blockFormat().headingLevel() and slug(block.text()) == anchor:
+                # To the end and back, so that the heading stands at the top.
+                self.page.moveCursor(QTextCursor.MoveOperation.End)
+                self.page.setTextCursor(QTextCursor(block))
+                self.page.ensureCursorVisible()
+                return
+            block = block.next()
+
+    # ---- contents and search
+
+    def _search(self) -> None:
+        self.words.setFocus()
+        self.words.selectAll()
+
+    def _list(self, words: str) -> None:
+        self.list.clear()
+        if not words.strip():
+            rows = [(title, page) for title, page in contents()]
+        else:
+            rows = [
+                (
+                    f"{s.title} – {s.heading}\n{told}" if s.heading != s.title else f"{s.title}\n{told}",
+                    s.place,
+                )
+                for s, told in search(words)
+            ]
+        for text, place in rows:
+            item = QListWidgetItem(text)
+            item.setData(Qt.ItemDataRole.UserRole, place)
+            self.list.addItem(item)
+        if words.strip() and not rows:
+            item = QListWidgetItem(self.tr("No page holds all these words."))
+            item.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(item)
+        elif rows and words.strip():
+            self.list.setCurrentRow(0)
+
+    def _choose(self, item: QListWidgetItem | None) -> None:
+        place = None if item is None else item.data(Qt.ItemDataRole.UserRole)
+        if place:
+            self.show_place(place)
+            self._mark(self.words.text().split())
+
+    def _mark(self, words: list[str]) -> None:
+        """Tint all places of the words that were searched for."""
+        marks: list[QTextEdit.ExtraSelection] = []
+        for word in words:
+            at = self.page.document().find(word)
+            while not at.isNull() and len(marks) < 1000:
+                mark = QTextEdit.ExtraSelection()
+                mark.cursor = at
+                mark.format.setBackground(self.palette().highlight())
+                mark.format.setForeground(self.palette().highlightedText())
+                marks.append(mark)
+                at = self.page.document().find(word, at)
+        self.page.setExtraSelections(marks)
+
+    def _first_size(self) -> QSize:
+        room, em = self.screen().availableSize(), self.fontMetrics().height()
+        return QSize(min(62 * em, int(0.9 * room.width())), min(46 * em, int(0.9 * room.height())))
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        Handbook.last = None
+        super().closeEvent(event)
+        self.deleteLater()
+
+
+def handbook() -> Handbook:
+    """The one window of the handbook."""
+    if Handbook.last is None:
+        Handbook.last = Handbook()
+    return Handbook.last

@@ -1,0 +1,194 @@
+"""The command palette: any command of any open window, found by words in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QMenu,
+    QMenuBar,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+)
+
+from desktop.ui.program_window import ProgramWindow
+
+#: Rows that are shown at most.
+MOST = 200
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A command: its text, the menus that lead there, and the window that it acts on."""
+
+    text: str
+    place: str
+    window: ProgramWindow
+    action: QAction
+
+    @property
+    def tip(self) -> str:
+        """What it does, or why it cannot."""
+        command = next((c for c in self.window.COMMANDS if c.id == self.action.objectName()), None)
+        told = f"{self.action.statusTip().rstrip('.')}."
+        return told if self.action.isEnabled() or command is None else f"{command.obstacle} {told}"
+
+
+def entries(window: ProgramWindow) -> list[Entry]:
+    """All that the menus of a window hold, as deep as they go."""
+    found: list[Entry] = []
+
+    def collect(bar: QMenuBar | QMenu, place: str) -> None:
+        # Not by QAction.menu(), whose answer takes the menu with it when Python lets go of it (PySide 6.10).
+        below = bar.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        for action in bar.actions():
+            text = action.text().replace("&", "")
+            menu = next((menu for menu in below if menu.menuAction() == action), None)
+            if menu is not None:
+                menu.aboutToShow.emit()  # some are filled only when they are opened
+                collect(menu, f"{place} › {text}" if place else text)
+            elif text and not action.isSeparator():
+                found.append(Entry(text, place, window, action))
+
+    collect(window.menuBar(), "")
+    return found
+
+
+def score(query: str, text: str, more: str = "") -> float:
+    """How well `text` answers the words of `query`, in any order; 0: it does not.
+
+    A word counts most at the beginning of a word of the text, less within one, less where its letters follow
+    each other with gaps, and least where only `more` (menus, tip) knows it.
+    """
+    total = 0.0
+    here, there = text.lower().split(), more.lower().split()
+    for word in query.lower().split():
+        best = max((_of_word(word, known) for known in here), default=0.0)
+        best = best or 0.2 * max((_of_word(word, known) for known in there if word in known), default=0.0)
+        if not best:
+            return 0.0
+        total += best
+    # Of texts that answer alike, the shorter one says less besides.
+    return total + 1 / (2 + len(text)) if query.strip() else 1.0
+
+
+def _of_word(word: str, known: str) -> float:
+    if known.startswith(word):
+        return 2.0 if known == word else 1.8
+    if word in known:
+        return 1.0
+    rest = iter(known)
+    # Letters with gaps are asked for by somebody who knows the word: it begins alike.
+    return 0.5 if len(word) > 1 and word[0] == known[0] and all(letter in rest for letter in word) else 0.0
+
+
+class Palette(QDialog):
+    """A line to type in, and what it finds. Return runs it in its window."""
+
+    def __init__(self, parent: ProgramWindow) -> None:
+        super().__init__(parent)
+        self.setObjectName("palette")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Command palette"))
+        self._entries = [entry for window in self._windows(parent) for entry in entries(window)]
+        self.words = QLineEdit()
+        self.words.setPlaceholderText(self.tr("Words of a command, such as: zoom sel"))
+        self.words.setAccessibleName(self.tr("Words of a command"))
+        self.words.setClearButtonEnabled(True)
+        self.words.textChanged.connect(self._find)
+        self.words.installEventFilter(self)
+        self.list = QTreeWidget()
+        self.list.setAccessibleName(self.tr("Commands found"))
+        self.list.setHeaderLabels([self.tr("Command"), self.tr("Menu"), self.tr("Key")])
+        self.list.setRootIsDecorated(False)
+        self.list.setUniformRowHeights(True)
+        self.list.header().setStretchLastSection(False)
+        self.list.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in (1, 2):
+            self.list.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.list.currentItemChanged.connect(lambda *_: self._tell())
+        self.list.itemActivated.connect(lambda *_: self._run())
+        self.note = QLabel()
+        self.note.setWordWrap(True)
+        self.note.setMinimumHeight(2 * self.fontMetrics().height())
+        self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        layout = QVBoxLayout(self)
+        for widget in (self.words, self.list, self.note):
+            layout.addWidget(widget)
+        em = self.fontMetrics().height()
+        self.resize(min(40 * em, parent.width() - 2 * em), min(28 * em, parent.height() - 2 * em))
+        self._find("")
+
+    @staticmethod
+    def _windows(first: ProgramWindow) -> Iterator[ProgramWindow]:
+        yield first
+        for window in QApplication.topLevelWidgets():
+            if isinstance(window, ProgramWindow) and window is not first and window.isVisible():
+                yield window
+
+    def _find(self, words: str) -> None:
+        several = len({entry.window for entry in self._entries}) > 1
+        found = [(score(words, e.text, f"{e.place} {e.action.statusTip()}"), e) for e in self._entries]
+        # Stable: what answers alike keeps the order of the menus, this window's before those of others.
+        kept = sorted((one for one in found if one[0]), key=lambda one: -one[0])[:MOST]
+        self.list.clear()
+        first: QTreeWidgetItem | None = None
+        for _, entry in kept:
+            other = several and entry.window is not self.parent()
+            place = (
+                f"{entry.window.windowTitle().replace('[*]', '')} › {entry.place}" if other else entry.place
+            )
+            keys = ", ".join(
+                key.toString(QKeySequence.SequenceFormat.NativeText) for key in entry.action.shortcuts()
+            )
+            item = QTreeWidgetItem([entry.text, place, keys])
+            item.setData(0, Qt.ItemDataRole.UserRole, entry)
+            if not entry.action.isEnabled():
+                for column in range(3):
+                    item.setForeground(column, self.palette().placeholderText())
+            self.list.addTopLevelItem(item)
+            first = first or item
+        if first is not None:
+            self.list.setCurrentItem(first)
+        else:
+            self._tell()
+
+    def chosen(self) -> Entry | None:
+        """What Return would run."""
+        item = self.list.currentItem()
+        return None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
+
+    def _tell(self) -> None:
+        entry = self.chosen()
+        self.note.setText(self.tr("No command has these words.") if entry is None else entry.tip)
+
+    def _run(self) -> None:
+        entry = self.chosen()
+        if entry is None or not entry.action.isEnabled():
+            QApplication.beep()
+            return
+        # Closed first: a command may open a dialog of its own, or close the window.
+        self.accept()
+        if entry.window is not self.parent():
+            entry.window.activateWindow()
+        entry.action.trigger()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Up and Down move in the list while the words have the focus; Return runs what is chosen."""
+        if watched is self.words and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):
+            if event.key() in (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown):
+                QApplication.sendEvent(self.list, event)
+                return True
+            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+                self._run()
+                return True
+        return super().eventFilter(watched, event)

@@ -1,0 +1,419 @@
+"""Edit > Preferences: what the user likes otherwise. Every change acts at once, in all windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeySequence
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QFormLayout,
+    QHBoxLayout,
+    QHeaderView,
+    QKeySequenceEdit,
+    QLabel,
+    QLineEdit,
+    QPushButton,
+    QSpinBox,
+    QTabWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui import theme as themes
+from desktop.ui.commands import COMMON, Command
+from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
+
+AnyCommand = Command[Any, Any]
+_PORTABLE = QKeySequence.SequenceFormat.PortableText
+_NATIVE = QKeySequence.SequenceFormat.NativeText
+
+
+class Preferences(QDialog):
+    """Three pages; `changed` is emitted after every change."""
+
+    changed = Signal()
+
+    def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("preferences")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Preferences"))
+        self.general = _General(settings, self.changed.emit)
+        self.appearance = _Appearance(settings, self.changed.emit)
+        self.keys = _Keys(settings, self.changed.emit)
+        self.pages = QTabWidget()
+        for title, page in (
+            (self.tr("&General"), self.general),
+            (self.tr("&Appearance"), self.appearance),
+            (self.tr("&Keys"), self.keys),
+        ):
+            self.pages.addTab(page, title)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        self.reset_page = buttons.addButton(
+            self.tr("&Reset this page"), QDialogButtonBox.ButtonRole.ResetRole
+        )
+        self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
+        self.reset_all = buttons.addButton(self.tr("Reset a&ll pages"), QDialogButtonBox.ButtonRole.ResetRole)
+        self.reset_all.clicked.connect(lambda: self._reset([self.general, self.appearance, self.keys]))
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.pages)
+        layout.addWidget(buttons)
+        em = self.fontMetrics().height()
+        self.resize(40 * em, 32 * em)
+
+    def _reset(self, pages: Sequence[Any]) -> None:
+        for page in pages:
+            page.reset()
+        self.changed.emit()
+
+
+class _Form(QWidget):
+    """Labelled fields, each of one setting."""
+
+    NAMES: tuple[str, ...]
+
+    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+        super().__init__()
+        self._settings, self._changed = settings, changed
+        self._form = QFormLayout(self)
+        self._form.setVerticalSpacing(self.fontMetrics().height() // 2)
+
+    def _add(self, label: str, field: QWidget, hint: str) -> None:
+        field.setToolTip(hint)
+        words = QLabel(label)
+        words.setBuddy(field)
+        told = QLabel(hint)
+        told.setWordWrap(True)
+        column = QVBoxLayout()
+        column.setSpacing(2)
+        column.addWidget(field)
+        column.addWidget(told)
+        self._form.addRow(words, column)
+
+    def _choice(self, name: str, options: Sequence[tuple[str, object]]) -> QComboBox:
+        box = QComboBox()
+        box.setObjectName(name)
+        for text, value in options:
+            box.addItem(text, value)
+        box.activated.connect(lambda _: self._take(name, box.currentData()))
+        return box
+
+    def _take(self, name: str, value: object) -> None:
+        if value != getattr(self._settings, name):
+            setattr(self._settings, name, value)
+            self._changed()
+
+    def reset(self) -> None:
+        self._settings.reset(*self.NAMES)
+        self.show_settings()
+
+    def show_settings(self) -> None:
+        raise NotImplementedError
+
+
+class _General(_Form):
+    NAMES = ("reopen", "time_unit", "memory")
+
+    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+        super().__init__(settings, changed)
+        self.reopen = QCheckBox(self.tr("&Open the last project at the start"))
+        self.reopen.setObjectName("reopen")
+        self.reopen.clicked.connect(lambda on: self._take("reopen", on))
+        self._add("", self.reopen, self.tr("Only if no file is named and nothing is to be recovered."))
+        names = {"": self.tr("Automatic"), "s": self.tr("Seconds"), "ms": self.tr("Milliseconds (ms)"),
+                 "µs": self.tr("Microseconds (µs)"), "ns": self.tr("Nanoseconds (ns)")}  # fmt: skip
+        self.unit = self._choice("time_unit", [(names[unit], unit) for unit in TIME_UNITS])
+        self._add(
+            self.tr("&Unit of time"), self.unit,
+            self.tr("On axes, in tables and in sentences. Automatic takes what can be read best."),
+        )  # fmt: skip
+        self.memory = QSpinBox()
+        self.memory.setObjectName("memory")
+        self.memory.setRange(MEMORY[0], MEMORY[2])
+        self.memory.setSingleStep(64)
+        self.memory.setSuffix(" MiB")
+        self.memory.setKeyboardTracking(False)
+        self.memory.valueChanged.connect(lambda value: self._take("memory", value))
+        self._add(
+            self.tr("&Memory for what is kept"), self.memory,
+            self.tr(
+                "Of an open trace: positions of the profile, messages, events of a picture. With less, more "
+                "is read again, and of traces with very many messages none are drawn."
+            ),
+        )  # fmt: skip
+        self.show_settings()
+
+    def show_settings(self) -> None:
+        self.reopen.setChecked(self._settings.reopen)
+        self.unit.setCurrentIndex(self.unit.findData(self._settings.time_unit))
+        self.memory.setValue(self._settings.memory)
+
+
+class _Appearance(_Form):
+    NAMES = ("theme", "text_size", "colours")
+
+    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+        super().__init__(settings, changed)
+        self.theme = self._choice(
+            "theme",
+            [(self.tr("As the system"), "system"), (self.tr("Light"), "light"), (self.tr("Dark"), "dark")],
+        )
+        self._add(self.tr("&Theme"), self.theme, self.tr("Exported figures are on white whatever the theme."))
+        self.text = self._choice("text_size", [(f"{percent} %", percent) for percent in TEXT_SIZES])
+        self._add(self.tr("Te&xt size"), self.text, self.tr("Of all text, in percent of the system's."))
+        self.colours = self._choice("colours", [(title, name) for name, title in COLOUR_SETS.items()])
+        self._add(
+            self.tr("&Colours"), self.colours,
+            self.tr("Of states, regions and lines. All sets can be told apart by the colour-blind."),
+        )  # fmt: skip
+        self._samples = QLabel()
+        self._samples.setAccessibleName(self.tr("Samples of the colours"))
+        self._form.addRow("", self._samples)
+        self.show_settings()
+
+    def _take(self, name: str, value: object) -> None:
+        super()._take(name, value)
+        self._show_samples()
+
+    def _show_samples(self) -> None:
+        dark = self.palette().window().color().lightnessF() < 0.5
+        theme = themes.coloured(themes.DARK if dark else themes.LIGHT, self._settings.colours)
+        rows = (
+            (self.tr("States"), (theme.computing, theme.overhead, theme.io, theme.idle, theme.unmeasured)),
+            (self.tr("Regions"), theme.regions),
+            (self.tr("Lines"), (theme.curve, theme.fit, theme.residual, *theme.series)),
+        )
+        self._samples.setText(
+            "<table cellspacing='4'>"
+            + "".join(
+                f"<tr><td>{title}&nbsp;</td>"
+                + "".join(f"<td style='background: {colour}'>&nbsp;&nbsp;&nbsp;&nbsp;</td>" for colour in row)
+                + "</tr>"
+                for title, row in rows
+            )
+            + "</table>"
+        )
+
+    def show_settings(self) -> None:
+        for box, value in (
+            (self.theme, self._settings.theme),
+            (self.text, self._settings.text_size),
+            (self.colours, self._settings.colours),
+        ):
+            box.setCurrentIndex(box.findData(value))
+        self._show_samples()
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A kind of window: its name in the settings, its title, and its table."""
+
+    name: str
+    title: str
+    commands: tuple[AnyCommand, ...]
+
+
+def _windows() -> tuple[_Window, ...]:
+    from desktop.ui.actions import COMMANDS
+    from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
+    from desktop.ui.model.actions import MODEL_COMMANDS
+
+    return (
+        _Window("main", "Main window", COMMANDS),
+        _Window("model", "Factor model", MODEL_COMMANDS),
+        _Window("experiment", "Experiments", EXPERIMENT_COMMANDS),
+    )
+
+
+class _Keys(QWidget):
+    """Every command with its keys; the one that is selected can be given others."""
+
+    def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
+        super().__init__()
+        self._settings, self._changed = settings, changed
+        self._windows = _windows()
+        self.filter = QLineEdit()
+        self.filter.setPlaceholderText(self.tr("Words of a command, or a key"))
+        self.filter.setAccessibleName(self.tr("Words of a command, or a key"))
+        self.filter.setClearButtonEnabled(True)
+        self.filter.textChanged.connect(lambda _: self._filter())
+        self.table = QTreeWidget()
+        self.table.setAccessibleName(self.tr("Commands and their keys"))
+        self.table.setHeaderLabels([self.tr("Command"), self.tr("Keys"), self.tr("At first")])
+        self.table.setUniformRowHeights(True)
+        self.table.header().setStretchLastSection(False)
+        self.table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in (1, 2):
+            self.table.header().setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.table.currentItemChanged.connect(lambda *_: self._chosen())
+        self.edit = QKeySequenceEdit()
+        self.edit.setMaximumSequenceLength(1)
+        self.edit.setClearButtonEnabled(True)
+        self.edit.setAccessibleName(self.tr("New key"))
+        self.edit.keySequenceChanged.connect(self._tell)
+        self.apply = QPushButton(self.tr("&Set"))
+        self.apply.clicked.connect(lambda: self._assign(self._asked()))
+        self.add = QPushButton(self.tr("A&dd"))
+        self.add.clicked.connect(self._append)
+        self.none = QPushButton(self.tr("&No key"))
+        self.none.clicked.connect(lambda: self._assign(()))
+        self.restore = QPushButton(self.tr("As at &first"))
+        self.restore.clicked.connect(lambda: self._assign(None))
+        self.note = QLabel()
+        self.note.setWordWrap(True)
+        self.note.setMinimumHeight(2 * self.fontMetrics().height())
+        self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
+        label = QLabel(self.tr("Ne&w key:"))
+        label.setBuddy(self.edit)
+        row = QHBoxLayout()
+        for widget in (label, self.edit, self.apply, self.add, self.none, self.restore):
+            row.addWidget(widget, 1 if widget is self.edit else 0)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.filter)
+        layout.addWidget(self.table, 1)
+        layout.addLayout(row)
+        layout.addWidget(self.note)
+        self._fill()
+
+    def _fill(self) -> None:
+        self._heads: list[QTreeWidgetItem] = []
+        groups = [(_Window("all", self.tr("All windows"), COMMON), True)]
+        groups += [(window, False) for window in self._windows]
+        for window, common in groups:
+            head = QTreeWidgetItem([window.title])
+            self.table.addTopLevelItem(head)
+            self._heads.append(head)
+            for command in window.commands:
+                if command.common == common:
+                    title = command.title
+                    if "/" in command.menu:
+                        title = f"{command.menu.partition('/')[2]}: {title}"
+                    item = QTreeWidgetItem([title, "", _told(command.keys)])
+                    item.setToolTip(0, command.tip)
+                    item.setData(0, Qt.ItemDataRole.UserRole, (window.name, command))
+                    head.addChild(item)
+            head.setExpanded(True)
+        self.show_settings()
+        self.table.setCurrentItem(self._heads[0].child(0))
+
+    def show_settings(self) -> None:
+        """Write the keys of every command."""
+        for item, (window, command) in self._rows():
+            keys = self._keys(window, command)
+            item.setText(1, _told(keys))
+            font = item.font(1)
+            font.setBold(keys != command.keys)
+            item.setFont(1, font)
+        self._filter()
+
+    def reset(self) -> None:
+        self._settings.reset("keys")
+        self.show_settings()
+        self._chosen()
+
+    def choose(self, window: str, command_id: str) -> None:
+        """Select a row."""
+        for item, (name, command) in self._rows():
+            if (name, command.id) == (window, command_id):
+                self.table.setCurrentItem(item)
+
+    # ---- inside
+
+    def _rows(self) -> list[tuple[QTreeWidgetItem, tuple[str, AnyCommand]]]:
+        items = [head.child(k) for head in self._heads for k in range(head.childCount())]
+        return [(item, item.data(0, Qt.ItemDataRole.UserRole)) for item in items]
+
+    def _keys(self, window: str, command: AnyCommand) -> tuple[str, ...]:
+        chosen = self._settings.keys(window, command)
+        return command.keys if chosen is None else chosen
+
+    def _filter(self) -> None:
+        words = self.filter.text().lower().split()
+        for item, _ in self._rows():
+            told = f"{item.text(0)} {item.text(1)} {item.toolTip(0)}".lower()
+            item.setHidden(not all(word in told for word in words))
+        for head in self._heads:
+            head.setHidden(all(head.child(k).isHidden() for k in range(head.childCount())))
+
+    def _current(self) -> tuple[str, AnyCommand] | None:
+        item = self.table.currentItem()
+        return None if item is None else item.data(0, Qt.ItemDataRole.UserRole)
+
+    def _asked(self) -> tuple[str, ...]:
+        key = self.edit.keySequence().toString(_PORTABLE)
+        return (key,) if key else ()
+
+    def _chosen(self) -> None:
+        self.edit.clear()
+        self._tell()
+
+    def _tell(self) -> None:
+        """What the new key would take away, as a sentence."""
+        current, asked = self._current(), self._asked()
+        for button in (self.apply, self.add):
+            button.setEnabled(current is not None and bool(asked))
+        for button in (self.none, self.restore):
+            button.setEnabled(current is not None)
+        self.edit.setEnabled(current is not None)
+        if current is None:
+            self.note.setText(self.tr("Choose a command to change its keys."))
+            return
+        window, command = current
+        if not asked:
+            self.note.setText(f"{command.title}: {command.tip}.")
+            return
+        native = QKeySequence(asked[0]).toString(_NATIVE)
+        taken = self._taken(window, command, asked[0])
+        if taken:
+            owners = ", ".join(f"“{other.title}” ({where})" for where, _, other in taken)
+            told = self.tr("{0} belongs to {1}, which loses it if you set it here.").format(native, owners)
+        else:
+            told = self.tr("{0} is free.").format(native)
+        self.note.setText(told)
+
+    def _taken(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:
+        """Commands that have `key` where `command` is too: title and name of the window, and the command."""
+        found: dict[tuple[str, str], tuple[str, str, AnyCommand]] = {}
+        for kind in self._windows:
+            if window not in ("all", kind.name):
+                continue
+            for other in kind.commands:
+                name = "all" if other.common else kind.name
+                if (name, other.id) != (window, command.id) and key in self._keys(name, other):
+                    found[name, other.id] = ("all windows" if other.common else kind.title, name, other)
+        return list(found.values())
+
+    def _append(self) -> None:
+        current = self._current()
+        if current is not None:
+            known = self._keys(*current)
+            self._assign(tuple(dict.fromkeys((*known, *self._asked()))))
+
+    def _assign(self, keys: tuple[str, ...] | None) -> None:
+        """Give the selected command these keys (None: those it had at first) and take them from others."""
+        current = self._current()
+        if current is None:
+            return
+        window, command = current
+        for key in command.keys if keys is None else keys:
+            for _, name, other in self._taken(window, command, key):
+                left = tuple(k for k in self._keys(name, other) if k != key)
+                self._settings.set_keys(name, other, left)
+        self._settings.set_keys(window, command, keys)
+        self.show_settings()
+        self._chosen()
+        self._changed()
+
+
+def _told(keys: Sequence[str]) -> str:
+    return ", ".join(QKeySequence(key).toString(_NATIVE) for key in keys)
