@@ -127,12 +127,15 @@ def attempt() -> None:
 
 def side_by_side(trial: Trial) -> None:
     """Import two curves of a size from which on each gets a process of its own, if there are processors."""
+    from desktop.data.opening import SIDE_BY_SIDE
+
     curves = [trial.home / f"curve-{k}.csv" for k in (1, 2)]
-    rows = 600_000
+    rows = SIDE_BY_SIDE // 16
     for k, curve in enumerate(curves):
         with curve.open("w") as file:
-            file.writelines(f"{i * 0.001:.3f}, {(7 * i + k) % 13}\n" for i in range(rows))
+            file.writelines(f"{i:>12}, {(7 * i + k) % 10}\n" for i in range(rows))  # 16 bytes each
             file.write(f"{rows}, 0\n")
+    check(sum(curve.stat().st_size for curve in curves) >= SIDE_BY_SIDE, "the curves are too small")
     told = json.loads(trial.run("import", *curves, "--json"))
     events = [one["totals"]["events"] for one in told["imports"]]
     check(events == [rows + 1] * 2, f"the two curves have {events} events")
