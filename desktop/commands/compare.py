@@ -161,19 +161,19 @@ def told(result: dict[str, Any], si: Any) -> list[str]:
             f"{k}  {one['run']}: {one['n']} {one['model']} phases on {one['processors']:g} processors{mark}"
         )
     heads = ("", "run", "phase", "start", "length", "mean", "efficiency", "work proc*s", "length x", "work x")
-    lines.append("{:<22}{:>4}{:>6}{:>10}{:>10}{:>8}{:>11}{:>12}{:>9}{:>8}".format(*heads))
+    lines.append("{:<20}{:>4}{:>6}{:>10}{:>10}{:>10}{:>11}{:>12}{:>9}{:>8}".format(*heads))
     for label, group in itertools.groupby(result["cells"], lambda cell: cell["label"]):
         for k, cell in enumerate(group, 1):
             name = label if k == 1 else ""
-            name = name if len(name) <= 21 else name[:20] + "…"
+            name = name if len(name) <= 19 else name[:18] + "…"
             if cell["phase"] is None:
-                lines.append(f"{name:<22}{k:>4}{'-':>6}")
+                lines.append(f"{name:<20}{k:>4}{'-':>6}")
                 continue
             phase = "all" if cell["phase"] == 0 else cell["phase"]
             ratios = ["-" if r != r else f"{r:.3g}" for r in (cell["duration_ratio"], cell["work_ratio"])]
             lines.append(
-                f"{name:<22}{k:>4}{phase:>6}{si(cell['start_s']):>9}s{si(cell['duration_s']):>9}s"
-                f"{cell['mean']:>8.4g}{100 * cell['efficiency']:>10.1f}%{cell['work_s']:>12.4g}"
+                f"{name:<20}{k:>4}{phase:>6}{si(cell['start_s']):>9}s{si(cell['duration_s']):>9}s"
+                f"{cell['mean']:>10.4g}{100 * cell['efficiency']:>10.1f}%{cell['work_s']:>12.4g}"
                 f"{ratios[0]:>9}{ratios[1]:>8}"
             )
     unit = "parts of all processors" if result["share"] else "processors"

@@ -230,6 +230,8 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _on_break),
     Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
             lambda w: w.workbench.refit(), ("R",), _by_hand),
+    Command("compare", "Compare runs…", "Analyse", "The runs of the project over or beside each other",
+            lambda w: w.compare_runs(), ("Ctrl+Shift+R",), rule=True),
     Command("new_experiment", "New experiment…", "Experiment", "Describe an experiment of artificial delays",
             lambda w: w.open_experiment("new")),
     Command("open_experiment", "Open experiment…", "Experiment", "Open the folder of an experiment",

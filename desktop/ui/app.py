@@ -11,7 +11,6 @@ from datetime import datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 import platformdirs
 from PySide6.QtCore import (
@@ -29,14 +28,11 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 import desktop
 from desktop import resources
 from desktop.data.runs import holds_experiment
-from desktop.data.tables import holds_measurements
+from desktop.data.tables import Row, holds_measurements
+from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION
 from desktop.ui.shell import MainWindow
 from desktop.workbench.keeping import recoveries
-
-if TYPE_CHECKING:
-    from desktop.ui.experiment_window import ExperimentWindow
-    from desktop.ui.model_window import ModelWindow
 
 _log = logging.getLogger("phasewright")
 
@@ -106,7 +102,7 @@ class Windows:
 
     def __init__(self, app: QApplication) -> None:
         self._app = app
-        self._open: list[MainWindow | ModelWindow | ExperimentWindow] = []
+        self._open: list[ProgramWindow] = []
 
     def open(self, files: Iterable[Path] = ()) -> None:
         """A window per file; one window if there is none."""
@@ -142,14 +138,16 @@ class Windows:
             elif box.clickedButton() is discard:
                 file.unlink(missing_ok=True)
 
-    def open_model(self, path: Path | None = None) -> None:
-        """A window for the factor model, with a table of run times if one is named."""
+    def open_model(self, wanted: Path | tuple[Row, ...] | None = None) -> None:
+        """A window for the factor model, with a table of run times or rows of one if given."""
         from desktop.ui.model_window import ModelWindow
 
         window = ModelWindow()
         self._add(window)
-        if path is not None:
-            window.open_path(path)
+        if isinstance(wanted, Path):
+            window.open_path(wanted)
+        elif wanted:
+            window.bench.add_rows(wanted)
 
     def open_experiment(self, wanted: Path | str = "") -> None:
         """A window for experiments: one that is named, or with the dialog of one of its commands."""
@@ -162,18 +160,28 @@ class Windows:
         elif wanted:
             window.actions_by_id[wanted].trigger()
 
+    def open_comparison(self, owner: MainWindow) -> None:
+        """A window that compares the runs of the project in another."""
+        from desktop.ui.compare_window import CompareWindow
+
+        window = CompareWindow(owner)
+        window.newWindowRequested.connect(self.open)
+        window.modelRequested.connect(self.open_model)
+        self._add(window)
+
     def _make(self) -> MainWindow:
         window = MainWindow()
         window.newWindowRequested.connect(self.open)
         window.openRequested.connect(lambda path, options: self._make().open_with(path, options))
         window.modelRequested.connect(self.open_model)
         window.experimentRequested.connect(self.open_experiment)
+        window.compareRequested.connect(self.open_comparison)
         window.quitRequested.connect(self.quit)
         self._add(window)
         window.warm_up()
         return window
 
-    def _add(self, window: MainWindow | ModelWindow | ExperimentWindow) -> None:
+    def _add(self, window: ProgramWindow) -> None:
         window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
@@ -182,7 +190,7 @@ class Windows:
         self._open.append(window)
         window.show()
 
-    def _follow(self, source: MainWindow | ModelWindow | ExperimentWindow) -> None:
+    def _follow(self, source: ProgramWindow) -> None:
         for window in self._open:
             if window is not source:
                 window.apply_settings()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -67,6 +67,9 @@ from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
 AnyCommand = Command[Any, Any]
+if TYPE_CHECKING:
+    from desktop.ui.compare_window import CompareWindow
+
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
 
 
@@ -95,6 +98,7 @@ class MainWindow(ProgramWindow):
     openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
     modelRequested = Signal(object)  # Path of a table of run times, or None
     experimentRequested = Signal(object)  # Path of an experiment or a table of runs, or what to ask for
+    compareRequested = Signal(object)  # this window, whose runs are to be compared
     quitRequested = Signal()
 
     NAME = "main"
@@ -109,6 +113,7 @@ class MainWindow(ProgramWindow):
     vertical_locked: bool
     percent: bool
     presentation: Presentation | None
+    comparing: CompareWindow | None
     desk: ProjectDesk
     _docks_sized: bool
 
@@ -118,6 +123,7 @@ class MainWindow(ProgramWindow):
         self.vertical_locked = True
         self.percent = False
         self.presentation = None
+        self.comparing = None
         self._results = MainThread(self)
         self.workbench = Workbench(self._results.deliver)
         self._cursor = math.nan
@@ -335,6 +341,8 @@ class MainWindow(ProgramWindow):
             panel.show_snapshot(old, new)
         if self.presentation is not None:
             self.presentation.show_snapshot(old, new)
+        if self.comparing is not None:
+            self.comparing.bench.refresh()
         if new.opening is not old.opening:
             self._show_task(new.opening)
         if new.problem is not old.problem:
@@ -446,6 +454,14 @@ class MainWindow(ProgramWindow):
     def open_model(self) -> None:
         """The window of the factor model."""
         self.modelRequested.emit(None)
+
+    def compare_runs(self) -> None:
+        """The window that compares the runs of the project."""
+        if self.comparing is None:
+            self.compareRequested.emit(self)
+        else:
+            self.comparing.raise_()
+            self.comparing.activateWindow()
 
     def open_experiment(self, ask: str) -> None:
         """The window of experiments, and its dialog to begin with: "new", "open", "open_runs" or none."""
@@ -652,8 +668,8 @@ class MainWindow(ProgramWindow):
             if focus is not None and self._docks[spec.id].isAncestorOf(focus):
                 return spec.page
         if focus is not None and self.timeline.isAncestorOf(focus):
-            return "window.md#the-timeline"
-        return "window.md#the-curve" if self.workbench.snapshot.run is not None else self.PAGE
+            return "guide.md#the-timeline"
+        return "guide.md#the-curve" if self.workbench.snapshot.run is not None else self.PAGE
 
     def _colour_icons(self) -> None:
         palette = self.palette()

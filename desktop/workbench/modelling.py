@@ -19,7 +19,7 @@ from desktop.workbench.model import KeptTable, ModelSettings
 if TYPE_CHECKING:
     from desktop.core.factor_answers import CellCheck, FTest, Ranking
     from desktop.core.factor_model import ModelFit
-    from desktop.data.tables import Repeats, Selection, Table
+    from desktop.data.tables import Repeats, Row, Selection, Table
     from desktop.data.trace_rows import Quantity
     from desktop.workbench.model_results import Sheet
 
@@ -242,14 +242,18 @@ class ModelBench:
 
             return trace_rows(paths, code, system, quantity, job)
 
-        def done(rows: tuple[Any, ...]) -> None:
+        def done(rows: tuple[Row, ...]) -> None:
             self._show(task=None)
-            if self._history.project.table is None:
-                self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
-            else:
-                self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
+            self.add_rows(rows)
 
         self._beside("Reading traces", work, done)
+
+    def add_rows(self, rows: tuple[Row, ...]) -> None:
+        """Measurements below those of the table that is open, or as a table of their own."""
+        if self._history.project.table is None:
+            self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
+        else:
+            self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
 
     def _settings_for(self, table: Table) -> ModelSettings:
         """Joint where there are two or more codes and systems."""

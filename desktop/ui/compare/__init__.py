@@ -1,0 +1,1 @@
+"""The window of comparisons: its commands, the plot of runs and the table of matched phases."""

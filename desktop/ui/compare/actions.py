@@ -1,0 +1,112 @@
+"""All that the window of comparisons can be told to do; menus, keys and the key list follow from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from desktop.ui import commands
+from desktop.ui.commands import When, with_common
+from desktop.workbench.contrasting import ContrastSnapshot
+
+if TYPE_CHECKING:
+    from desktop.ui.compare_window import CompareWindow
+
+CompareCommand: TypeAlias = commands.Command["CompareWindow", ContrastSnapshot]
+
+#: The axes with their names and what they are for.
+AXES = {
+    "absolute": ("Absolute time", "Times as the traces have them"),
+    "start": ("Time from start", "Every run begins at 0"),
+    "normalised": ("Part of each run", "Every run fills the whole width"),
+    "phases": (
+        "Matched phases",
+        "Phases that belong together lie over each other, as long as the reference's",
+    ),
+}
+
+_compared = When[ContrastSnapshot](lambda s: s.alignment is not None, "two runs that are compared")
+_paired = When[ContrastSnapshot](lambda s: bool(s.comparison.matched), "matches that were set by hand")
+_undoable = When[ContrastSnapshot](lambda s: s.undo is not None, "a change that can be taken back")
+_redoable = When[ContrastSnapshot](lambda s: s.redo is not None, "a change that was taken back")
+
+
+def _axis(axis: str) -> CompareCommand:
+    (title, tip), key = AXES[axis], f"Ctrl+{list(AXES).index(axis) + 1}"
+    return commands.Command(
+        f"axis_{axis}", title, "View", tip, lambda w: w.bench.change(axis=axis), (key,),
+        mark=lambda w: w.bench.snapshot.comparison.axis == axis, rule=axis == "absolute",
+    )  # fmt: skip
+
+
+def _flag(name: str, text: str, key: str, tip: str, *, rule: bool = False) -> CompareCommand:
+    """A field of the comparison that is so or not."""
+    return commands.Command(
+        name, text, "View", tip,
+        lambda w: w.bench.change(**{name: not getattr(w.bench.snapshot.comparison, name)}), (key,),
+        mark=lambda w: getattr(w.bench.snapshot.comparison, name), rule=rule,
+    )  # fmt: skip
+
+
+COMPARE_COMMANDS: tuple[CompareCommand, ...] = with_common((
+    commands.Command("add_run", "Add trace to project…", "File", "Another run to compare",
+                     lambda w: w.add_run(), ("Ctrl+O",)),
+    commands.Command("export", "Export table as CSV…", "File", "Save the table of phases, numbers in full",
+                     lambda w: w.export_table(), ("Ctrl+E",), _compared, rule=True),
+    commands.Command("save_picture", "Save picture…", "File", "Save the plots as PNG",
+                     lambda w: w.save_picture(), (), _compared),
+    commands.Command("close", "Close", "File", "Close this window",
+                     lambda w: w.close(), ("Ctrl+W",), rule=True),
+    commands.Command("undo", "Undo", "Edit", "Take back the last change of the project",
+                     lambda w: w.bench.undo(), ("Ctrl+Z",), _undoable),
+    commands.Command("redo", "Redo", "Edit", "Do again what was taken back",
+                     lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable),
+    commands.Command("copy_table", "Copy whole table", "Edit", "Copy the table with its headings",
+                     lambda w: w.copy_table(), ("Ctrl+Alt+C",), _compared, rule=True),
+    commands.Command("copy_picture", "Copy picture", "Edit", "Copy the plots at twice their size, on white",
+                     lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _compared),
+    commands.Command("match_again", "Match again", "Compare", "Let go of all matches that were set by hand",
+                     lambda w: w.bench.match_again(), ("R",), _paired),
+    commands.Command("to_model", "Durations to the factor model", "Compare",
+                     "One system on several numbers of processors, unless two runs have the same number",
+                     lambda w: w.to_model(None), ("Ctrl+M",), _compared, rule=True),
+    commands.Command("to_model_one", "Durations to the factor model, as one system", "Compare",
+                     "All runs are of one system, on different numbers of processors",
+                     lambda w: w.to_model(True), (), _compared),
+    commands.Command("to_model_each", "Durations to the factor model, a system for each run", "Compare",
+                     "Every run is a system of its own",
+                     lambda w: w.to_model(False), (), _compared),
+    commands.Command("zoom_in", "Zoom in", "View", "See half as much",
+                     lambda w: w.view.zoom(2.0), ("W", "+", "="), _compared),
+    commands.Command("zoom_out", "Zoom out", "View", "See twice as much",
+                     lambda w: w.view.zoom(0.5), ("S", "-"), _compared),
+    commands.Command("earlier", "Earlier", "View", "Move a quarter of the view back",
+                     lambda w: w.view.pan(-0.25), ("A",), _compared),
+    commands.Command("later", "Later", "View", "Move a quarter of the view on",
+                     lambda w: w.view.pan(0.25), ("D",), _compared),
+    commands.Command("zoom_selection", "Zoom to selection", "View", "Show the selected range alone",
+                     lambda w: w.zoom_to_selection(), ("Z", "F"), _compared),
+    commands.Command("show_all", "Whole runs", "View", "Show the runs from beginning to end",
+                     lambda w: w.view.show_all(), ("Home", "Ctrl+0"), _compared),
+    commands.Command("back", "Last view", "View", "Back to what was shown before",
+                     lambda w: w.view.back(), ("Alt+Left", "Backspace"), _compared),
+    commands.Command("forward", "Next view", "View", "Forward again",
+                     lambda w: w.view.forward(), ("Alt+Right",), _compared),
+    commands.Command("nothing", "Select nothing", "View", "Let go of what is dragged, then of the selection",
+                     lambda w: w.escape(), ("Esc",), _compared),
+    *(_axis(axis) for axis in AXES),
+    _flag("side_by_side", "Side by side", "L", "Every run in a plot of its own, with one axis", rule=True),
+    _flag("share", "Parts of all processors", "P", "Heights as parts of each run's processors"),
+    _flag("relative", "Relative differences", "Q", "Differences in percent of the reference"),
+))  # fmt: skip
+
+COMPARE_MENUS = ("File", "Edit", "View", "Compare", "Help")
+#: Gestures, listed beside the keys.
+COMPARE_MOUSE: tuple[tuple[str, str], ...] = (
+    ("Drag a phase onto one of the reference, or the other way", "Match them"),
+    ("Click a phase", "Select its row in the table"),
+    ("Choose another phase in the table", "Match it"),
+    ("Left drag", "Select a range"),
+    ("Wheel", "Zoom at the pointer"),
+    ("Middle drag, or Space and left drag", "Move the view"),
+    ("Right drag", "Zoom to a range"),
+)

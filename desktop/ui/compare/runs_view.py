@@ -1,0 +1,678 @@
+"""Compared runs over one axis: strips of their phases with the matches between them, curves, differences."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPolygonF
+from PySide6.QtWidgets import QMenu, QWidget
+
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import Columns, envelope
+from desktop.core.matching import NONE
+from desktop.ui.plots import scales
+from desktop.ui.plots.chart import MARKS, draw_mark
+from desktop.ui.plots.curve_lanes import round_up
+from desktop.ui.plots.raster import Raster, mix
+from desktop.ui.plots.scales import Lane, Ticks, TimeMap
+from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
+from desktop.ui.theme import SERIES
+from desktop.ui.units import digits, quantity
+
+if TYPE_CHECKING:
+    from desktop.core.contrast import Alignment, Placement
+
+_MIDDLE = Qt.AlignmentFlag.AlignVCenter
+_CENTRE = Qt.AlignmentFlag.AlignCenter
+#: Dashes of the runs' lines, in logical pixels: so many drawn out of so many. The reference is solid.
+DASHES = ((1, 1), (10, 14), (4, 8), (16, 20), (2, 5), (7, 12))
+#: Logical pixels between the marks on a line.
+_APART = 150
+# In lines of text: heights of a strip of phases and between two of them; from which on differences are shown.
+_STRIP, _LINK, _DIFFERENCE = 1.35, 1.2, 19
+
+
+class RunsView(TimePlot):
+    """Runs of a comparison, over each other or one below the other, coupled by one axis.
+
+    Signals: `rowSelected` (a row of the alignment, or -1); `pairDropped` (number of a run, phase of the
+    reference, own phase), when one phase is dragged onto another.
+    """
+
+    rowSelected = Signal(int)
+    pairDropped = Signal(int, int, int)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(None, parent)
+        self._alignment: Alignment | None = None
+        self._placement: Placement | None = None
+        self._side_by_side = self._relative = False
+        self._by_hand: dict[int, frozenset[int]] = {}
+        self._row = -1
+        self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
+        self._pulled = QPointF()
+        self._base: QImage | None = None
+        self._base_key: tuple[object, ...] = ()
+        self._lanes: list[Lane] = []
+        self._strips: list[QRectF] = []
+        self._apart = Lane(QRectF())
+        self._legend = QRectF()
+        self._row_of: list[dict[int, int]] = []
+        self.setAccessibleName(self.tr("Compared runs"))
+
+    # ---- what is shown
+
+    def set_runs(
+        self,
+        alignment: Alignment | None,
+        placement: Placement | None,
+        by_hand: dict[int, frozenset[int]] | None = None,
+    ) -> None:
+        """Show other runs, or the same otherwise. `by_hand`: own phases that were matched by hand, by run."""
+        before, self._alignment, self._placement = self._placement, alignment, placement
+        self._by_hand = by_hand or {}
+        if alignment is not None and placement is not None:
+            self._row_of = [
+                {int(phase): r for r, phase in enumerate(column) if phase != NONE}
+                for column in alignment.rows.T
+            ]
+            if before is None or (before.start, before.end) != (placement.start, placement.end):
+                self._selection, self._cursor, self._drag = None, math.nan, None
+                self._nav.reset(placement.start, placement.end)
+                self.rangeChanged.emit(self._nav.a, self._nav.b)
+        self._describe()
+        self._redraw()
+
+    def set_look(self, *, side_by_side: bool, relative: bool) -> None:
+        self._side_by_side, self._relative = side_by_side, relative
+        self._redraw()
+
+    def set_row(self, row: int) -> None:
+        """Mark a row of the alignment; -1: none."""
+        if row != self._row:
+            self._row = row
+            self._redraw()
+
+    def _describe(self) -> None:
+        if self._alignment is None:
+            self.setAccessibleDescription(self.tr("Nothing is compared"))
+            return
+        names = ", ".join(run.name for run in self._alignment.runs)
+        text = self.tr("{0}; {1} rows of matched phases, which the table below lists")
+        self.setAccessibleDescription(text.format(names, len(self._alignment.rows)))
+
+    @property
+    def _ready(self) -> bool:
+        return self._placement is not None
+
+    # ---- geometry
+
+    def sizeHint(self) -> QSize:
+        return QSize(900, 480)
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(em * 20, em * 13)
+
+    def _map(self) -> TimeMap:
+        r = self._lanes[0].rect if self._lanes else QRectF(0, 0, 1, 1)
+        return TimeMap(self._nav.a, self._nav.b, r.left(), r.width())
+
+    def _layout(self, dpr: float) -> None:
+        metrics = self.fontMetrics()
+        em = metrics.height()
+        count = 0 if self._alignment is None else len(self._alignment.runs)
+
+        def whole(v: float) -> float:
+            return round(v * dpr) / dpr
+
+        left, right = margins(metrics, False)
+        left, right = whole(left), whole(self.width() - right)
+        width = max(right - left, 1.0)
+
+        def band(top: float, height: float) -> QRectF:
+            top = whole(top)
+            return QRectF(left, top, width, max(whole(top + height) - top, 1.0))
+
+        self._legend = QRectF(left, em * 0.3, width, em * 1.5)
+        link = em * (_LINK if count < 4 else 0.6)
+        top = em * 2.0
+        self._strips = [band(top + k * (em * _STRIP + link), em * _STRIP) for k in range(count)]
+        top = (self._strips[-1].bottom() if self._strips else top) + em * 0.6
+        bottom = self.height() - (2 * em + 12)
+        shown = self.height() >= (_DIFFERENCE + 1.2 * count) * em
+        heading = em * 1.7 if shown else 0.0
+        room = max(bottom - top - heading, 4.0)
+        upper = room * (0.68 if shown else 1.0)
+        lanes, gap = (count if self._side_by_side else 1), em * 0.5
+        high = max((upper - gap * (lanes - 1)) / max(lanes, 1), 2.0)
+        self._lanes = [Lane(band(top + k * (high + gap), high)) for k in range(lanes)]
+        below = self._lanes[-1].rect.bottom() if self._lanes else top
+        self._apart = Lane(QRectF(left, below, width, 0.0))
+        if shown:
+            self._apart.rect = band(below + heading, max(bottom - below - heading, 2.0))
+
+    def _region(self, p: QPointF) -> str:
+        if not self._ready or not self._lanes:
+            return ""
+        if any(r.contains(p) for r in self._strips):
+            return "strip"
+        if any(lane.rect.contains(p) for lane in (*self._lanes, self._apart)):
+            return "plot"
+        return "axis" if p.y() > self._apart.rect.bottom() else ""
+
+    def _phase_at(self, p: QPointF) -> tuple[int, int] | None:
+        """The run and phase of a strip under a place."""
+        placement = self._placement
+        if placement is None:
+            return None
+        t = self._map().time(p.x())
+        for k, r in enumerate(self._strips):
+            if r.contains(p):
+                spans = placement.spans[k]
+                phase = int(np.searchsorted(spans[:, 0], t, side="right")) - 1
+                return (k, phase) if phase >= 0 and t < spans[phase, 1] else None
+        return None
+
+    # ---- painting
+
+    def _redraw(self) -> None:
+        self._base = None
+        self.update()
+
+    def _paint(self, painter: QPainter) -> None:
+        dpr = painter.device().devicePixelRatioF()
+        key = (self.size(), dpr, self._nav.a, self._nav.b)
+        if self._base is None or key != self._base_key:
+            self._layout(dpr)
+            self._base, self._base_key = self._make_base(dpr), key
+        painter.drawImage(0, 0, self._base)
+        if self._ready:
+            self._paint_marks(painter)
+
+    def _make_base(self, dpr: float) -> QImage:
+        size = self.size() * dpr
+        image = QImage(size, QImage.Format.Format_RGB32)
+        image.setDevicePixelRatio(dpr)
+        image.fill(QColor(self._theme.background))
+        alignment, placement = self._alignment, self._placement
+        if alignment is None or placement is None:
+            return image
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            m = self._map()
+            width = round(self._lanes[0].rect.width() * dpr)
+            x = scales.column_edges(m, width)
+            columns = [envelope(curve).columns(x) for curve in placement.curves]
+            self._paint_legend(painter, alignment)
+            self._paint_strips(painter, alignment, placement, m)
+            self._paint_curves(painter, placement, columns, x, dpr)
+            if self._apart.rect.height():
+                self._paint_difference(painter, alignment, placement, columns, x, dpr)
+            self._paint_axis(painter, m)
+        return image
+
+    def colour(self, run: int) -> QColor:
+        """Of a run, the same in strips, lines and table."""
+        return QColor(self._theme.series[run % SERIES])
+
+    def _sample(self, painter: QPainter, run: int, x: float, y: float, width: float) -> None:
+        """A piece of a run's line with its mark."""
+        on, period = DASHES[self._dash(run)]
+        painter.setPen(QPen(self.colour(run), 2))
+        at = 0.0
+        while at < width:
+            painter.drawLine(QLineF(x + at, y, x + min(at + on if period > 1 else width, width), y))
+            at += period if period > 1 else width
+        self._draw_mark(painter, run, QPointF(x + width / 2, y))
+
+    def _dash(self, run: int) -> int:
+        """The reference is solid, the others in turn."""
+        assert self._alignment is not None
+        reference = self._alignment.reference
+        return 0 if run == reference else 1 + (run - (run > reference)) % (len(DASHES) - 1)
+
+    def _draw_mark(self, painter: QPainter, run: int, place: QPointF) -> None:
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(self.colour(run), 1.6))
+        painter.setBrush(QColor(self._theme.background))
+        draw_mark(painter, MARKS[run % len(MARKS)], place, 0.24 * self.fontMetrics().height())
+        painter.restore()
+
+    def _paint_legend(self, painter: QPainter, alignment: Alignment) -> None:
+        metrics = self.fontMetrics()
+        em, row = metrics.height(), self._legend
+        room = row.width() / len(alignment.runs)
+        x, sample = row.left(), 2.6 * em
+        for k, run in enumerate(alignment.runs):
+            mark = self.tr(" (reference)") if k == alignment.reference else ""
+            text = self.tr("{0}: {1} processors, {2}{3}").format(
+                run.name, scales.format_number(run.curve.capacity), quantity(run.curve.duration, "s"), mark
+            )
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(room - sample - 1.6 * em))
+            self._sample(painter, k, x, row.center().y(), sample)
+            painter.setPen(QColor(self._theme.text))
+            w = metrics.horizontalAdvance(text)
+            painter.drawText(QRectF(x + sample + 0.5 * em, row.top(), w + 2, row.height()), _MIDDLE, text)
+            x += sample + w + 1.9 * em
+
+    def _paint_strips(
+        self, painter: QPainter, alignment: Alignment, placement: Placement, m: TimeMap
+    ) -> None:
+        t, metrics = self._theme, self.fontMetrics()
+        left, right = m.left, m.left + m.width
+        self._paint_links(painter, alignment, placement, m)
+        for k, r in enumerate(self._strips):
+            painter.setPen(QColor(t.muted))
+            label = metrics.elidedText(
+                alignment.runs[k].name, Qt.TextElideMode.ElideMiddle, int(r.left() - 12)
+            )
+            painter.drawText(
+                QRectF(4, r.top(), r.left() - 10, r.height()), Qt.AlignmentFlag.AlignRight | _MIDDLE, label
+            )
+            painter.save()
+            painter.setClipRect(r)
+            for phase, (a, b) in enumerate(placement.spans[k].tolist()):
+                if b < m.a or a > m.b:
+                    continue
+                box = QRectF(max(m.x(a), left - 9), r.top(), 0, r.height())
+                box.setRight(max(min(m.x(b), right + 9), box.left() + 1))
+                row = self._row_of[k][phase]
+                alone = int((alignment.rows[row] != NONE).sum()) == 1
+                colour = self.colour(k).name()
+                painter.fillRect(
+                    box, mix(colour, t.background, 0.12 if alone else 0.4 if phase % 2 else 0.26)
+                )
+                if alone:
+                    painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
+                painter.setPen(
+                    QPen(QColor(t.text if row == self._row else t.border), 2 if row == self._row else 0)
+                )
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
+                number = f"{phase + 1}" + ("*" if phase in self._by_hand.get(k, ()) else "")
+                inside = QRectF(max(box.left(), left), r.top(), 0, r.height())
+                inside.setRight(min(box.right(), right))
+                if metrics.horizontalAdvance(number) + 4 < inside.width():
+                    if alone:
+                        room = QRectF(0, 0, metrics.horizontalAdvance(number) + 6, r.height() - 2)
+                        room.moveCenter(inside.center())
+                        painter.fillRect(room, QColor(t.background))
+                    painter.setPen(QColor(t.text))
+                    painter.drawText(inside, _CENTRE, number)
+            painter.restore()
+
+    def _paint_links(self, painter: QPainter, alignment: Alignment, placement: Placement, m: TimeMap) -> None:
+        """A band between the strips of two runs wherever both have a phase in the same row."""
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for k in range(1, len(self._strips)):
+            upper, lower = self._strips[k - 1], self._strips[k]
+            painter.setClipRect(
+                QRectF(upper.left(), upper.bottom(), upper.width(), lower.top() - upper.bottom())
+            )
+            for row, phases in enumerate(alignment.rows[:, k - 1 : k + 1].tolist()):
+                if NONE in phases:
+                    continue
+                spans = [placement.spans[k - 1][phases[0]], placement.spans[k][phases[1]]]
+                xs = [float(m.x(v)) for span in spans for v in span]
+                # Far out of sight, coordinates would lose their meaning.
+                xs = [min(max(v, m.left - 1e5), m.left + m.width + 1e5) for v in xs]
+                if max(xs) < m.left or min(xs) > m.left + m.width:
+                    continue
+                chosen = row == self._row
+                colour = QColor(self._theme.accent if chosen else self._theme.muted)
+                colour.setAlpha(150 if chosen else 30 + round(70 * self._alike(alignment, row, k)))
+                painter.setPen(QPen(colour, 1))
+                painter.setBrush(colour)
+                corners = (
+                    (xs[0], upper.bottom()),
+                    (xs[1], upper.bottom()),
+                    (xs[3], lower.top()),
+                    (xs[2], lower.top()),
+                )
+                painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
+        painter.restore()
+
+    @staticmethod
+    def _alike(alignment: Alignment, row: int, run: int) -> float:
+        phase = int(alignment.rows[row, alignment.reference])
+        found = [
+            float(m.alike[phase]) if m is not None and phase != NONE else 1.0
+            for m in alignment.matchings[run - 1 : run + 1]
+        ]
+        return float(np.nan_to_num(min(found)))
+
+    def _limits(self, placement: Placement) -> tuple[float, float]:
+        if placement.share:
+            return 0.0, 1.05
+        low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
+        high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
+        return min(low, 0.0), (high if high > 0 else 1.0) * 1.05
+
+    def _paint_curves(
+        self, painter: QPainter, placement: Placement, columns: list[Columns], x: np.ndarray, dpr: float
+    ) -> None:
+        assert self._alignment is not None
+        t, em = self._theme, self.fontMetrics().height()
+        low, high = self._limits(placement)
+        thickness = max(1, round(1.6 * dpr))
+        for i, lane in enumerate(self._lanes):
+            lane.low, lane.high = low, high
+            raster = Raster(x.size - 1, max(1, round(lane.rect.height() * dpr)))
+            raster.clear(QColor(t.background))
+            runs = [i] if self._side_by_side else self._back_to_front()
+            seen = {k: self._seen(placement, k, columns[k], x) for k in runs}
+            for k in runs:
+                c = columns[k]
+                top, bottom = (raster.scale(v, low, high) for v in (c.maximum, c.minimum))
+                raster.veil(np.where(seen[k], top, bottom), bottom, self.colour(k), 0.22)
+            for k in runs:
+                c, mean = columns[k], raster.scale(columns[k].mean, low, high)
+                single = c.steps <= 2
+                enter = np.where(single, raster.scale(c.first, low, high), mean)
+                leave = np.where(single, raster.scale(c.last, low, high), mean)
+                dash = DASHES[self._dash(k)]
+                raster.trace(
+                    enter,
+                    leave,
+                    seen[k],
+                    thickness,
+                    self.colour(k),
+                    (round(dash[0] * dpr), round(dash[1] * dpr)),
+                )
+            raster.draw(painter, lane.rect.left(), lane.rect.top())
+            for k in runs:
+                self._paint_line_marks(painter, lane, k, columns[k].mean, seen[k], dpr)
+            ticks = self._level_ticks(lane, placement.share, em)
+            title = self.tr("Of all (%)") if placement.share else self.tr("Processors")
+            scales.level_axis(painter, lane, ticks, t, title if lane.rect.height() > 5 * em else "")
+            places = scales.time_ticks(self._nav.a, self._nav.b, lane.rect.width() / (5 * em)).positions
+            scales.grid(
+                painter, lane, t, [self._map().x(v) for v in places], [lane.y(v) for v in ticks.positions]
+            )
+            self._frame(painter, lane.rect)
+            if self._side_by_side and lane.rect.height() > 2.5 * em:
+                self._sample(painter, i, lane.rect.left() + 6, lane.rect.top() + 0.9 * em, 2.6 * em)
+
+    def _back_to_front(self) -> list[int]:
+        """The reference last, so that its line lies over the others."""
+        assert self._alignment is not None
+        reference = self._alignment.reference
+        return [*(k for k in range(len(self._alignment.runs)) if k != reference), reference]
+
+    @staticmethod
+    def _seen(placement: Placement, run: int, c: Columns, x: np.ndarray) -> np.ndarray:
+        """Which columns the run is in: neither before, nor after it, nor in a gap of its phases."""
+        spans, middle = placement.spans[run], (x[:-1] + x[1:]) / 2
+        at = np.clip(np.searchsorted(spans[:, 0], middle, side="right") - 1, 0, len(spans) - 1)
+        # Neighbouring phases touch but for rounding.
+        slack = 1e-9 * (placement.end - placement.start)
+        inside = (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
+        return inside & (c.steps > 0)
+
+    def _paint_line_marks(
+        self, painter: QPainter, lane: Lane, run: int, mean: np.ndarray, seen: np.ndarray, dpr: float
+    ) -> None:
+        assert self._alignment is not None
+        apart = _APART * dpr
+        first = apart * (0.25 + run / len(self._alignment.runs)) % apart
+        for k in np.arange(first, mean.size, apart).astype(int).tolist():
+            if seen[k]:
+                self._draw_mark(painter, run, QPointF(lane.rect.left() + k / dpr, float(lane.y(mean[k]))))
+
+    @staticmethod
+    def _level_ticks(lane: Lane, share: bool, em: float) -> Ticks:
+        factor = 100.0 if share else 1.0
+        count = max(2.0, lane.rect.height() / (em * 1.8))
+        ticks = scales.level_ticks(lane.low * factor, lane.high * factor, count, whole=True)
+        return Ticks([v / factor for v in ticks.positions], ticks.labels)
+
+    def _paint_difference(
+        self,
+        painter: QPainter,
+        alignment: Alignment,
+        placement: Placement,
+        columns: list[Columns],
+        x: np.ndarray,
+        dpr: float,
+    ) -> None:
+        t, em, lane = self._theme, self.fontMetrics().height(), self._apart
+        reference = alignment.reference
+        others = [k for k in range(len(alignment.runs)) if k != reference]
+        factor = 100.0 if placement.share or self._relative else 1.0
+        drawn: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+        for k in others:
+            if self._relative:
+                under = columns[reference].mean
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    ratio = np.where(under > 0, 100 * (np.nan_to_num(columns[k].mean) / under - 1), np.nan)
+                drawn[k] = (ratio, ratio, ratio)
+            else:
+                apart = placement.differences[k]
+                assert apart is not None
+                c = envelope(apart).columns(x)
+                drawn[k] = (c.mean * factor, c.minimum * factor, c.maximum * factor)
+        lane.high = self._reach([mean for mean, _, _ in drawn.values()])
+        lane.low = -lane.high
+        raster = Raster(x.size - 1, max(1, round(lane.rect.height() * dpr)))
+        raster.clear(QColor(t.background))
+        zero = np.full(x.size - 1, raster.image.height() / 2)
+        thickness = max(1, round(1.4 * dpr))
+        for k in others:
+            mean, low, high = drawn[k]
+            seen = np.isfinite(mean)
+            rows, ends = (
+                raster.scale(mean, lane.low, lane.high),
+                (
+                    raster.scale(high, lane.low, lane.high),
+                    raster.scale(low, lane.low, lane.high),
+                ),
+            )
+            if len(others) == 1:
+                # The area has the colour of the run that is above the other.
+                above, below = np.where(seen, rows, zero), np.where(seen, rows, zero)
+                raster.veil(np.minimum(above, zero), zero, self.colour(k), 0.4)
+                raster.veil(zero, np.maximum(below, zero), self.colour(reference), 0.4)
+            raster.veil(np.where(seen, ends[0], zero), np.where(seen, ends[1], zero), self.colour(k), 0.16)
+            dash = DASHES[self._dash(k)]
+            raster.trace(
+                rows, rows, seen, thickness, self.colour(k), (round(dash[0] * dpr), round(dash[1] * dpr))
+            )
+        raster.draw(painter, lane.rect.left(), lane.rect.top())
+        ticks = scales.level_ticks(lane.low, lane.high, max(2.0, lane.rect.height() / (em * 1.7)))
+        unit = self.tr("%") if self._relative else self.tr("% pts") if placement.share else self.tr("proc")
+        scales.level_axis(painter, lane, ticks, t, self.tr("Difference ({0})").format(unit))
+        scales.grid(painter, lane, t, [], [lane.y(v) for v in ticks.positions])
+        painter.setPen(QPen(QColor(t.break_line), 0))
+        painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
+        self._frame(painter, lane.rect)
+        self._paint_heading(painter, alignment, placement, others)
+
+    def _reach(self, means: list[np.ndarray]) -> float:
+        """The vertical range of differences; rare peaks of relative ones run to the rim."""
+        every = np.abs(np.concatenate(means))
+        every = every[np.isfinite(every)]
+        if not every.size or not every.max() > 0:
+            return 1.0
+        most = float(every.max())
+        if self._relative:
+            most = min(most, max(4 * float(np.quantile(every, 0.75)), 100.0))
+        return round_up(most * 1.02)
+
+    def _paint_heading(
+        self, painter: QPainter, alignment: Alignment, placement: Placement, others: list[int]
+    ) -> None:
+        metrics, r = self.fontMetrics(), self._apart.rect
+        em = metrics.height()
+        head = QRectF(r.left(), r.top() - em * 1.6, r.width(), em * 1.5)
+        name = alignment.runs[alignment.reference].name
+        parts = []
+        for k in others:
+            found = placement.areas[k]
+            assert found is not None
+            share = ""
+            if found.reference:
+                share = f" ({100 * found.signed / found.reference:+.3g} %)".replace("-", "−")
+            unit = {True: self.tr("of all"), False: self.tr("proc")}[placement.share]
+            unit += "" if placement.axis == "normalised" else "·s"
+            parts.append(f"{alignment.runs[k].name}: {digits(found.signed, 3)} {unit}{share}")
+        text = self.tr("Less {0}, in all {1}").format(name, "; ".join(parts))
+        painter.setPen(QColor(self._theme.text))
+        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(head.width()))
+        painter.drawText(head, _MIDDLE, text)
+
+    def _paint_axis(self, painter: QPainter, m: TimeMap) -> None:
+        assert self._placement is not None and self._alignment is not None
+        top = self._apart.rect.bottom()
+        at = QRectF(m.left, top, m.width, self.height() - top)
+        axis = self._placement.axis
+        if axis != "normalised":
+            title = {
+                "absolute": self.tr("Time"),
+                "start": self.tr("Time from each run's start"),
+                "phases": self.tr("Time of the phases of {0}"),
+            }[axis].format(self._alignment.runs[self._alignment.reference].name)
+            scales.time_axis(painter, at, m, self._theme, title)
+            return
+        metrics = self.fontMetrics()
+        ticks = scales.level_ticks(100 * m.a, 100 * m.b, m.width / (5 * metrics.height()))
+        painter.setPen(QColor(self._theme.border))
+        painter.drawLines([QLineF(m.x(v / 100), top, m.x(v / 100), top + 4) for v in ticks.positions])
+        painter.setPen(QColor(self._theme.muted))
+        for v, label in zip(ticks.positions, ticks.labels, strict=True):
+            half = metrics.horizontalAdvance(label) / 2
+            painter.drawText(QPointF(m.x(v / 100) - half, top + 5 + metrics.ascent()), label)
+        painter.setPen(QColor(self._theme.text))
+        row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
+        painter.drawText(row, _CENTRE, self.tr("Part of each run (%)"))
+
+    # ---- cursor, selection, and what the mouse holds
+
+    def _paint_marks(self, painter: QPainter) -> None:
+        lanes = tuple(lane.rect for lane in (*self._lanes, self._apart) if lane.rect.height())
+        if self._selection is not None:
+            self._tint_range(painter, self._selection, self._theme.selection, lanes)
+        drag = self._drag
+        if drag is not None and drag.kind == "zoom" and drag.moved:
+            self._tint_range(painter, (min(drag.a, drag.b), max(drag.a, drag.b)), self._theme.accent, lanes)
+        if drag is not None and drag.kind == "match" and drag.moved:
+            painter.setPen(QPen(QColor(self._theme.accent), 2))
+            painter.drawLine(QLineF(drag.press, self._pulled))
+        m = self._map()
+        if m.a <= self._cursor <= m.b:
+            x = m.x(self._cursor)
+            for r in lanes:
+                scales.verticals(painter, [x], r.top(), r.bottom(), QPen(QColor(self._theme.muted), 1))
+            bounds = QRectF(
+                lanes[0].left(), lanes[0].top(), lanes[0].width(), lanes[-1].bottom() - lanes[0].top()
+            )
+            paint_box(painter, self.reading(self._cursor), x, lanes[0].top() + 6, bounds, self._theme)
+
+    def reading(self, at: float) -> list[str]:
+        """What there is at a place of the axis, in lines."""
+        alignment, placement = self._alignment, self._placement
+        if alignment is None or placement is None:
+            return []
+        a, b = self.visible_range()
+        lines = [
+            f"{100 * at:.4g} %" if placement.axis == "normalised" else scales.format_time(at, (b - a) / 2000)
+        ]
+        levels = [float(curve.at([at])[0]) for curve in placement.curves]
+        for k, (run, level) in enumerate(zip(alignment.runs, levels, strict=True)):
+            value = f"{100 * level:.4g} %" if placement.share else scales.format_number(level)
+            line = f"{run.name}: {value}"
+            spans = placement.spans[k]
+            phase = int(np.searchsorted(spans[:, 0], at, side="right")) - 1
+            if 0 <= phase < len(spans) and at < spans[phase, 1]:
+                line += self.tr(", phase {0}").format(phase + 1)
+            if k != alignment.reference:
+                apart = (level - levels[alignment.reference]) * (100 if placement.share else 1)
+                line += f" ({apart:+.4g})".replace("-", "−")
+            lines.append(line)
+        return lines
+
+    def _take(self, drag: Drag, region: str, t: float) -> bool:
+        if region != "strip":
+            return False
+        self._held = self._phase_at(drag.press)
+        if self._held is not None:
+            drag.kind, self._pulled = "match", drag.press
+        return True
+
+    def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
+        self._pulled = p
+        self.update()
+
+    def _drop(self, drag: Drag) -> None:
+        held, self._held = self._held, None
+        assert held is not None and self._alignment is not None
+        if not drag.moved:
+            self.rowSelected.emit(self._row_of[held[0]][held[1]])
+            return
+        target, reference = self._phase_at(self._pulled), self._alignment.reference
+        if target is None or (held[0] == reference) == (target[0] == reference):
+            return  # one of the two has to be the reference's
+        theirs, own = (held, target) if held[0] == reference else (target, held)
+        self.pairDropped.emit(own[0], theirs[1], own[1])
+
+    def _abandon(self, drag: Drag) -> None:
+        self._held = None
+
+    def _clicked(self, drag: Drag, t: float) -> None:
+        self._select(0, 0)
+
+    def _hover_at(self, p: QPointF, region: str) -> None:
+        found = self._phase_at(p) if region == "strip" else None
+        self.setCursor(Qt.CursorShape.PointingHandCursor if found else Qt.CursorShape.ArrowCursor)
+        self.setToolTip(self._told(*found) if found else "")
+
+    def _told(self, run: int, phase: int) -> str:
+        """A phase and its match, in words."""
+        alignment = self._alignment
+        assert alignment is not None
+        row = self._row_of[run][phase]
+        about = alignment.runs[run].rows[phase]
+        lines = [
+            self.tr("Phase {0} of {1}: {2}, {3} processors on average").format(
+                phase + 1,
+                alignment.runs[run].name,
+                quantity(about.end_s - about.start_s, "s"),
+                digits(about.mean),
+            )
+        ]
+        partner = int(alignment.rows[row, alignment.reference])
+        matching = alignment.matchings[run]
+        if matching is not None and partner != NONE:
+            lines.append(
+                self.tr("Matched with phase {0} of {1}, {2} % alike").format(
+                    partner + 1,
+                    alignment.runs[alignment.reference].name,
+                    f"{100 * matching.alike[partner]:.0f}",
+                )
+            )
+        elif matching is not None:
+            lines.append(self.tr("The reference has no such phase"))
+        lines.append(self.tr("Drag it onto a phase of the reference, or one of those onto it, to match them"))
+        return "\n".join(lines)
+
+    def menu_at(self, p: QPointF) -> QMenu:
+        menu = QMenu(self)
+        menu.addAction(self.tr("Copy picture"), self.pictureRequested.emit)
+        menu.addAction(self.tr("Whole runs"), self.show_all)
+        if self._selection is not None:
+            menu.addAction(self.tr("Zoom to selection"), lambda: self.zoom_to(*self._selection))
+        return menu
+
+    @property
+    def selection(self) -> tuple[float, float] | None:
+        return self._selection
+
+
+def sums(curves: tuple[StepCurve, ...], span: tuple[float, float]) -> list[float]:
+    """What each curve adds up to over a range of the axis."""
+    return [envelope(curve).range(*span)[2] for curve in curves]

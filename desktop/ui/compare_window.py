@@ -1,0 +1,408 @@
+"""The window of comparisons: the runs of a project over or below each other, their phases matched."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QImageWriter
+from PySide6.QtWidgets import (
+    QComboBox,
+    QFileDialog,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QPushButton,
+    QSplitter,
+    QStackedWidget,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.data.atomic import write_text
+from desktop.ui import theme as themes
+from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
+from desktop.ui.compare.cells import CellsTable
+from desktop.ui.compare.runs_view import RunsView, sums
+from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.program_window import ProgramWindow
+from desktop.ui.units import digits, left
+from desktop.ui.workers import MainThread
+from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
+from desktop.workbench.jobs import Executor, at_once
+
+if TYPE_CHECKING:
+    from desktop.ui.shell import MainWindow
+
+_TITLE = "Compare runs – Phasewright"
+_WINDOW = "compare"
+
+
+class CompareWindow(ProgramWindow):
+    """Compares the runs of the project of `owner`, and closes with it."""
+
+    NAME = "compare"
+    COMMANDS = COMPARE_COMMANDS
+    MENUS = COMPARE_MENUS
+    MOUSE = COMPARE_MOUSE
+    PAGE = "compare.md"
+
+    modelRequested = Signal(object)  # rows of run times
+
+    def __init__(self, owner: MainWindow, executor: Executor | None = None) -> None:
+        super().__init__(owner.settings)
+        self._owner = owner
+        self._results = MainThread(self)
+        # What runs at once needs no event loop to be delivered.
+        deliver = at_once if executor else self._results.deliver
+        self.bench = Contraster(owner.workbench, owner.desk.keeper, deliver, executor)
+        self.setObjectName("compare_window")
+        self.setWindowTitle(_TITLE)
+        self._make_centre()
+        self._make_actions()
+        self._make_status()
+        self._restore_layout()
+        self.bench.subscribe(self._show_snapshot)
+        owner.comparing = self
+        owner.closed.connect(self.close)
+        self._begin()
+        self._show_snapshot(ContrastSnapshot(), self.bench.snapshot)
+        self.bench.watch(True)
+
+    # ---- building
+
+    def _make_centre(self) -> None:
+        self.problem_bar = MessageBar("problem")
+        self.notice_bar = MessageBar("notice", self.tr("Match again"))
+        self.notice_bar.acted.connect(self.bench.match_again)
+        self.problem_bar.dismissed.connect(lambda: self.bench.complain(""))
+        self.view = RunsView()
+        self.view.pictureRequested.connect(self.copy_picture)
+        self.view.pairDropped.connect(self._pair)
+        self.view.rowSelected.connect(self._select_row)
+        self.view.selectionChanged.connect(lambda _: self._show_selection())
+        self.table = CellsTable()
+        self.table.pairChosen.connect(self._pair)
+        self.table.rowSelected.connect(self.view.set_row)
+        self._down = QSplitter(Qt.Orientation.Vertical)
+        self._down.setObjectName("down")
+        self._down.setChildrenCollapsible(False)
+        self._down.addWidget(self.view)
+        self._down.addWidget(self.table)
+        self._down.setStretchFactor(0, 2)
+        self._down.setStretchFactor(1, 1)
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self._start_page())
+        self._pages.addWidget(self._down)
+        self.setCentralWidget(column(self.problem_bar, self.notice_bar, self._controls(), self._pages))
+
+    def _controls(self) -> QWidget:
+        self.runs = QToolButton()
+        self.runs.setObjectName("runs")
+        self.runs.setText(self.tr("Runs"))
+        self.runs.setToolTip(self.tr("Which runs are compared, {0} at most").format(MOST))
+        self.runs.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self._runs_menu = QMenu(self.runs)
+        self._runs_menu.aboutToShow.connect(self._fill_runs)
+        self.runs.setMenu(self._runs_menu)
+        self.reference, self.axis = QComboBox(), QComboBox()
+        self.reference.setObjectName("reference")
+        self.reference.setToolTip(self.tr("The run that the others are compared with"))
+        self.reference.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.reference.setMinimumContentsLength(18)
+        self.reference.activated.connect(lambda _: self.bench.change(reference=self.reference.currentData()))
+        self.axis.setObjectName("axis")
+        for axis, (title, tip) in AXES.items():
+            self.axis.addItem(title, axis)
+            self.axis.setItemData(self.axis.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
+        self.axis.activated.connect(lambda _: self.bench.change(axis=self.axis.currentData()))
+        self._toggles: dict[str, QToolButton] = {}
+        self.to_model_button = QPushButton(self.tr("To the factor model"))
+        self.to_model_button.setObjectName("to_model")
+        self.to_model_button.setToolTip(
+            self.tr("The durations of the phases by run, as a table of run times in the factor model")
+        )
+        self.to_model_button.clicked.connect(lambda: self.to_model(None))
+        row = QHBoxLayout()
+        row.setContentsMargins(8, 4, 8, 4)
+        row.addWidget(self.runs)
+        for text, widget in ((self.tr("&Reference"), self.reference), (self.tr("A&xis"), self.axis)):
+            label = QLabel(text)
+            label.setBuddy(widget)
+            row.addWidget(label)
+            row.addWidget(widget)
+        for name, text in (
+            ("side_by_side", self.tr("Side by side")),
+            ("share", self.tr("% of all processors")),
+            ("relative", self.tr("Relative difference")),
+        ):
+            button = QToolButton()
+            button.setObjectName(name)
+            button.setText(text)
+            button.setCheckable(True)
+            button.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
+            self._toggles[name] = button
+            row.addWidget(button)
+        row.addStretch(1)
+        self._again = QPushButton(self.tr("Match again"))
+        self._again.setToolTip(self.tr("Let go of all matches that were set by hand"))
+        self._again.clicked.connect(self.bench.match_again)
+        row.addWidget(self._again)
+        row.addWidget(self.to_model_button)
+        self._bar = QWidget()
+        self._bar.setLayout(row)
+        return self._bar
+
+    def _start_page(self) -> QWidget:
+        title = QLabel(self.tr("Compare runs"))
+        font = title.font()
+        font.setPointSizeF(2.0 * font.pointSizeF())
+        font.setBold(True)
+        title.setFont(font)
+        self._needs = QLabel()
+        self._needs.setObjectName("needs")
+        self._needs.setWordWrap(True)
+        self.open = QPushButton(self.tr("Add a trace to the project…"))
+        self.open.setObjectName("open")
+        self.open.clicked.connect(self.add_run)
+        page = QWidget()
+        layout = QVBoxLayout(page)
+        layout.setContentsMargins(48, 36, 48, 24)
+        layout.setSpacing(12)
+        layout.addWidget(title)
+        layout.addWidget(self._needs)
+        layout.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
+        layout.addStretch(1)
+        return page
+
+    def _make_status(self) -> None:
+        bar = self.statusBar()
+        self._task, self._selected = QLabel(), QLabel()
+        self.cancel = QPushButton(self.tr("Cancel"))
+        self.cancel.clicked.connect(self.bench.cancel)
+        for widget in (self._task, self.cancel):
+            bar.addWidget(widget)
+            widget.hide()
+        self._selected.setMinimumWidth(1)
+        bar.addPermanentWidget(self._selected)
+
+    # ---- showing
+
+    @property
+    def shown(self) -> ContrastSnapshot:
+        return self.bench.snapshot
+
+    def _show_snapshot(self, old: ContrastSnapshot, new: ContrastSnapshot) -> None:
+        """Draw the difference."""
+        comparison = new.comparison
+        if new.alignment is not old.alignment or new.placement is not old.placement:
+            self._show_answer(new)
+        self.view.set_look(side_by_side=comparison.side_by_side, relative=comparison.relative)
+        self._pages.setCurrentIndex(0 if new.alignment is None else 1)
+        self._show_needs(new)
+        if new.entries != old.entries or new.reference != old.reference:
+            self.reference.clear()
+            for entry in new.entries:
+                if entry.shown:
+                    self.reference.addItem(entry.name, entry.key)
+        self.reference.setCurrentIndex(self.reference.findData(new.reference))
+        self.axis.setCurrentIndex(self.axis.findData(comparison.axis))
+        for name, button in self._toggles.items():
+            button.setChecked(getattr(comparison, name))
+        self._again.setEnabled(bool(comparison.matched))
+        self._bar.setVisible(len(new.entries) > 1)
+        self.to_model_button.setEnabled(new.alignment is not None)
+        self._show_task(new)
+        if new.problem != old.problem:
+            if new.problem:
+                self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
+            else:
+                self.problem_bar.hide()
+        if new.outdated != old.outdated:
+            if new.outdated:
+                self.notice_bar.show_message(
+                    self.tr(
+                        "Matches set by hand wait for as many phases as they were set for; until then the "
+                        "phases are matched anew."
+                    )
+                )
+            else:
+                self.notice_bar.hide()
+        self._refresh_actions()
+
+    def _show_answer(self, new: ContrastSnapshot) -> None:
+        held = self.bench.by_hand
+        by_hand = {
+            k: frozenset(own for _, own in held.get(key, ()) if own >= 0) for k, key in enumerate(new.keys)
+        }
+        self.view.set_runs(new.alignment, new.placement, by_hand)
+        self.table.show_cells(new.alignment, new.cells, by_hand, self.view.colour)
+        names = [] if new.alignment is None else [run.name for run in new.alignment.runs]
+        self.setWindowTitle(f"{', '.join(names)} – {_TITLE}" if names else _TITLE)
+        self._show_selection()
+
+    def _show_needs(self, new: ContrastSnapshot) -> None:
+        count = len(new.entries)
+        if new.refining and new.alignment is None:
+            text = self.tr("The runs are being read…")
+        elif count == 0:
+            text = self.tr("A comparison needs two runs or more. Open a trace in the main window first.")
+        elif count == 1:
+            text = self.tr(
+                "A comparison needs two runs or more, and the project has one, {0}. Add another trace: a run "
+                "on more processors, of another version, or of another input."
+            ).format(new.entries[0].name)
+        elif sum(entry.shown for entry in new.entries) < 2:
+            text = self.tr("A comparison needs two runs or more: choose them under Runs, above.")
+        else:
+            text = self.tr("There is nothing to compare yet.")
+        self._needs.setText(text)
+        self.open.setText(self.tr("Open…") if count == 0 else self.tr("Add a trace to the project…"))
+
+    def _show_task(self, new: ContrastSnapshot) -> None:
+        task = new.task if new.refining else None
+        self._task.setVisible(task is not None)
+        self.cancel.setVisible(task is not None)
+        if task is not None:
+            parts = (task.title, task.text, "" if task.left is None else left(task.left))
+            self._task.setText(" – ".join(part for part in parts if part))
+
+    def _show_selection(self) -> None:
+        """What the runs add up to over the selected range."""
+        alignment, placement, span = self.shown.alignment, self.shown.placement, self.view.selection
+        if alignment is None or placement is None or span is None:
+            self._selected.setText("")
+            return
+        unit = self.tr("of all") if placement.share else self.tr("processors")
+        length = (span[1] - span[0]) or 1.0
+        means = [total / length for total in sums(placement.curves, span)]
+        factor = 100.0 if placement.share else 1.0
+        told = [
+            f"{run.name} {digits(mean * factor)}{' %' if placement.share else ''}"
+            for run, mean in zip(alignment.runs, means, strict=True)
+        ]
+        self._selected.setText(self.tr("Selected, {0} on average: {1}").format(unit, ", ".join(told)))
+
+    def _fill_runs(self) -> None:
+        self._runs_menu.clear()
+        for entry in self.shown.entries:
+            action = self._runs_menu.addAction(entry.name, partial(self._toggle_run, entry.key))
+            action.setCheckable(True)
+            action.setChecked(entry.shown)
+        self._runs_menu.addSeparator()
+        self._runs_menu.addAction(self.actions_by_id["add_run"])
+
+    def _toggle_run(self, key: str) -> None:
+        (entry,) = (entry for entry in self.shown.entries if entry.key == key)
+        compared = sum(other.shown for other in self.shown.entries)
+        if not entry.shown and compared == MOST:
+            self.bench.complain(f"{MOST} runs at most are compared at once, leave another one out first")
+        else:
+            self.bench.show_run(key, not entry.shown)
+
+    def _show_theme(self, theme: themes.Theme) -> None:
+        self.view.set_theme(theme)
+        self.table.set_accent(QColor(theme.accent))
+
+    def _show_anew(self) -> None:
+        self._show_answer(self.shown)
+
+    # ---- commands
+
+    def _pair(self, run: int, reference: int, phase: int) -> None:
+        self.bench.pair(self.shown.keys[run], reference, phase)
+
+    def _select_row(self, row: int) -> None:
+        self.view.set_row(row)
+        self.table.select_row(row)
+
+    def open_paths(self, paths: list[Path]) -> None:
+        """A trace that is dropped is one run more; of several the others get windows of their own."""
+        self._owner.open_path(paths[0]) if not self.shown.entries else self._owner.desk.keeper.add_run(
+            paths[0]
+        )
+        if paths[1:]:
+            self.newWindowRequested.emit(paths[1:])
+
+    def add_run(self) -> None:
+        """Ask for another trace; the first one is opened."""
+        if self.shown.entries:
+            self._owner.desk.add_run()
+        else:
+            self._owner.choose_file()
+
+    def to_model(self, one_system: bool | None) -> None:
+        """The durations of the phases as run times, in a window of the factor model."""
+        from desktop.data.trace_rows import phase_rows
+
+        if self.shown.alignment is not None:
+            self.modelRequested.emit(phase_rows(self.shown.alignment, one_system))
+
+    def zoom_to_selection(self) -> None:
+        if self.view.selection is not None:
+            self.view.zoom_to(*self.view.selection)
+
+    def escape(self) -> None:
+        """End the innermost thing: what is dragged, then the selection, then the chosen row."""
+        if self.view.cancel_drag():
+            return
+        if self.view.selection is not None:
+            self.view.set_selection(None)
+            self._show_selection()
+        else:
+            self._select_row(-1)
+
+    def copy_table(self) -> None:
+        QGuiApplication.clipboard().setText(self.table.text())
+        self.statusBar().showMessage(self.tr("The table is on the clipboard"), 4000)
+
+    def copy_picture(self) -> None:
+        QGuiApplication.clipboard().setImage(self.view.picture())
+        self.statusBar().showMessage(self.tr("The picture is on the clipboard"), 4000)
+
+    def save_picture(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(
+            self, self.tr("Save picture"), self.settings.folder, "PNG (*.png)"
+        )
+        if name and not QImageWriter(name, QByteArray(b"png")).write(self.view.picture()):
+            self.bench.complain(f"{name}: the picture cannot be written, choose another place")
+
+    def export_table(self) -> None:
+        name, _ = QFileDialog.getSaveFileName(
+            self, self.tr("Export table"), self.settings.folder, "CSV (*.csv)"
+        )
+        if name:
+            self.export_to(Path(name))
+
+    def export_to(self, path: Path) -> None:
+        """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
+        from desktop.core.contrast import Cell
+        from desktop.data.material import as_csv
+
+        rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
+        try:
+            write_text(path, "".join(as_csv(rows)))
+        except OSError as error:
+            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+
+    # ---- layout
+
+    def _restore_layout(self) -> None:
+        room = self.screen().availableSize()
+        self.resize(min(1500, int(0.9 * room.width())), min(940, int(0.88 * room.height())))
+        geometry, state = self.settings.geometry_of(_WINDOW)
+        if geometry is not None:
+            self.restoreGeometry(geometry)
+        if state is not None:
+            self._down.restoreState(state)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._down.saveState())
+        self._owner.comparing = None
+        self._results.close()
+        self.bench.close()
+        super().closeEvent(event)
+        self.closed.emit()
