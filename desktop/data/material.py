@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -70,11 +70,15 @@ def printable(text: str, most: int = 200) -> str:
 
 @dataclass(frozen=True)
 class Mark:
-    """An annotation: a moment, or a stretch if `end_s` is given, in seconds on the curve's axis."""
+    """An annotation: a moment, or a stretch if `end_s` is given, in seconds on the curve's axis.
+
+    `colour`: its place among those of annotations.
+    """
 
     start_s: float
     text: str
     end_s: float | None = None
+    colour: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
-    are the fit; `marks` are drawn on the curve. `store` None: there is nothing to draw yet.
+    are the fit; `marks` are drawn on the curve; `names`: what regions are called instead. `store` None: there
+    is nothing to draw yet.
     """
 
     store: TraceStore | None
@@ -93,6 +98,7 @@ class Subject:
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
     marks: tuple[Mark, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

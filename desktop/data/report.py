@@ -486,12 +486,14 @@ class _Run:
             )
         notes = {note for _, s in ranges for note in _notes(s)}
         yield Table("Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)))
+        names = self.subject.names
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
             yield self._processors(kept, ranges)
         regions = [
-            (name, row.name, "–" if row.activity is None else row.activity.name.lower(), _percent(row.share),
-             _time(row.exclusive_s), f"{row.calls}")
+            (name, names.get(row.name, row.name),
+             "–" if row.activity is None else row.activity.name.lower(),
+             _percent(row.share), _time(row.exclusive_s), f"{row.calls}")
             for name, stats in ranges
             for row in kept.flat(stats, self.use)[:_REGIONS]
         ]  # fmt: skip
@@ -531,7 +533,7 @@ class _Run:
                 yield Paragraph(
                     f"From phase {k} to phase {k + 1}, at {_time(self.material.rows[k].start_s)}:"
                 )
-                yield Points(tuple(change.sentence for change in changes))
+                yield Points(tuple(change.called(self.subject.names) for change in changes))
         if not told:
             yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
                             else "There is one phase, so nothing changes.")  # fmt: skip
@@ -587,6 +589,7 @@ class _Run:
             ("Clock repair", {None: "as the format recommends", True: "yes", False: "no"}[rules.repaired]),
         ]
         rows += [(f"Class of {region}", a.name.lower()) for region, a in rules.overrides.items()]
+        rows += [(f"Region {region}", f"called {name}") for region, name in subject.names.items()]
         for mark in subject.marks:
             until = "" if mark.end_s is None else f" to {_time(mark.end_s)}"
             rows.append((f"Annotation at {_time(mark.start_s)}{until}", mark.text))

@@ -22,7 +22,7 @@ waiting and transfer) is done only when asked for, and kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -214,7 +214,8 @@ class Change:
     time in which a location computes, of all bytes (if there are none, messages) that go from one to
     another, and what is sent per second as a part of the larger of both rates. `difference`, by whose size
     changes are ranked, is right - left; of a location without what all processors have in common.
-    `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total.
+    `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total;
+    `region`: its name.
     """
 
     kind: Literal["region", "location", "messages", "pair"]
@@ -223,6 +224,12 @@ class Change:
     right: float
     difference: float
     sentence: str
+    region: str = ""
+
+    def called(self, names: Mapping[str, str]) -> str:
+        """The sentence, with what regions are called instead."""
+        name = names.get(self.region, self.region)
+        return self.sentence.replace(f"Region {self.region} ", f"Region {name} ", 1)
 
 
 # ------------------------------------------------------------------ the numbers
@@ -591,7 +598,8 @@ class Statistics:
         rows.append((-1, "Time in no region", left.outside_s / totals[0], right.outside_s / totals[1]))
         for i, name, a, b in rows:
             sentence = f"{name} takes {_percent(b)} of the processors' time, {_percent(a)} before."
-            yield Change("region", (i,), float(a), float(b), float(b - a), sentence)
+            region = names[i] if i >= 0 else ""
+            yield Change("region", (i,), float(a), float(b), float(b - a), sentence, region)
 
     def _locations_changed(self, left: RangeStats, right: RangeStats) -> Iterator[Change]:
         there = np.flatnonzero(left.is_processor)

@@ -32,6 +32,7 @@ from desktop.ui.drawing import (
     text_width,
 )
 from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.scales import Ticks
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.units import digits, time_scale
@@ -460,9 +461,10 @@ def _paint_marks(frame: _Frame, material: Material, box: Box) -> None:
         if until < box.x0 or mark.start_s > box.x1:
             continue
         x0, x1 = (float(box.x(min(max(t, box.x0), box.x1))) for t in (mark.start_s, until))
+        colour = frame.ink.mark if frame.look.style == "grey" else COLOURS[mark.colour % len(COLOURS)]
         if x1 > x0:
-            sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(frame.ink.mark, 0.15))
-        stroke = frame.stroke(frame.ink.mark, 1.0, (1.0, 1.5))
+            sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(colour, 0.15))
+        stroke = frame.stroke(colour, 1.0, (1.0, 1.5))
         sheet.lines([[x, box.top, x, box.bottom] for x in {x0, x1}], stroke)
         text = fitted(mark.text, em, 0.6 * box.width)
         wide = text_width(text, em) + 0.8 * em
@@ -473,7 +475,9 @@ def _paint_marks(frame: _Frame, material: Material, box: Box) -> None:
         ends[row : row + 1] = [left + wide]
         y = box.top + row * 1.6 * em
         sheet.rects([[left, y + 0.15 * em, wide, 1.4 * em]], Fill(frame.ink.ground, 0.9))
-        sheet.text(left + 0.4 * em, y + 1.15 * em, text, em, frame.ink.mark)
+        # The colour is beside the text, which has to be read on every ground.
+        sheet.rects([[left, y + 0.15 * em, 0.25 * em, 1.4 * em]], Fill(colour))
+        sheet.text(left + 0.55 * em, y + 1.15 * em, text, em, frame.ink.text)
 
 
 def _curve(frame: _Frame, material: Material) -> None:

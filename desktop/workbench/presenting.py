@@ -15,7 +15,8 @@ def marks(project: Project) -> tuple[Mark, ...]:
     """Its annotations, but for those that are hidden."""
     from desktop.data.material import Mark
 
-    return tuple(Mark(note.start_s, note.text, note.end_s) for note in project.annotations if not note.hidden)
+    shown = (note for note in project.annotations if not note.hidden)
+    return tuple(Mark(note.start_s, note.text, note.end_s, note.colour) for note in shown)
 
 
 def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
@@ -33,4 +34,5 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         locked=phases.locked,
         breaks=None if phases.breaks is None else phases.breaks[1:-1],
         marks=marks(project),
+        names=project.names,
     )

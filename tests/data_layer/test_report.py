@@ -374,7 +374,7 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     traces[1].write_text("0,1\n5,3\n6,0\n", encoding="utf-8")
     note = Annotation(0.5, "look <here>", 1.5)
     projects = [
-        Project(PhaseSettings("constant", 3), annotations=(note,)),
+        Project(PhaseSettings("constant", 3), annotations=(note,), names={"f_1": "solve <it>"}),
         Project(PhaseSettings("linear", 2, breaks=(0.0, 2.0, 6.0))),
     ]
     runs = tuple(
@@ -394,6 +394,7 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     assert told["runs"][1]["breaks_s"] == [0, 2, 6]
     page = out.read_text(encoding="utf-8")
     assert "look &lt;here&gt;" in page and "look <here>" not in page
+    assert "Region f_1" in page and "called solve &lt;it&gt;" in page
     code, _, err = run(capsys, "report", place, "-o", out, "-n", 3)
     assert code == 1 and "project says" in err
     traces[1].unlink()

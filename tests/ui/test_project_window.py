@@ -24,6 +24,7 @@ from desktop.data.utilization import build
 from desktop.resources import samples
 from desktop.ui.app import Windows, load_font
 from desktop.ui.panels.views import NoteDialog
+from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK
@@ -321,7 +322,10 @@ def test_a_second_run_and_the_way_back(
     settle(qtbot, window)
     assert window.workbench.snapshot.document.source == traces[0]
     assert window.workbench.snapshot.project.annotations[0].text == "in the first"
+    assert window.actions_by_id["undo"].text() == "Undo add second.csv"
+    window.actions_by_id["undo"].trigger()
     assert window.actions_by_id["undo"].text() == "Undo add annotation"
+    assert len(window.desk.keeper.workspace.runs) == 1
 
 
 def test_tables_and_experiments_are_kept_and_listed(
@@ -333,7 +337,7 @@ def test_tables_and_experiments_are_kept_and_listed(
     names = [str(table), str(other)]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: (names, "")))
     window.actions_by_id["add_files"].trigger()
-    assert window.desk.keeper.workspace.tables == (table,)
+    assert [one.path for one in window.desk.keeper.workspace.tables] == [table]
     assert "letter.txt is neither" in window.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
     (listed,) = [action for action in window._contents_menu.actions() if action.text() == "times.csv"]
@@ -379,8 +383,24 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     names = [one.name for one in profile.model.rows]
     assert "wait for the panel" in names and "MPI_Recv" not in names
     assert window.actions_by_id["undo"].text() == "Undo rename MPI_Recv"
+    pane, new = window.timeline, "wait for the panel"
+    qtbot.waitUntil(lambda: pane.view.timeline is not None and not window.busy, timeout=60_000)
+    timeline = pane.view.timeline
+    assert new in pane._names.stringList() and "MPI_Recv" not in pane._names.stringList()
+    number = next(r for r in timeline.entered if timeline.store.regions[r].name == "MPI_Recv")
+    location, begin = timeline.find(number, 0.0)
+    assert describe(timeline, location, begin, 1e-9, pane.view.name_of)[1].startswith(new)
+    pane._colour.setCurrentIndex(1)
+    assert new in [entry.label for entry in pane.view._entries()]
+    changes = window.panel("changes")
+    window.show_panel("changes")
+    window.workbench.set_n(4)
+    qtbot.waitUntil(lambda: not window.busy and new in changes.text.toPlainText(), timeout=60_000)
+    assert "MPI_Recv" not in changes.text.toPlainText()
     window.workbench.undo()
-    assert "MPI_Recv" in [one.name for one in profile.model.rows]
+    window.workbench.undo()
+    window.show_panel("profile")
+    qtbot.waitUntil(lambda: "MPI_Recv" in [one.name for one in profile.model.rows], timeout=60_000)
     window.close_unasked()
 
 
@@ -402,6 +422,18 @@ def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     stripe = window.curve_view.mapTo(window, flag.box.topLeft() + QPointF(2, 6))
     ratio = image.devicePixelRatio()
     assert image.pixelColor((stripe * ratio).toPoint()).name() == "#0072b2"
+    rows = window.timeline.view
+    qtbot.waitUntil(lambda: rows.timeline is not None and not window.busy, timeout=60_000)
+    image = window.grab().toImage()
+    assert [flag.note.text for flag in rows._notes._flags] == ["the factorisation begins to starve", "tail"]
+    stripe = rows.mapTo(window, rows._notes._flags[0].box.topLeft() + QPointF(2, 6))
+    assert image.pixelColor((stripe * ratio).toPoint()).name() == "#0072b2", "in the timeline too"
+    window.workbench.change_annotation(0, hidden=True)
+    window.grab()
+    assert [flag.index for flag in rows._notes._flags] == [1]
+    at = rows._notes._flags[0].box.center().toPoint()
+    qtbot.mouseDClick(rows, Qt.MouseButton.LeftButton, pos=at)
+    assert note_dialog(window).text.toPlainText() == "tail"
 
 
 @pytest.mark.parametrize("answer", ["Recover", "Discard", "Later"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -173,13 +173,21 @@ class TimelinePane(QWidget):
         if former is not None:
             # In the thread that may be reading it.
             self._thread.submit(former.close)
-        with_names = [] if self._timeline is None else self._timeline.entered
-        regions = [] if self._timeline is None else self._timeline.store.regions
-        self._names.setStringList(sorted({regions[r].name for r in with_names}))
+        self._list_names()
         if found is None:
             self._order.setCurrentIndex(0)
         self._search.clear()
         self.opened.emit(found is not None)
+
+    def set_names(self, names: Mapping[str, str]) -> None:
+        """What regions are called instead: drawn, listed and found by these names."""
+        self.view.set_names(names)
+        self._list_names()
+
+    def _list_names(self) -> None:
+        entered = [] if self._timeline is None else self._timeline.entered
+        name_of = self.view.name_of
+        self._names.setStringList(sorted({name_of(r) for r in entered}))
 
     def set_theme(self, theme: Theme) -> None:
         self.view.set_theme(theme)
@@ -213,10 +221,10 @@ class TimelinePane(QWidget):
         if location < 0 or timeline is None or math.isnan(time_s):
             return
         a, b = self.view.visible_range()
-        pixel = (b - a) / max(self.view.width(), 1)
+        pixel, names = (b - a) / max(self.view.width(), 1), self.view.name_of
         self._hovering.submit(
             "Looking",
-            lambda job: describe(timeline, location, time_s, pixel),
+            lambda job: describe(timeline, location, time_s, pixel, names),
             lambda rows: self.view.show_tip(location, time_s, rows),
             self._failed,
         )
@@ -226,10 +234,10 @@ class TimelinePane(QWidget):
         if timeline is None:
             return
         a, b = self.view.visible_range()
-        pixel = (b - a) / max(self.view.width(), 1)
+        pixel, names = (b - a) / max(self.view.width(), 1), self.view.name_of
         self._asking.submit(
             "Call stack",
-            lambda job: describe_stack(timeline, location, time_s, pixel),
+            lambda job: describe_stack(timeline, location, time_s, pixel, names),
             lambda rows: self.view.show_stack(location, time_s, rows),
             self._failed,
         )
@@ -257,7 +265,8 @@ class TimelinePane(QWidget):
         words, timeline = self._search.text().strip().lower(), self._timeline
         if not words or timeline is None:
             return []
-        names = {r: timeline.store.regions[r].name.lower() for r in timeline.entered}
+        name_of = self.view.name_of
+        names = {r: name_of(r).lower() for r in timeline.entered}
         exact = [r for r, name in names.items() if name == words]
         return exact or [r for r, name in names.items() if words in name][:_SOUGHT]
 
@@ -288,16 +297,16 @@ class TimelinePane(QWidget):
         if last is not None and last[0] == words and a <= last[2] <= b:
             but, start = last[1], last[2]
 
-        def done(found: tuple[int, float, float, str] | None) -> None:
+        def done(found: tuple[int, float, float, int] | None) -> None:
             if found is None:
                 where = self.tr("after here") if forward else self.tr("before here")
                 self._result.setText(self.tr("none {0}").format(where))
                 return
-            location, begin, end, name = found
+            location, begin, end, region = found
             self._last_found = words, location, begin
             self._result.setText(
                 self.tr("{0}, {1}").format(
-                    name, scales.format_time(begin, (b - a) / max(self.view.width(), 1))
+                    self.view.name_of(region), scales.format_time(begin, (b - a) / max(self.view.width(), 1))
                 )
             )
             self.view.show_found(location, begin, end)
@@ -338,7 +347,7 @@ def _open(path: Path, rules: Rules | None, seconds: NDArray[np.float64], job: Jo
 
 def _find(
     timeline: Timeline, regions: list[int], start: float, forward: bool, but: int, job: Job
-) -> tuple[int, float, float, str] | None:
+) -> tuple[int, float, float, int] | None:
     hits = [
         (at, location, region)
         for region in regions
@@ -352,10 +361,14 @@ def _find(
     for level in timeline.at(location, at).levels:
         if level.region == region and level.begin_s == at:
             end = timeline.end_s if level.end_s is None else level.end_s
-    return location, at, end, timeline.store.regions[region].name
+    return location, at, end, region
 
 
-def describe(timeline: Timeline, location: int, time_s: float, pixel: float) -> list[str]:
+#: What a region is called.
+Names = Callable[[int], str]
+
+
+def describe(timeline: Timeline, location: int, time_s: float, pixel: float, names: Names) -> list[str]:
     """Lines about the state of a location at an instant: region, duration, begin, depth, messages."""
     moment = timeline.at(location, time_s, whole=False)
     about = timeline.store.locations[location]
@@ -368,7 +381,7 @@ def describe(timeline: Timeline, location: int, time_s: float, pixel: float) -> 
     else:
         level = moment.levels[-1]
         begin, end = level.begin_s, timeline.end_s if level.end_s is None else level.end_s
-        rows.append(f"{timeline.store.regions[level.region].name}: {moment.activity.name.lower()}")
+        rows.append(f"{names(level.region)}: {moment.activity.name.lower()}")
     rows.append(f"lasts {quantity(end - begin, 's')} from {scales.format_time(begin, pixel)}")
     if (moment.begin_s, moment.end_s) != (begin, end):
         rows.append(f"of that {quantity(moment.end_s - moment.begin_s, 's')} without a call, here")
@@ -408,7 +421,7 @@ def _rank(timeline: Timeline, location: int) -> str:
     return str(about.rank) if about.rank >= 0 else about.name
 
 
-def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: float) -> list[str]:
+def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: float, names: Names) -> list[str]:
     """The call stack at an instant, the outermost first."""
     moment = timeline.at(location, time_s)
     about = timeline.store.locations[location]
@@ -424,12 +437,11 @@ def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: floa
         if len(levels) > most and depth == most // 2:
             rows.append(f"… {len(levels) - most} more …")
         if len(levels) <= most or not most // 2 <= depth < len(levels) - most // 2:
-            rows.append(f"{'  ' * min(depth, 8)}{_level(timeline, level, pixel)}")
+            rows.append(f"{'  ' * min(depth, 8)}{_level(names(level.region), level, pixel)}")
     return rows
 
 
-def _level(timeline: Timeline, level: Level, pixel: float) -> str:
-    name = timeline.store.regions[level.region].name
+def _level(name: str, level: Level, pixel: float) -> str:
     begin = scales.format_time(level.begin_s, pixel)
     if level.end_s is None:
         return f"{name}: from {begin}, for long"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,12 +18,14 @@ from desktop.data.events import Activity
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import TimeMap
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
 from desktop.ui.plots.timeline_tiles import DRAWN, Placed, Tiles, View
 from desktop.ui.theme import REGIONS
+from desktop.workbench.model import Annotation
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
@@ -143,11 +145,12 @@ class TimelineView(TimePlot):
         self._names = dict(names)
         self._redraw()
 
-    def name_of(self, region: int) -> str:
-        """What a region of the trace is called."""
-        assert self._timeline is not None
-        name = self._timeline.store.regions[region].name
-        return self._names.get(name, name)
+    @property
+    def name_of(self) -> Callable[[int], str]:
+        """What a region of the trace is called, by its number; holds for this trace in any thread."""
+        regions = () if self._timeline is None else self._timeline.store.regions
+        names = self._names
+        return lambda region: names.get(regions[region].name, regions[region].name)
 
     def set_by_region(self, by_region: bool) -> None:
         """Colours stand for regions, or for activities."""
