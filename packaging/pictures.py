@@ -110,7 +110,8 @@ class Stage:
         while quiet < 12:
             self._app.processEvents()
             time.sleep(0.02)
-            quiet = 0 if window.busy else quiet + 1
+            busy = window.busy if hasattr(window, "busy") else window.bench.busy
+            quiet = 0 if busy else quiet + 1
             if time.monotonic() > end:
                 raise TimeoutError(f"the window is still busy: {window.windowTitle()}")
 
@@ -409,13 +410,20 @@ def few_colours(image: QImage) -> QImage:
     seen, where, count = np.unique(
         _pixels(image).reshape(-1, 3), axis=0, return_inverse=True, return_counts=True
     )
-    # Of each cell of the colour cube its most frequent colour, of these the most frequent ones.
+    # Of each cell of the colour cube its most frequent colour; of these the one that is worst represented so
+    # far, by its distance and the number of its pixels, until the palette is full.
     order = np.argsort(-count, kind="stable")
     _, first = np.unique(seen[order] >> 3, axis=0, return_index=True)
-    table = seen[order[np.sort(first)[:_COLOURS]]].astype(np.int32)
+    cells = order[np.sort(first)]
+    colour, weight = seen[cells].astype(np.int64), np.sqrt(count[cells])
+    table, far = colour[:1], ((colour - colour[0]) ** 2).sum(1)
+    while len(table) < min(_COLOURS, len(cells)):
+        chosen = colour[np.argmax(far * weight)]
+        table = np.vstack([table, chosen])
+        far = np.minimum(far, ((colour - chosen) ** 2).sum(1))
     nearest = np.empty(len(seen), np.uint8)
     for start in range(0, len(seen), 4096):
-        part = seen[start : start + 4096].astype(np.int32)
+        part = seen[start : start + 4096].astype(np.int64)
         nearest[start : start + 4096] = ((part[:, None] - table) ** 2).sum(2).argmin(1)
     rows = np.ascontiguousarray(nearest[where].reshape(image.height(), image.width()))
     found = QImage(

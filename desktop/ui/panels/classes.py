@@ -234,4 +234,4 @@ class ClassesPanel(QWidget):
         self._show_rules(self._workbench.snapshot)
 
 
-PANEL = PanelSpec("classes", "Computing", "right", ClassesPanel, "window.md#computing")
+PANEL = PanelSpec("classes", "Computing", "right", ClassesPanel, "guide.md#computing")

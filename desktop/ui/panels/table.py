@@ -316,4 +316,4 @@ class TablePanel(QWidget):
             self._workbench.select_phase(current.row())
 
 
-PANEL = PanelSpec("table", "Phase table", "bottom", TablePanel, "window.md#phase-table")
+PANEL = PanelSpec("table", "Phase table", "bottom", TablePanel, "guide.md#phase-table")

@@ -133,4 +133,4 @@ def _report(report: ImportReport) -> str:
     return f"<h4>Import report</h4>{items}"
 
 
-PANEL = PanelSpec("trace", "Trace", "right", TracePanel, "window.md#trace")
+PANEL = PanelSpec("trace", "Trace", "right", TracePanel, "guide.md#trace")

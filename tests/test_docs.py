@@ -1,0 +1,320 @@
+"""The handbook keeps its word: links, pictures, commands, keys and examples are those of the program."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QColor, QImage, QKeySequence
+from pytestqt.qtbot import QtBot
+
+from desktop import cli, resources
+
+ROOT = Path(__file__).parent.parent
+DOCS = resources.folder() / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *PAGES]
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+def prose(path: Path) -> str:
+    """Without code: neither blocks nor spans."""
+    return re.sub(r"`[^`\n]*`", "", "\n".join(line for line, code in lines(path) if not code))
+
+
+def lines(path: Path) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether it is code."""
+    fenced, before = False, True
+    for line in path.read_text(encoding="utf-8").splitlines():
+        fence = line.startswith("```")
+        indented = line.startswith("    ") and before
+        yield line, fenced or fence or indented
+        fenced ^= fence
+        before = indented or not line.strip()
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S)
+
+
+def anchors(path: Path) -> set[str]:
+    heads = (line.lstrip("#").strip() for line, code in lines(path) if line.startswith("#") and not code)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def targets(path: Path, pattern: re.Pattern[str] = LINK) -> Iterator[tuple[Path, str]]:
+    """Files that a page links to, each with its anchor."""
+    for found in pattern.finditer(prose(path)):
+        link = found[found.lastindex or 1]
+        if "://" not in link:
+            file, _, anchor = unquote(link).partition("#")
+            yield ((path.parent / file).resolve() if file else path.resolve()), anchor
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for file, anchor in targets(page):
+        assert file.exists(), f"{page.name} links to {file.name}, which is not there"
+        if anchor:
+            assert anchor in anchors(file), f"{page.name} links to {file.name}#{anchor}"
+
+
+def test_every_page_is_reached_from_the_contents() -> None:
+    seen: set[Path] = set()
+    ahead = [(DOCS / "index.md").resolve()]
+    while ahead:
+        page = ahead.pop()
+        if page not in seen:
+            seen.add(page)
+            ahead += [file for file, _ in targets(page) if file.parent == DOCS.resolve()]
+    assert {page.resolve() for page in PAGES} <= seen
+
+
+def test_panels_name_places_of_the_handbook() -> None:
+    from desktop.ui.panels import panels
+
+    for panel in panels():
+        file, _, anchor = panel.page.partition("#")
+        assert (DOCS / file).exists(), panel
+        assert not anchor or anchor in anchors(DOCS / file), panel
+
+
+# ---- commands and keys
+
+
+def commands() -> list[tuple[str, str]]:
+    """Lines of code blocks that begin with the program's name; what is optional or explained is left out."""
+    found = []
+    for page in TEXTS:
+        text = [line.strip() for line, code in lines(page) if code]
+        for k, line in enumerate(text):
+            if not line.startswith("phasewright "):
+                continue
+            words = re.split(r"\s{3,}", line)[0]  # before what explains them
+            following = text[k + 1] if k + 1 < len(text) else ""
+            found.append((page.name, f"{words} {following}" if following.startswith("[--") else words))
+    return found
+
+
+def tried(words: str) -> list[str]:
+    """The command with its places filled: FILE by a name, [...] left out, of a|b the first."""
+    while "[" in words:
+        words = re.sub(r"\[[^\[\]]*\](\.\.\.)?", "", words)
+    words = words.replace("...", "")
+    out = []
+    for word in shlex.split(words):
+        word = word.split("|")[0]
+        stands = {"S": "1", "N": "4", "M": "mixed", "WxH": "800x600", "ADDRESS": "tcp://h:1"}
+        out.append(stands.get(word, word))
+    return out
+
+
+def test_commands_parse() -> None:
+    found = commands()
+    assert len(found) > 15
+    for page, line in found:
+        words = tried(line)[1:]
+        if words[:1] and words[0] not in cli.COMMANDS:
+            assert re.fullmatch(r"[\w/]*[A-Z./][\w./]*", words[0]), (
+                f"{page}: {words[0]} is no file and no command"
+            )
+            words = words[1:]
+        if not words:
+            continue  # the window
+        if line.split()[-1] == "...":
+            words.append("--help")
+        try:
+            cli._parser().parse_args(words)
+        except SystemExit as stop:
+            assert stop.code == 0, f"{page}: {line} (as {words})"
+
+
+def test_options_in_brackets_exist() -> None:
+    parser = cli._parser()
+    names = next(a.choices for a in parser._actions if isinstance(a.choices, dict))
+    for page, line in commands():
+        command = line.split()[1]
+        if command in names:
+            known = names[command].format_help()
+            for option in re.findall(r"(?<![\w-])--[a-z][\w-]+", line):
+                assert option in known or command == "spt", f"{page}: {command} has no {option}"
+
+
+KEY = re.compile(r"(?<![\w+])((?:(?:Ctrl|Alt|Shift)\+)+[A-Z0-9][A-Za-z0-9]*|F\d{1,2}|`[\[\],.A-Z]`)(?![\w+])")
+#: Pages on which F and a number is a factor of an experiment.
+FACTORS = {"misprints.md", "spt.md"}
+#: Keys of every table and text field, which are nobody's command.
+EVERYWHERE = {"Ctrl+C", "Ctrl+V"}
+
+
+def program_keys() -> set[str]:
+    from desktop.ui.actions import COMMANDS, MOUSE
+    from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
+    from desktop.ui.model.actions import MODEL_COMMANDS
+    from desktop.ui.presentation import KEYS
+
+    keys = [key for row in (*COMMANDS, *EXPERIMENT_COMMANDS, *MODEL_COMMANDS) for key in row.keys]
+    known = {QKeySequence(key).toString() for key in keys}
+    told = " ".join(keys for keys, _ in (*KEYS, *MOUSE)) + " ".join(text for _, text in MOUSE)
+    return known | EVERYWHERE | set(re.findall(r"[^\s,]+", told))
+
+
+def test_keys_exist() -> None:
+    known = program_keys()
+    named = 0
+    for page in [ROOT / "README.md", *PAGES]:
+        text = "\n".join(line for line, code in lines(page) if not code)
+        for found in KEY.finditer(text):
+            key = found[1].strip("`")
+            if re.fullmatch(r"F\d+", key) and page.name in FACTORS:
+                continue
+            named += 1
+            assert QKeySequence(key).toString() in known or key in known, f"{page.name} names the key {key}"
+    assert named > 30
+
+
+# ---- pictures
+
+
+@pytest.fixture(scope="module")
+def pictures() -> ModuleType:
+    place = ROOT / "packaging" / "pictures.py"
+    spec = importlib.util.spec_from_file_location("pictures", place)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_pictures_are_used_and_exist(pictures: ModuleType) -> None:
+    used = {file for page in TEXTS for file, _ in targets(page, PICTURE)}
+    there = {file.resolve() for file in pictures.FOLDER.glob("*.png")}
+    assert used == there
+    assert {file.stem for file in there} == set(pictures.PICTURES)
+    assert sum(file.stat().st_size for file in there) < 3 << 20
+    for page in TEXTS:
+        assert all(found[1].strip() for found in PICTURE.finditer(prose(page))), "a picture without words"
+
+
+def test_pictures_show_the_program(pictures: ModuleType, qtbot: QtBot) -> None:
+    shown = dict(pictures.draw(["window", "statistics"]))
+    for name, image in shown.items():
+        kept = QImage(str(pictures.FOLDER / f"{name}.png"))
+        assert not kept.isNull() and image.size() == kept.size()
+        colours = {image.pixel(x, y) for x in range(0, image.width(), 5) for y in range(0, image.height(), 5)}
+        assert len(colours) > 20, "an empty window"
+        assert pictures.difference(image, image) == 0
+
+
+def test_a_stale_picture_is_told_from_another_rendering(pictures: ModuleType) -> None:
+    image = QImage(200, 160, QImage.Format.Format_RGB32)
+    image.fill("white")
+    shifted, moved = image.copy(), image.copy()
+    for y in range(10, 150, 20):  # thin lines, one pixel lower: another version of Qt
+        for x in range(200):
+            image.setPixelColor(x, y, QColor("#a0a0a0"))
+            shifted.setPixelColor(x, y + 1, QColor("#a0a0a0"))
+    assert pictures.difference(image, shifted) <= pictures.TOLERANCE
+    for y in range(40, 80):
+        for x in range(20, 80):
+            moved.setPixelColor(x, y, QColor("#0060a0"))
+    assert pictures.difference(image, moved) > pictures.TOLERANCE
+    assert pictures.difference(image, image.copy(0, 0, 100, 160)) == 1
+
+
+def test_few_colours_keep_large_areas_exact(pictures: ModuleType) -> None:
+    image = QImage(256, 256, QImage.Format.Format_RGB32)
+    for y in range(256):
+        for x in range(256):
+            image.setPixelColor(x, y, QColor(x, y, (x * y) % 256) if y < 64 else QColor(3, 201, 97))
+    made = pictures.few_colours(image)
+    assert made.colorCount() <= 256
+    assert made.pixelColor(100, 200) == QColor(3, 201, 97)
+    off = np.abs(pictures._pixels(image).astype(int) - pictures._pixels(made)).max(2)
+    assert off[64:].max() == 0 and off[:64].mean() < 16
+
+
+# ---- examples of the developers' page
+
+
+def example(named: str) -> dict[str, object]:
+    """What the block of developing.md that defines `named` leaves behind."""
+    code = next(block for block in blocks(DOCS / "developing.md", "python") if named in block)
+    names: dict[str, object] = {"__name__": "example"}
+    exec(compile(code, "developing.md", "exec"), names)
+    return names
+
+
+def test_the_example_of_an_importer_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from desktop.data import importers, opening
+    from desktop.data.opening import open_trace
+    from desktop.data.utilization import build
+    from desktop.errors import TraceFormatError
+
+    place = "desktop.data.importers.ticker"
+    module = ModuleType(place)
+    module.__dict__.update(example("IMPORTER = "))
+    monkeypatch.setitem(sys.modules, place, module)
+    monkeypatch.setattr(importers, "FORMATS", ("ticker", *importers.FORMATS))
+    monkeypatch.setattr(opening, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    trace = tmp_path / "run"
+    trace.write_text(
+        "TICKER 1\nrank 0\n0 enter main\n100 enter MPI_Recv\n300 leave MPI_Recv\nwhat?\n400 leave main\n"
+        "rank 1\n0 enter main\n400 leave main\n"
+    )
+    with open_trace(trace) as store:
+        assert store.report.lossy and [f.count for f in store.report] == [1]
+        curve = build(store).curve()
+        assert curve.capacity == 2
+        assert curve.level.tolist() == [2, 1, 2]
+        assert (np.asarray(curve.edges) * curve.unit * 1e6).tolist() == pytest.approx([0, 100, 300, 400])
+    trace.write_text("TICKER 1\n")
+    with pytest.raises(TraceFormatError, match="no rank"):
+        open_trace(trace)
+
+
+def test_the_example_of_a_function_holds() -> None:
+    example("Characteristic(")
+
+
+def test_the_example_of_a_panel_shows_phases(qtbot: QtBot) -> None:
+    from types import SimpleNamespace
+
+    from desktop.workbench.workbench import Snapshot
+
+    panel = example("PANEL = ")["PANEL"]
+    widget = panel.make(SimpleNamespace(snapshot=Snapshot()))
+    qtbot.addWidget(widget)
+    assert "Appears" in widget.text()
+    rows = tuple(SimpleNamespace(start_s=a, end_s=b) for a, b in ((0, 1), (1, 4), (4, 5)))
+    widget.show_snapshot(Snapshot(), SimpleNamespace(rows=rows))
+    assert widget.text() == "Phase 2: 3.000 s"
+
+
+def test_the_example_of_a_figure_draws(qtbot: QtBot) -> None:
+    from desktop.core.curve import StepCurve
+    from desktop.core.phase_stats import phase_table
+    from desktop.core.phases import fit
+    from desktop.data.material import Material
+    from desktop.ui import figures
+    from desktop.ui.drawing import SvgSheet
+
+    curve = StepCurve(edges=[0, 2, 5], level=[4, 1], capacity=4)
+    found = fit(curve, 2, "constant")
+    material = Material("made", curve, {"computing": curve}, found, tuple(phase_table(curve, found)))
+    sheet = SvgSheet(80, 50)
+    frame = figures._Frame(sheet, figures.Look(width=80, height=50), {"title": ""})
+    before = sheet.svg("", inline=False).count("<rect") + sheet.svg("", inline=False).count("<path")
+    example("def _efficiency")["_efficiency"](frame, material)
+    drawn = sheet.svg("", inline=False)
+    assert drawn.count("<rect") + drawn.count("<path") > before
