@@ -9,9 +9,9 @@ Layout (schema 2)::
     /derived/TABLE/...      the same for `DERIVED`: what can be computed again, kept so that opening a
                             store needs no pass over its events
 
-Columns have chunks of `CHUNK` rows, byte shuffle and gzip level 1, so any HDF5 program reads them. Rows of a
-location are contiguous. Stores may come from strangers: everything is checked against the declaration
-before it is used, and nothing in a store is ever executed.
+Columns have chunks of `CHUNK` rows, byte shuffle and gzip (`desktop.data.packing`), so any HDF5 program reads
+them. Rows of a location are contiguous. Stores may come from strangers: everything is checked against the
+declaration before it is used, and nothing in a store is ever executed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,8 @@ from typing import Any, Protocol, Self, TypeVar
 
 import h5py
 import numpy as np
-from isal import isal_zlib
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
 from desktop.data.atomic import PartFile
 from desktop.data.events import (
     SEVERITIES,
@@ -50,14 +48,15 @@ from desktop.data.events import (
     Region,
 )
 from desktop.data.lines import in_order
+from desktop.data.packing import Packer, unpack
 from desktop.errors import StoreError, TraceFormatError
 
 FORMAT = "phasewright"
 SCHEMA = 2  # 1 had no `links`
 SUFFIX = ".h5"
-#: Rows in a chunk of a column: what is read at least to know one row. (Schema 1 had 65536.)
+#: Rows in a chunk of a column: what is read at least to know one row.
 CHUNK = 1 << 14
-FORMER_CHUNK = 1 << 16
+FORMER_CHUNKS = (1 << 16,)
 #: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
 #: they may be behind.
 BESIDE = 1 << 12
@@ -603,6 +602,7 @@ class _TableWriter:
         self._key = _KEYS.get(table, "time")
         self._last: Any = None
         self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
+        self._packers = {name: Packer() for name in columns}
         self._room = 0  # rows that the datasets have room for
         self.datasets = {
             name: group.create_dataset(
@@ -696,7 +696,7 @@ class _TableWriter:
         chunk = self._kept.get(key) if self._kept is not None else None
         if chunk is None:
             _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
-            chunk = _unpack(packed, CHUNK, self.buffers[name].dtype)
+            chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
             if self._kept is not None:
                 self._kept.put(key, chunk)
         return chunk
@@ -708,7 +708,7 @@ class _TableWriter:
                 dataset.resize((self._room,))
         for name, dataset in self.datasets.items():
             buffer = self.buffers[name]
-            dataset.id.write_direct_chunk((self.flushed,), _pack(buffer))
+            dataset.id.write_direct_chunk((self.flushed,), self._packers[name](buffer))
             if self._kept is not None:
                 self._kept.put((self.table, name, self.flushed // CHUNK), buffer)
                 self.buffers[name] = np.empty_like(buffer)
@@ -873,7 +873,7 @@ class TraceStore(_Described):
                 mask, packed = dataset.id.read_direct_chunk((number * size,))
                 if mask or not ours:
                     return np.asarray(dataset[number * size : (number + 1) * size])
-            return _unpack(packed, size, dataset.dtype)
+            return unpack(packed, size, dataset.dtype)
         except (OSError, RuntimeError, ValueError) as error:
             raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
 
@@ -1070,7 +1070,7 @@ def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int 
         raise ValueError(f"{group.name}/{name} is not a column of type {dtype}")
     if limit is not None and found.size > limit:
         raise ValueError(f"{group.name}/{name} is larger than the allowed {limit} bytes")
-    if column and found.chunks not in ((CHUNK,), (FORMER_CHUNK,)):
+    if column and found.chunks not in ((CHUNK,), *((rows,) for rows in FORMER_CHUNKS)):
         raise ValueError(f"{group.name}/{name} is not in chunks of {CHUNK} rows")
     _plain(found)
     if found.chunks is not None:
@@ -1097,53 +1097,6 @@ def _filters(dataset: h5py.Dataset) -> list[int]:
     """In the order in which they are applied on writing."""
     properties = dataset.id.get_create_plist()
     return [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]
-
-
-def _pack(rows: NDArray[Any]) -> bytes:
-    """Numbers as HDF5 packs them with its filters shuffle and gzip, of level 1."""
-    planes = np.empty((rows.itemsize, rows.size), np.uint8)
-    _shuffle(rows.view(f"u{rows.itemsize}"), planes)
-    return bytes(isal_zlib.compress(planes, 1))
-
-
-def _unpack(packed: bytes, rows: int, dtype: Any) -> NDArray[Any]:
-    """`rows` numbers from that.
-
-    Raises
-    ------
-    ValueError : it is no such thing.
-    """
-    out = np.empty(rows, dtype)
-    try:
-        # One byte more than fits, so that a bomb is found out and not unpacked.
-        planes = isal_zlib.decompressobj().decompress(packed, out.nbytes + 1)
-    except isal_zlib.error as error:  # type: ignore[misc]  # its stub calls the class an instance
-        raise ValueError(str(error)) from error
-    if len(planes) != out.nbytes:
-        raise ValueError("it is too short or too long")
-    _unshuffle(np.frombuffer(planes, np.uint8).reshape(-1, rows), out.view(f"u{out.itemsize}"))
-    return out
-
-
-@kernel
-def _shuffle(rows, planes):
-    """The planes (width, rows) of the bytes of unsigned numbers (rows,), the lowest first."""
-    for k in range(planes.shape[0]):
-        place = np.uint64(8 * k)
-        for i in range(rows.size):
-            planes[k, i] = np.uint64(rows[i]) >> place
-
-
-@kernel
-def _unshuffle(planes, out):
-    """Unsigned numbers (rows,) from the planes (width, rows) of their bytes, the lowest first."""
-    width, rows = planes.shape
-    for i in range(rows):
-        out[i] = planes[0, i]
-    for k in range(1, width):
-        place = np.uint64(8 * k)
-        for i in range(rows):
-            out[i] |= np.uint64(planes[k, i]) << place
 
 
 # --- the description as JSON ---

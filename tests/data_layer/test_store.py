@@ -26,7 +26,7 @@ from desktop.data.events import TABLES, Activity, Importer, Location, Region
 from desktop.data.store import (
     BESIDE,
     CHUNK,
-    FORMER_CHUNK,
+    FORMER_CHUNKS,
     SCHEMA,
     Source,
     StoreWriter,
@@ -138,7 +138,7 @@ def test_rows_come_back_whatever_the_blocks(
 def test_any_rows_can_be_had(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Of this and of the former size of chunks, across chunks and across locations."""
     path = tmp_path_factory.mktemp("store") / "made.h5"
-    chunk = data.draw(st.sampled_from([CHUNK, FORMER_CHUNK]))
+    chunk = data.draw(st.sampled_from([CHUNK, *FORMER_CHUNKS]))
     sizes = data.draw(st.lists(st.integers(0, 2 * chunk), min_size=1, max_size=3))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("desktop.data.store.CHUNK", chunk)
