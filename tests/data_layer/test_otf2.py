@@ -290,6 +290,31 @@ def test_time_that_lies_too_late(farm: Path) -> None:
     assert memory.report.lossy
 
 
+@pytest.mark.parametrize("null", [0xFFFFFFFE, 0xFFFFFFFF], ids=["Open MPI", "MPICH"])
+def test_messages_to_nobody_are_none(tmp_path: Path, null: int) -> None:
+    """MPI_PROC_NULL is -2 or -1; a receive from it has MPI_ANY_TAG and no bytes (MPI 4.1, section 3.10)."""
+    records = [
+        Event(10, "MpiSend", (null, 0, 1, 8)),
+        Event(20, "MpiIsend", (null, 0, 1, 8, 5)),
+        Event(30, "MpiIsendComplete", (5,)),
+        Event(40, "MpiRecv", (null, 0, 0xFFFFFFFF, 0)),
+        Event(50, "MpiSend", (1, 0, 1, 8)),
+    ]
+    memory = read(write_bytes(tmp_path / "a", [Place(0, records), Place(1)]))
+    kept = memory.table("messages", 0)
+    assert kept["kind"].tolist() == [MessageKind.ISEND_COMPLETE, MessageKind.SEND]
+    assert kept["peer"].tolist() == [-1, 1]
+    assert memory.locations[0].records == len(records)
+    assert "peers" not in memory.report.findings
+
+
+def test_a_message_of_an_unknown_sender_is_kept(tmp_path: Path) -> None:
+    records = [Event(10, "MpiRecv", (0xFFFFFFFF, 0, 3, 8))]
+    memory = read(write_bytes(tmp_path / "a", [Place(0, records)]))
+    assert memory.table("messages", 0)["peer"].tolist() == [-1]
+    assert memory.report.findings["peers"].count == 1
+
+
 def test_undefined_region_has_its_number_for_a_name(farm: Path) -> None:
     file = farm / "traces.def"
     data = bytearray(file.read_bytes())

@@ -343,7 +343,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="2",
+    version="3",
     detect=detect,
     read=partial(read, "files"),
     files=files,

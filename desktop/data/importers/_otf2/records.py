@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import inlined
+from desktop.data.events import MessageKind
 
 # The buffer is one int64 array: HEADER words, then the columns of each table, one after the other.
 
@@ -57,7 +58,9 @@ TIME_LIMIT = 1 << 61
 # Numbers of regions beyond 32 bits are ours; calling contexts (sampling) follow from CONTEXTS on.
 NOT_MEASURED, FLUSHING, CONTEXTS = 1 << 32, (1 << 32) + 1, 1 << 33
 UNDEFINED = 0xFFFFFFFF
-PROC_NULL = 0xFFFFFFFE  # EZTrace writes messages to MPI_PROC_NULL as they are
+# EZTrace writes messages to MPI_PROC_NULL as they are: -2 for Open MPI, -1 for MPICH, which is UNDEFINED.
+PROC_NULL = 0xFFFFFFFE
+NO_TAG = 0xFFFFFFFF  # of what was received from MPI_PROC_NULL: MPI_ANY_TAG, without bytes
 TYPE_INT64, TYPE_DOUBLE = 8, 10  # OTF2_Type of a metric's value; the only other one is unsigned
 
 
@@ -124,7 +127,11 @@ def put_flush(words: NDArray[np.int64], time: int, stop: int) -> None:
 def put_message(
     words: NDArray[np.int64], time: int, kind: int, peer: int, comm: int, tag: int, size: int, request: int
 ) -> None:
-    if peer == PROC_NULL:
+    # Who sends says to whom, unless to nobody.
+    sends = kind == MessageKind.SEND or kind == MessageKind.ISEND
+    if peer == PROC_NULL or (
+        peer == UNDEFINED and comm != UNDEFINED and (sends or (tag == NO_TAG and size == 0))
+    ):
         words[SKIPPED] += 1
         return
     at, stride = new_row(words, MESSAGES)
