@@ -56,7 +56,7 @@ class RunTable:
     """What was read. `response`: its name; `others`: columns that could be the response as well.
     `choices`: columns by whose values rows could be chosen (`where`), with these values. `array`: x holds
     levels or sizes, as `read_array` finds them. `delay`: (N,) size of each trial's delay, 0 if there was
-    none; None without such a column."""
+    none; None without such a column, or if rows are to be chosen by others first."""
 
     data: Trials
     response: str
@@ -156,10 +156,15 @@ def read_runs(
     x = np.array([_levels(name, cells[name], rows, path) for name in chosen]).T
     numbers = [n for n in header if n not in chosen and n.casefold() not in _KEPT and _is_number(cells[n])]
     columns, others = _responses(header, numbers, response, path)
+    delay = None
     at = _delay_column(header)
-    delay = None if at is None else np.array([_value(row[at] or "0") for _, row in rows])
-    if delay is not None and not (np.isfinite(delay) & (delay >= 0)).all():
-        delay = None  # a remark, perhaps
+    if at is not None:
+        delay = np.array([_value(row[at] or "0") for _, row in rows])
+        known = {header[at], *chosen, *(where or {})}
+        free = [name for name, _ in choices if name not in known]
+        # Text may be a remark; and it may be the delay of another factor in every row.
+        if free or not (np.isfinite(delay) & (delay >= 0)).all():
+            delay = None
     table = _assembled(header, rows, chosen, x, columns, delay)
     return replace(table, others=tuple(others), choices=choices)
 

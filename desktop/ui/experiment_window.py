@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.atomic import write_text
 from desktop.ui import theme as themes
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
 from desktop.ui.experiment.compare import ComparePage
@@ -125,6 +126,8 @@ class ExperimentWindow(ProgramWindow):
             ("Open experiment…", "A folder with experiment.toml; or drop it here", self.choose_experiment),
             ("Open table of runs…", "Trials that were run elsewhere: levels and responses, CSV or TSV",
              self.choose_runs),
+            ("Paste table of runs…", "The same from the clipboard; it is kept in a file that you name",
+             self.choose_paste),
             ("Copy the bundled example…", "A parallel quicksort in C with six places, for a folder that you "
              "choose; it takes about 20 seconds to build and run", self.choose_example),
         ):  # fmt: skip
@@ -170,7 +173,9 @@ class ExperimentWindow(ProgramWindow):
         if new.note != old.note:
             self._note.setText(f"{new.note[:1].upper()}{new.note[1:]}" if new.note else "")
         if opened or (there and new.name != old.name):
-            self.show_step(0 if experiment is not None else 3)
+            table = imported.table if imported is not None else None
+            compared = imported is not None and (table is None or table.array)
+            self.show_step(0 if experiment is not None else 4 if compared else 3)
         self._refresh_actions()
 
     def _show_title(self, new: ExperimentSnapshot) -> None:
@@ -224,6 +229,17 @@ class ExperimentWindow(ProgramWindow):
         name, _ = QFileDialog.getOpenFileName(self, "Open a table of runs", self.settings.folder, tables)
         if name:
             self.bench.open(Path(name))
+
+    def choose_paste(self) -> None:
+        """A table from the clipboard; kept in a file, so that it can be opened again."""
+        text = QGuiApplication.clipboard().text()
+        if not text.strip():
+            self.bench.attempt(_nothing_to_paste)
+            return
+        tables = "Tables (*.csv *.tsv *.txt)"
+        name, _ = QFileDialog.getSaveFileName(self, "Keep the table as", self.settings.folder, tables)
+        if name and self.bench.attempt(lambda: write_text(Path(name), text)):
+            self.open_path(Path(name))
 
     def choose_example(self) -> None:
         name = QFileDialog.getExistingDirectory(self, "Copy the example to", self.settings.folder)
@@ -336,3 +352,7 @@ class ExperimentWindow(ProgramWindow):
         if answer == answers.Save:
             return self.bench.save()
         return answer == answers.Discard
+
+
+def _nothing_to_paste() -> None:
+    raise ValueError("the clipboard holds no text; copy a table with its heading first")

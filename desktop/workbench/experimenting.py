@@ -20,7 +20,7 @@ from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperi
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design, Offer
-    from desktop.core.effects import Effects, Members, Trials
+    from desktop.core.effects import Effects, Members
     from desktop.data.experiment import Experiment, State, Trial
     from desktop.data.places import Place
     from desktop.data.runner import Estimate, Runner
@@ -38,25 +38,22 @@ _agreed: set[tuple[str, tuple[str, ...]]] = set()
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """Trials that were run elsewhere. `where`: only rows with these values. `left_out`: labels of trials
-    that do not count, with the reason."""
+    """Trials that were run elsewhere; None: a table of effects alone. `where`: only rows with these values.
+    `left_out`: labels of trials that do not count, with the reason."""
 
     path: Path
-    table: RunTable
+    table: RunTable | None
     where: tuple[tuple[str, str], ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
 
-    def trials(self) -> Trials:
-        """Those that count."""
+    def counted(self) -> RunTable | None:
+        """The trials that count."""
         import numpy as np
 
-        from desktop.core.effects import Trials
-
-        data = self.table.data
+        if self.table is None:
+            return None
         out = {label for label, _ in self.left_out}
-        keep = np.array([label not in out for label in data.label], bool)
-        labels = tuple(label for label in data.label if label not in out)
-        return Trials(data.factors, data.x[keep], data.y[keep], data.block[keep], labels)
+        return self.table.only(np.array([label not in out for label in self.table.data.label], bool))
 
 
 @dataclass(frozen=True)
@@ -73,8 +70,9 @@ class ExperimentProject:
 @dataclass(frozen=True, eq=False)
 class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
-    `effects`: of the chosen terms; `every`: of all that can be told apart. `hierarchy`: what a model of
-    chosen terms lacks. `unread`: why there are no effects."""
+    `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
+    the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
+    lacks. `unread`: why there are no effects."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -86,6 +84,7 @@ class ExperimentSnapshot:
     effects: Effects | None = None
     every: Effects | None = None
     search: ArraySearch | None = None
+    parts: tuple[Compared, ...] = ()
     hierarchy: str = ""
     unread: str = ""
     estimate: Estimate | None = None
@@ -182,9 +181,9 @@ class ExperimentBench:
         done: Callable[[RunTable], None],
     ) -> None:
         def work(job: Job) -> RunTable:
-            from desktop.data.runs import read_runs
+            from desktop.data.runs import read_table
 
-            return read_runs(path, response=response, where=dict(where))
+            return read_table(path, response=response, where=dict(where))
 
         self._show(task=Task(f"Opening {path.name}"), problem="")
         self._files.submit(f"Opening {path.name}", work, done, self._failed)
@@ -269,7 +268,8 @@ class ExperimentBench:
         name = name if experiment is None else experiment.title or experiment.folder.name
         self._show(
             project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
-            effects=None, every=None, search=None, hierarchy="", unread="", estimate=None, running="idle",
+            effects=None, every=None, search=None, parts=(), hierarchy="", unread="", estimate=None,
+            running="idle",
             consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
@@ -547,17 +547,18 @@ class ExperimentBench:
     # ---- comparing
 
     def add_table(self, path: Path) -> None:
-        """Another table of runs or effects, or another experiment, to compare with."""
+        """Another table of runs or effects, or another experiment, to compare with; several where it says
+        several sizes of the delay or numbers of processors."""
 
-        def work(job: Job) -> Compared:
-            from desktop.workbench.comparing import read_compared
+        def work(job: Job) -> tuple[Compared, ...]:
+            from desktop.workbench.comparing import tables_in
 
-            return read_compared(path)
+            return tables_in(path)
 
-        def done(table: Compared) -> None:
+        def done(tables: tuple[Compared, ...]) -> None:
             project = self._history.project
             self._show(task=None)
-            self._change(f"add {table.name}", replace(project, tables=(*project.tables, table)))
+            self._change(f"add {path.stem}", replace(project, tables=(*project.tables, *tables)))
 
         self._show(task=Task(f"Opening {path.name}"), problem="")
         self._files.submit(f"Opening {path.name}", work, done, self._failed)
@@ -688,13 +689,14 @@ class ExperimentBench:
                 every=found.every,
                 effects=found.effects,
                 search=found.search,
+                parts=found.parts,
                 hierarchy=found.hierarchy,
                 unread="",
             )
 
         def failed(error: BaseException) -> None:
             # Too few trials yet is no problem to be told of.
-            self._show(effects=None, every=None, search=None, hierarchy="", unread=str(error))
+            self._show(effects=None, every=None, search=None, parts=(), hierarchy="", unread=str(error))
 
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
 
@@ -716,7 +718,7 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     """What a project keeps, as it is now; by what it is known; and, in a sentence, what is not as it was."""
     from desktop.data.experiment import read_experiment
     from desktop.data.project_file import digest_of
-    from desktop.data.runs import read_runs
+    from desktop.data.runs import kind_of, read_table
     from desktop.errors import DesktopError
     from desktop.workbench.comparing import read_compared
 
@@ -726,8 +728,11 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
         experiment = read_experiment(kept.path)
         factors = len(experiment.names)
         digest = digest_of(experiment.folder)
+    elif (kind := kind_of(kept.path)) == "effects":
+        imported = Imported(kept.path, None)
+        factors, digest = 0, digest_of(kept.path)
     else:
-        table = read_runs(kept.path, response=settings.response, where=dict(kept.where))
+        table = read_table(kept.path, response=settings.response, where=dict(kept.where), kind=kind)
         imported = Imported(kept.path, table, kept.where, kept.left_out)
         settings = replace(settings, response=table.response)
         factors = len(table.data.factors)
@@ -740,7 +745,7 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     compared = []
     for one in kept.compared:
         try:
-            found = read_compared(one.path)
+            found = read_compared(one.path, delay=one.delay)
         except (DesktopError, OSError, ValueError) as error:
             said.append(f"it cannot be compared with {one.path.name}: {error}")
             continue
@@ -755,23 +760,33 @@ class _Read:
     effects: Effects | None = None
     every: Effects | None = None
     search: ArraySearch | None = None
+    parts: tuple[Compared, ...] = ()
     hierarchy: str = ""
 
 
 def _analysed(project: ExperimentProject) -> _Read:
     """Effects as the settings say (of an array: its ranking); nothing without trials."""
+    from desktop.core.array_search import array_search_of
     from desktop.core.effects import analyse
-    from desktop.data.experiment import to_trials
+    from desktop.data.experiment import search, to_trials
+    from desktop.workbench.comparing import by_delay, tables_in
 
-    settings = project.analysis
-    if project.imported is not None:
-        trials = project.imported.trials()
-    elif project.experiment is None:
+    settings, experiment, imported = project.analysis, project.experiment, project.imported
+    parts: tuple[Compared, ...] = ()
+    if imported is not None:
+        table = imported.counted()
+        if table is None:
+            return _Read(parts=tables_in(imported.path))
+        parts = by_delay(imported.path, table)
+        if table.array:
+            return _Read(search=array_search_of(table.data), parts=parts)
+        trials = table.data
+    elif experiment is None:
         return _Read()
-    elif project.experiment.plan.kind == "orthogonal-array":
-        return _searched(project.experiment, settings.response)
+    elif experiment.plan.kind == "orthogonal-array":
+        return _Read(search=search(experiment, settings.response))
     else:
-        trials = to_trials(project.experiment, settings.response)
+        trials = to_trials(experiment, settings.response)
     if not len(trials.y):
         return _Read()
 
@@ -782,13 +797,13 @@ def _analysed(project: ExperimentProject) -> _Read:
 
     if settings.terms is None:
         every = read(None)
-        return _Read(every, every)
+        return _Read(every, every, parts=parts)
     found = read(settings.terms)
     try:
         every = read(None)
     except ValueError:  # the chosen error needs terms to be left out
         every = analyse(trials, threshold=settings.threshold, blocks=settings.blocks)
-    return _Read(found, every, hierarchy=_hierarchy(found))
+    return _Read(found, every, parts=parts, hierarchy=_hierarchy(found))
 
 
 def _hierarchy(found: Effects) -> str:
@@ -801,22 +816,6 @@ def _hierarchy(found: Effects) -> str:
             if len(e.members) > 1 and (j,) not in kept and names[j] not in told:
                 return f"the model keeps {e.term} without {names[j]}, so it depends on how levels are coded"
     return ""
-
-
-def _searched(experiment: Experiment, response: str | None) -> _Read:
-    import numpy as np
-
-    from desktop.core.array_search import array_search
-    from desktop.data.experiment import read_journal, state_of
-
-    names = [r.name for r in experiment.responses]
-    good = state_of(experiment, read_journal(experiment)).good
-    if not good:
-        return _Read()
-    at = names.index(response) if response in names else 0
-    treatment = np.array([t for _, t in good], np.int64)
-    y = np.array([trial.responses[at] for trial in good.values()], np.float64)
-    return _Read(search=array_search(experiment.names, experiment.design().levels, treatment, y))
 
 
 #: Suffix -> words of a build command.

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QCommandLinkButton, QMessageBox, QWidget
+from PySide6.QtWidgets import QApplication, QCommandLinkButton, QFileDialog, QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
@@ -351,6 +351,61 @@ def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentWindow)
     assert window.bench.snapshot.effects.effect("c").value > 20
 
 
+def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: ExperimentWindow) -> None:
+    opened(qtbot, window, DATA / "nistir5131_table4_printed_rows.csv")
+    page = window.compare_page
+    assert (
+        window.steps.currentWidget() is page and page.tabs.tabText(page.tabs.currentIndex()) == "Array search"
+    )
+    assert list(cells(page.ranking, "Run").values()) == ["16", "7", "25", "1"]
+    assert cells(page.ranking, "Share")["16"] == "50.0" and cells(page.ranking, "F5")["16"] == "28"
+    assert "run 16 with 33.00" in page.search_said.text() and not page.level_chart.content.empty
+    assert cells(window.run_page.trials, "F4")["25"] == "14"
+
+
+def test_a_table_of_delay_sizes_is_pasted(
+    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "pasted.csv"
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(kept), ""))
+    QGuiApplication.clipboard().clear()
+    window.actions_by_id["paste_runs"].trigger()
+    assert "holds no text" in window.problem_bar.sentence and not kept.exists()
+    text = "place\tdelay\twall\n\t0\t10\n\t0\t10.2\n"
+    text += "".join(f"f\t{d}\t{10 + 0.02 * d + e}\n" for d in (100, 300, 900) for e in (0, 0.2))
+    QGuiApplication.clipboard().setText(text)
+    window.actions_by_id["paste_runs"].trigger()
+    settle(qtbot, window)
+    assert window.bench.snapshot.problem == "" and kept.read_text() == text
+    page = window.compare_page
+    assert (
+        window.steps.currentWidget() is page and page.tabs.tabText(page.tabs.currentIndex()) == "Delay sizes"
+    )
+    assert (
+        cells(page.doses, "Linear") == {"f": "yes"}
+        and cells(page.doses, "Per unit, largest")["f"] == "0.02000"
+    )
+    (points,) = [s for s in page.dose_chart.content.series if s.kind == "points"]
+    assert points.x.tolist() == [100, 300, 900] and points.y == pytest.approx(0.02)
+
+
+@pytest.mark.parametrize(
+    "name", ["measured_2026-11-21_screen_2p6m2.csv", "nistir5131_table4_printed_rows.csv"]
+)
+def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentWindow, name: str) -> None:
+    opened(qtbot, window, DATA / name)
+    window.resize(800, 500)
+    for number in range(5):
+        window.show_step(number)
+        QApplication.processEvents()
+        assert (window.width(), window.height()) == (800, 500)
+    window.resize(1280, 720)
+    for page in window.pages:
+        window.steps.setCurrentWidget(page)
+        QApplication.processEvents()
+        assert page.content.height() <= page.height(), "nothing has to be scrolled on a usual screen"
+
+
 def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentWindow) -> None:
     opened(qtbot, window, DATA / "nistir5131_table2_runs.csv")
     page, found = window.read_page, window.bench.snapshot.effects
@@ -548,6 +603,7 @@ def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentWindow, tmp_
         "New experiment…",
         "Open experiment…",
         "Open table of runs…",
+        "Paste table of runs…",
         "Copy the bundled example…",
     ]
     assert not window.actions_by_id["step_3"].isEnabled()

@@ -351,6 +351,7 @@ def test_an_array_is_ranked_as_5131_table_4(bench, tmp_path):
     small(tmp_path, factors=factors, plan=Plan(kind="orthogonal-array", array="L25", replicates=1))
     bench.open(tmp_path)
     assert bench.snapshot.design.runs == 25 and bench.snapshot.effects is None
+    assert "no trial has a response yet" in bench.snapshot.unread
     with (DATA / "nistir5131_table4_oa25_reconstructed.csv").open() as file:
         printed = {int(r["trial"]): r for r in csv.DictReader(file)}
     known = {t: float(r["response_s_printed"]) for t, r in printed.items() if r["response_s_printed"]}
@@ -361,6 +362,76 @@ def test_an_array_is_ranked_as_5131_table_4(bench, tmp_path):
     for t, row in printed.items():
         levels = [int(row[f"F{k}_level"]) for k in range(1, 7)]
         assert bench.snapshot.design.levels[t - 1].tolist() == levels
+
+
+def test_5131_table_4_is_ranked_from_the_table_alone(bench):
+    bench.open(DATA / "nistir5131_table4_oa25_reconstructed.csv")
+    search = bench.snapshot.search
+    assert bench.snapshot.effects is None and bench.snapshot.problem == "" and search is not None
+    assert search.names == ("16", "7", "25", "1") and search.mean == (33, 47, 50, 66)
+    assert search.percent(0) == 50 and search.names[search.base] == "1" and search.unseen == 21
+    assert bench.leave_out("16", "clock stood still") and bench.snapshot.search.names[0] == "7"
+    bench.undo()
+    assert bench.snapshot.search.names[0] == "16"
+
+
+def test_one_place_at_a_time_gives_effects_against_the_delay(bench, tmp_path):
+    """An effect is the mean with the delay less the mean without; a trial that is left out is in neither."""
+    lines = [
+        "run,place,delay,wall",
+        "1,,0,10",
+        "2,,0,12",
+        "3,f,100,21",
+        "4,f,200,30",
+        "5,f,200,34",
+        "6,g,100,11",
+    ]
+    path = tmp_path / "sizes.csv"
+    path.write_text("\n".join(lines) + "\n")
+    bench.open(path)
+    small_, large = bench.snapshot.parts
+    assert (small_.delay, large.delay, small_.unperturbed) == (100, 200, 11)
+    assert small_.effects["f"][0] == 10 and small_.effects["g"][0] == 0 and large.effects["f"][0] == 21
+    assert large.effects["f"][1] == pytest.approx(np.sqrt(4 + 1)) and np.isnan(small_.effects["f"][1])
+    ((name, dose),) = comparing.doses(bench.snapshot.parts)
+    assert name == "f" and dose.per_unit.tolist() == [0.1, 0.105]
+    assert bench.leave_out("5", "restless") and bench.snapshot.parts[1].effects["f"][0] == 19
+    assert bench.kept().path == path and bench.kept().left_out == (("5", "restless"),)
+
+
+def test_runs_at_several_sizes_of_the_delay(bench, tmp_path):
+    """NISTIR 5131, figure 3: the same design at one size after another; a is linear, b is not."""
+    rng = np.random.default_rng(1)
+    lines = ["delay,a,b,replicate,wall"]
+    for delay in (100, 300, 1000):
+        for a, b, r in ((a, b, r) for a in (0, 1) for b in (0, 1) for r in (1, 2, 3)):
+            y = 10 + a * 0.01 * delay + b * np.sqrt(delay) + rng.normal(0, 0.01)
+            lines.append(f"{delay},{'-+'[a]},{'-+'[b]},{r},{y}")
+    path = tmp_path / "sizes.csv"
+    path.write_text("\n".join(lines) + "\n")
+    bench.open(path)
+    assert [part.delay for part in bench.snapshot.parts] == [100, 300, 1000]
+    found = dict(comparing.doses(bench.snapshot.parts))
+    assert found["a"].linear and not found["b"].linear
+    assert found["a"].per_unit == pytest.approx(0.01, abs=2e-4)
+    other = tmp_path / "other.csv"
+    other.write_text("factor,delay,effect,se\na,3000,30,0.1\na,5000,50,0.1\n")
+    bench.add_table(other)
+    assert [t.delay for t in bench.snapshot.project.tables] == [3000, 5000]
+    kept = bench.kept()
+    bench.open_kept(kept)
+    assert [(t.name, t.effects["a"][0]) for t in bench.snapshot.project.tables] == [
+        ("other, delay 3000", 30), ("other, delay 5000", 50)
+    ]  # fmt: skip
+
+
+def test_effects_alone_are_compared(bench):
+    """NISTIR 5417, tables 1 and 2 in one file become its table 3."""
+    bench.open(DATA / "nistir5417_tables1_2_iub.csv")
+    assert bench.snapshot.effects is None and bench.snapshot.problem == ""
+    with (DATA / "nistir5417_table3_scaling.csv").open() as file:
+        printed = list(csv.DictReader(file))
+    assert {s.term for s in comparing.two_scales(bench.snapshot.parts)} == {r["factor"] for r in printed}
 
 
 def test_level_means_are_means():
@@ -384,7 +455,7 @@ def test_level_means_are_means():
 def image_tables(tmp_path: Path) -> list[Compared]:
     """5139, tables 5 to 8 for the original program, written as tables of effects."""
     with (DATA / "nistir5139_tables4to10_image_benchmark.csv").open() as file:
-        rows = [r for r in csv.DictReader(file) if r["version"] == "original"]
+        rows = [r for r in csv.DictReader(file) if r["version"] == "original" and 5 <= int(r["table"]) <= 8]
     tables = []
     for p in sorted({int(r["processors"]) for r in rows}):
         file_of = tmp_path / f"image_{p}.csv"

@@ -48,6 +48,7 @@ class ComparePage(Page):
         self.here_p = 0.0
         self.here_delay = 0.0
         self._names: tuple[str, ...] = ()
+        self._fresh = True
         self.tables = ResultTable("Tables to compare")
         self.tables.grid.edited.connect(self._edited)
         self.barriers = ResultTable("Barrier pairs")
@@ -77,6 +78,9 @@ class ComparePage(Page):
         self.doses.chosen.connect(bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
         self.dose_said = quiet("")
+        self.response = choice(
+            "Response that ranks the runs", [], lambda name: bench.choose_rows(name, self._where)
+        )
         self.ranking = ResultTable("Runs by response")
         self.level_chart = Chart("Level means")
         self.search_said = quiet("")
@@ -108,8 +112,12 @@ class ComparePage(Page):
             stacked(self.dose_said, beside(self.doses, self.dose_chart), stretch=1), "Delay sizes"
         )
         self.tabs.addTab(
-            stacked(self.search_said, beside(self.ranking, self.level_chart), stretch=1), "Array search"
-        )
+            stacked(
+                row(QLabel("Response"), self.response, None), self.search_said,
+                beside(self.ranking, self.level_chart), stretch=2,
+            ),
+            "Array search",
+        )  # fmt: skip
         left = group(
             "Tables",
             quiet(
@@ -134,6 +142,7 @@ class ComparePage(Page):
             self.here_p = self.here_delay = 0.0
         if (
             new.effects is not old.effects
+            or new.parts is not old.parts
             or new.search is not old.search
             or new.project is not old.project
             or new.name != old.name
@@ -143,6 +152,24 @@ class ComparePage(Page):
             for table in self._terms:
                 table.select_key(new.selected)
             self._draw_charts(new.selected)
+
+        if new.name != old.name or (self._fresh and (new.search or new.parts)):
+            self._show_tab(new)
+
+    def _show_tab(self, new: ExperimentSnapshot) -> None:
+        """Of what has no effects of its own, the tab that can show it, as soon as it is known."""
+        self._fresh = new.effects is None and new.search is None and not new.parts
+        if new.effects is not None or self._fresh:
+            return
+        delays = any(part.delay for part in new.parts)
+        title = "Delay sizes" if delays else "Array search" if new.search else "Scaling"
+        titles = [self.tabs.tabText(k) for k in range(self.tabs.count())]
+        self.tabs.setCurrentIndex(titles.index(title))
+
+    @property
+    def _where(self) -> tuple[tuple[str, str], ...]:
+        imported = self.bench.snapshot.project.imported
+        return imported.where if imported is not None else ()
 
     @property
     def _terms(self) -> tuple[ResultTable, ...]:
@@ -164,19 +191,23 @@ class ComparePage(Page):
         )  # fmt: skip
 
     def _all(self) -> list[Compared]:
-        here = self._here()
-        return [*([here] if here else []), *self.bench.snapshot.project.tables]
+        here, new = self._here(), self.bench.snapshot
+        return [*([here] if here else []), *new.parts, *new.project.tables]
 
     def _draw(self) -> None:
         new = self.bench.snapshot
         here, others = self._here(), new.project.tables
         rows = []
-        for key, table in [*([(_HERE, here)] if here else []), *((str(k), t) for k, t in enumerate(others))]:
+        parts = [(f"{_HERE}{k}", part) for k, part in enumerate(new.parts)]
+        own = [*([(_HERE, here)] if here else []), *parts]
+        for key, table in [*own, *((str(k), t) for k, t in enumerate(others))]:
             base = table.unperturbed if math.isfinite(table.unperturbed) else None
             cells: tuple[Value, ...] = (
                 table.name, _plain(table.processors), _plain(table.delay), len(table.effects), base
             )  # fmt: skip
-            rows.append(Row(cells, key, "strong" if key == _HERE else "", str(table.path)))
+            fixed = frozenset((1, 2)) if key.startswith(_HERE) and key != _HERE else frozenset()
+            tone = "strong" if key == _HERE else ""
+            rows.append(Row(cells, key, tone, str(table.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)
         self._draw_barriers(here)
         self._draw_versions(here, others)
@@ -371,36 +402,56 @@ class ComparePage(Page):
         )
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:
-        found, design = new.search, new.design
-        why = "An array search needs an experiment whose design is an orthogonal array, with trials that ran."
-        if found is None or design is None:
+        found = new.search
+        self._show_responses(new)
+        why = (
+            "An array search needs an experiment whose design is an orthogonal array, or a table of runs: a "
+            "column of levels or sizes for each factor, and one of responses."
+        )
+        if found is None:
             self.search_said.setText(why)
             self.ranking.show_rows((), [])
             self.level_chart.set_content(Content(Axis(""), Axis(""), empty=why))
             return
         best = ", ".join(
-            f"{name} {level}"
-            for name, level in zip(design.factors, design.levels[found.order[0]], strict=True)
+            f"{name} {level:g}" for name, level in zip(found.factors, found.settings[0], strict=True)
+        )
+        share = f", {digits(found.percent(0), 3)} % of the unperturbed run" if found.base >= 0 else ""
+        gaps = (
+            f" {found.unseen} settings have no response, so level means are of different runs."
+            if found.unseen
+            else ""
         )
         self.search_said.setText(
-            f"Best so far: treatment {found.order[0] + 1} with {digits(found.mean[0])} ({best}). Runs "
-            "are ranked, "
-            "level means compared; no linear effect is assumed."
+            f"Best so far: run {found.names[0]} with {digits(found.mean[0])}{share} ({best}). Runs are "
+            f"ranked, level means compared; no linear effect is assumed.{gaps}"
         )
         columns = (
-            Column("Rank"), Column("Treatment"), *map(Column, design.factors), Column("Mean response"),
-            Column("Trials"),
+            Column("Rank"), Column("Run"), Column("Mean response"),
+            Column("Share", "Of the run with every factor at its lowest level", "% of base", 3),
+            *map(Column, found.factors), Column("Trials"),
         )  # fmt: skip
-        rows = [
-            Row(
-                (rank, t + 1, *(int(v) for v in design.levels[t]), mean, n), str(t),
-                "strong" if t == design.unperturbed else "",
-                "The unperturbed program" if t == design.unperturbed else "",
-            )
-            for rank, (t, mean, n) in enumerate(zip(found.order, found.mean, found.count, strict=True), 1)
-        ]  # fmt: skip
+        rows = []
+        for place, (name, setting) in enumerate(zip(found.names, found.settings, strict=True)):
+            base = place == found.base
+            run: Value = int(name) if name.isdigit() else name
+            share_of: Value = found.percent(place) if found.base >= 0 else None
+            cells: tuple[Value, ...] = (
+                place + 1, run, found.mean[place], share_of, *map(_exact, setting), found.count[place]
+            )  # fmt: skip
+            tip = "The unperturbed program" if base else ""
+            rows.append(Row(cells, name, "strong" if base else "", tip))
         self.ranking.show_rows(columns, rows)
-        self.level_chart.set_content(_level_means(found.levels, design.factors), self.search_said.text())
+        self.level_chart.set_content(_level_means(found.levels, found.factors), self.search_said.text())
+
+    def _show_responses(self, new: ExperimentSnapshot) -> None:
+        experiment, imported = new.project.experiment, new.project.imported
+        table = imported.table if imported is not None else None
+        names = [table.response, *table.others] if table is not None else []
+        if experiment is not None:
+            names = [r.name for r in experiment.responses]
+        fill(self.response, [(n, n) for n in names], new.project.analysis.response or (names or [""])[0])
+        self.response.setEnabled(new.search is not None)
 
     # ---- acting
 
@@ -432,13 +483,17 @@ class ComparePage(Page):
 
     def _remove(self) -> None:
         key = self.tables.key
-        if key and key != _HERE:
+        if key and not key.startswith(_HERE):
             self.bench.remove_table(int(key))
 
 
 def _plain(value: float) -> Value:
     """A number that is usually whole; nothing for 0."""
-    return (int(value) if value.is_integer() else value) if value else None
+    return _exact(value) if value else None
+
+
+def _exact(value: float) -> Value:
+    return int(value) if value.is_integer() else value
 
 
 def _or_sentence(call: Callable[[], None], sentence: str) -> Callable[[], None]:
@@ -464,7 +519,7 @@ def _level_means(levels: Sequence[LevelMean], factors: Sequence[str]) -> Content
         step = 0.7 / max(len(means) - 1, 1)
         x = np.array([j - 0.35 + step * k for k in range(len(means))])
         y = np.array([m.mean for m in means])
-        names = tuple(f"{factor} level {m.level}\nmean {digits(m.mean)} of {m.runs}" for m in means)
+        names = tuple(f"{factor} level {m.level:g}\nmean {digits(m.mean)} of {m.runs}" for m in means)
         series += [Series("line", x, y), Series("points", x, y, names=names)]
     factor_axis = Axis("factor, levels from left to right", categories=tuple(factors))
     return Content(factor_axis, Axis("mean response"), tuple(series))

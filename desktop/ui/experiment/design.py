@@ -139,7 +139,7 @@ class DesignPage(Page):
         experiment, design = new.project.experiment, new.design
         if experiment is None or design is None:
             self.set_empty(
-                "This is a table of runs, so its design is what was run. Step 4 reads it."
+                "This is a table of runs, so its design is what was run. Steps 4 and 5 read it."
                 if new.project.imported is not None
                 else ""
             )

@@ -27,6 +27,14 @@ from desktop.ui.theme import Theme
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 
+class Content(QWidget):
+    """Scrolls only where it cannot be smaller; Qt would do so where it would like to be larger."""
+
+    def heightForWidth(self, width: int) -> int:
+        layout = self.layout()
+        return -1 if layout is None else layout.minimumHeightForWidth(width)
+
+
 class Page(QWidget):
     """A step: its content, or a sentence on why there is none and what to do."""
 
@@ -35,13 +43,14 @@ class Page(QWidget):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__()
         self.bench = bench
-        self.content = QWidget()
+        self.content = Content()
         self._why = quiet("")
         self._why.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._why.setContentsMargins(40, 40, 40, 40)
         self._stack = QStackedLayout(self)
         self._stack.setContentsMargins(0, 0, 0, 0)
-        self._stack.addWidget(self.content)
+        # A window that is smaller than the content scrolls it.
+        self._stack.addWidget(scrolled(self.content))
         self._stack.addWidget(self._why)
 
     def set_empty(self, why: str) -> None:

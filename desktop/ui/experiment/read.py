@@ -139,16 +139,16 @@ class ReadPage(Page):
         self.upper_plots, self.lower_plots = upper, lower
         plots = QSplitter(Qt.Orientation.Vertical)
         plots.setChildrenCollapsible(False)
-        plots.addWidget(upper)
-        plots.addWidget(lower)
+        for part in (upper, lower):
+            part.setMinimumHeight(13 * self.fontMetrics().height())  # lower, a chart tells nothing
+            plots.addWidget(part)
         left = stacked(tables, self.notes, stretch=0)
         layout = QVBoxLayout(self.content)
+        what = (self.response, self.rows_label, self.rows, QLabel("Show"), self.shown)
+        layout.addLayout(row(QLabel("Response"), *what, None))
         layout.addLayout(
-            row(
-                QLabel("Response"), self.response, self.rows_label, self.rows, QLabel("Show"), self.shown,
-                QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None,
-            )
-        )  # fmt: skip
+            row(QLabel("Error from"), self.error, QLabel("Mark above"), self.limit, self.blocks, None)
+        )
         layout.addWidget(self.said)
         layout.addWidget(beside(left, plots, 48), 1)
 
@@ -195,10 +195,10 @@ class ReadPage(Page):
         if experiment is not None:
             names = [r.name for r in experiment.responses]
             fill(self.response, [(n, n) for n in names], analysis.response or names[0])
-        elif imported is not None:
-            table = imported.table
+        table = imported.table if imported is not None else None
+        if table is not None:
             fill(self.response, [(n, n) for n in (table.response, *table.others)], table.response)
-        choices = imported.table.choices if imported is not None else ()
+        choices = table.choices if table is not None else ()
         if choices:
             items = [("all", "")]
             items += [(f"{name} = {v}", f"{name}={v}") for name, values in choices for v in values]
@@ -560,7 +560,7 @@ def _response(new: ExperimentSnapshot) -> str:
 
 def _response_name(new: ExperimentSnapshot) -> str:
     experiment, imported = new.project.experiment, new.project.imported
-    if imported is not None:
+    if imported is not None and imported.table is not None:
         # Replicates in columns of their own are named together.
         return imported.table.response.split(" ")[0]
     return new.project.analysis.response or (experiment.responses[0].name if experiment else "response")
@@ -581,9 +581,16 @@ def _factors(new: ExperimentSnapshot) -> dict[str, Factor]:
 
 
 def _why_empty(new: ExperimentSnapshot) -> str:
+    imported = new.project.imported
     if new.search is not None:
+        if new.parts:
+            return (
+                "One place at a time has no interactions: step 5 shows effects against the size of the delay."
+            )
         return "An orthogonal array is a search: step 5 ranks its runs and shows the mean of every level."
-    if new.project.imported is not None:
+    if imported is not None and imported.table is None:
+        return "These are effects without their trials: step 5 compares them."
+    if imported is not None:
         return f"These trials cannot be read yet: {new.unread or 'none has a response'}."
     note = f" ({new.unread})" if new.unread else ""
     return f"No effect can be seen yet{note}. Run trials in step 3, or paste responses there."

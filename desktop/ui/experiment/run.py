@@ -207,6 +207,9 @@ class RunPage(Page):
         self.trials.show_rows(columns, rows)
 
     def _show_imported(self, imported: Imported) -> None:
+        if imported.table is None:
+            self.trials.show_rows((), [])
+            return
         data = imported.table.data
         out = dict(imported.left_out)
         columns = [
@@ -215,7 +218,8 @@ class RunPage(Page):
         ]  # fmt: skip
         rows = []
         for k, label in enumerate(data.label):
-            levels = ["+" if v > 0 else "−" for v in data.x[k]]
+            array = imported.table.array
+            levels = [f"{v:g}" if array else "+" if v > 0 else "−" for v in data.x[k]]
             y = float(data.y[k])
             status = "left out" if label in out else "ok" if math.isfinite(y) else "no response"
             trial: Value = int(label) if label.isdigit() else label
