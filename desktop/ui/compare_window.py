@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from PySide6.QtCore import QByteArray, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QImageWriter
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QFileDialog,
     QHBoxLayout,
@@ -119,7 +120,7 @@ class CompareWindow(ProgramWindow):
             self.axis.addItem(title, axis)
             self.axis.setItemData(self.axis.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         self.axis.activated.connect(lambda _: self.bench.change(axis=self.axis.currentData()))
-        self._toggles: dict[str, QToolButton] = {}
+        self._toggles: dict[str, QCheckBox] = {}
         self.to_model_button = QPushButton(self.tr("To the factor model"))
         self.to_model_button.setObjectName("to_model")
         self.to_model_button.setToolTip(
@@ -139,10 +140,8 @@ class CompareWindow(ProgramWindow):
             ("share", self.tr("% of all processors")),
             ("relative", self.tr("Relative difference")),
         ):
-            button = QToolButton()
+            button = QCheckBox(text)
             button.setObjectName(name)
-            button.setText(text)
-            button.setCheckable(True)
             button.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
             self._toggles[name] = button
             row.addWidget(button)
@@ -393,6 +392,7 @@ class CompareWindow(ProgramWindow):
     def _restore_layout(self) -> None:
         room = self.screen().availableSize()
         self.resize(min(1500, int(0.9 * room.width())), min(940, int(0.88 * room.height())))
+        self._down.setSizes([62 * self.height() // 100, 38 * self.height() // 100])
         geometry, state = self.settings.geometry_of(_WINDOW)
         if geometry is not None:
             self.restoreGeometry(geometry)

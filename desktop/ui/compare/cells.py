@@ -177,6 +177,7 @@ class CellsTable(QTableView):
         unit = time_scale(longest)
         self.cells.show(cells, None if unit == self._unit else columns(unit.factor, unit.symbol))
         self._unit = unit
+        self.verticalHeader().setDefaultSectionSize(round(1.5 * self.fontMetrics().height()))
         if not same:
             self._fit_columns()
 

@@ -291,8 +291,8 @@ def _trace(pixels, enter, leave, seen, thickness, on, period, colour):
         before = leave[k]
         if not seen[k] or (low - high < 1 and k % period >= on):
             continue
-        top = max(int(math.floor(high - thickness / 2 + 0.5)), 0)
-        bottom = min(int(math.floor(low - thickness / 2 + 0.5)) + thickness, height)
+        top = max(math.floor(high - thickness / 2 + 0.5), 0)
+        bottom = min(math.floor(low - thickness / 2 + 0.5) + thickness, height)
         if bottom <= 0 or top >= height:
             top, bottom = (0, thickness) if bottom <= 0 else (height - thickness, height)
         across = thickness if low - high > thickness else 1
