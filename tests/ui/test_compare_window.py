@@ -1,0 +1,403 @@
+"""The real window of comparisons, without a display: what the user does, and what is then shown and kept."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QPushButton
+from pytestqt.qtbot import QtBot
+
+from desktop import cli
+from desktop.core.contrast import Cell
+from desktop.core.matching import NONE
+from desktop.data.project_file import read
+from desktop.resources import samples
+from desktop.ui.app import Windows, load_font
+from desktop.ui.compare_window import CompareWindow
+from desktop.ui.model_window import ModelWindow
+from desktop.ui.plots.time_plot import TimePlot
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+from desktop.ui.theme import DARK, LIGHT
+from desktop.workbench import model
+from desktop.workbench.model import Workspace
+
+# A tool tip raises its window, which the offscreen platform cannot.
+pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise")
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CACHE", "STATE", "DATA"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+def curve(path: Path, *parts: tuple[float, float]) -> Path:
+    widths, levels = zip(*parts, strict=True)
+    times = np.append(0.0, np.cumsum(widths))
+    path.write_text("".join(f"{t:g},{h:g}\n" for t, h in zip(times, [*levels, 0], strict=True)))
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Path]:
+    """The same program on 8 and on 16 processors, with one phase more there."""
+    return [
+        curve(tmp_path / "small.csv", (4, 8), (6, 2), (5, 6)),
+        curve(tmp_path / "large.csv", (3, 16), (5, 4), (2, 9), (4, 12)),
+    ]
+
+
+def settle(qtbot: QtBot, main: MainWindow) -> None:
+    def quiet() -> bool:
+        comparing = main.comparing
+        return (
+            not main.workbench.busy and not main.desk.keeper.busy and not (comparing and comparing.bench.busy)
+        )
+
+    qtbot.waitUntil(quiet, timeout=60_000)
+    assert main.workbench.snapshot.problem is None
+
+
+def add(qtbot: QtBot, main: MainWindow, path: Path, n: int) -> None:
+    """Another run for the project, with so many constant phases."""
+    if main.workbench.snapshot.document is None:
+        main.open_path(path)
+    else:
+        main.desk.keeper.add_run(path)
+    settle(qtbot, main)
+    main.workbench.set_model("constant")
+    main.workbench.set_n(n)
+    settle(qtbot, main)
+
+
+@pytest.fixture
+def main(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
+    load_font(qapp)
+    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+    qtbot.addWidget(made, before_close_func=MainWindow.close_unasked)
+    made.use_theme(LIGHT)
+    made.show()
+    yield made
+    made.close_unasked()
+
+
+def compare(qtbot: QtBot, main: MainWindow) -> CompareWindow:
+    window = CompareWindow(main)
+    qtbot.addWidget(window)
+    window.resize(1280, 900)
+    window.show()
+    settle(qtbot, main)
+    return window
+
+
+@pytest.fixture
+def window(qtbot: QtBot, main: MainWindow, runs: list[Path]) -> CompareWindow:
+    add(qtbot, main, runs[0], 3)
+    add(qtbot, main, runs[1], 4)
+    made = compare(qtbot, main)
+    assert made.shown.alignment is not None and made.shown.problem == ""
+    return made
+
+
+def rows(window: CompareWindow) -> list[list[int]]:
+    assert window.shown.alignment is not None
+    return window.shown.alignment.rows.tolist()
+
+
+def choose(window: CompareWindow, line: int, phase: int) -> None:
+    """In the combo box of a line of the table."""
+    at = window.table.cells.index(line, 2)
+    window.table.setCurrentIndex(at)
+    window.table.edit(at)
+    box = window.table.findChild(QComboBox)
+    assert box is not None
+    box.setCurrentIndex(box.findData(phase))
+    box.activated.emit(box.currentIndex())
+    QApplication.processEvents()
+
+
+def centre(window: CompareWindow, run: int, phase: int) -> QPoint:
+    """Of a phase in its strip."""
+    view, placement = window.view, window.shown.placement
+    assert placement is not None
+    x = view._map().x(float(placement.spans[run][phase].mean()))
+    return QPointF(x, view._strips[run].center().y()).toPoint()
+
+
+def drag(qtbot: QtBot, view: TimePlot, start: QPoint, end: QPoint) -> None:
+    left = Qt.MouseButton.LeftButton
+    qtbot.mousePress(view, left, pos=start)
+    for k in (1, 2, 3):
+        qtbot.mouseMove(view, start + (end - start) * k / 3)
+    qtbot.mouseRelease(view, left, pos=end)
+
+
+# --- what it needs
+
+
+def test_it_says_what_it_needs_and_offers_to_open(
+    qtbot: QtBot, main: MainWindow, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = compare(qtbot, main)
+    assert "two runs or more" in window._needs.text() and window.open.text() == "Open…"
+    assert not window.actions_by_id["copy_table"].isEnabled() and not window.view.isVisible()
+    add(qtbot, main, runs[0], 3)
+    assert "has one, small.csv" in window._needs.text()
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", staticmethod(lambda *_: (str(runs[1]), "")))
+    window.open.click()
+    settle(qtbot, main)
+    assert window.view.isVisible() and len(window.shown.entries) == 2
+    assert window.windowTitle().startswith("small.csv, large.csv")
+    window.bench.show_run(window.shown.entries[0].key, False)
+    assert not window.view.isVisible() and "choose them under Runs" in window._needs.text()
+
+
+# --- what is shown
+
+
+def test_phases_are_matched_with_a_gap_and_the_table_says_the_same_as_the_command(
+    window: CompareWindow, runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]]
+    assert window.table.cells.rowCount() == 2 * (1 + 4)
+    assert cli.run(["compare", *map(str, runs), "-n", "4", "--model", "constant", "--csv"]) == 0
+    printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    window.export_to(tmp_path / "t.csv")
+    assert list(csv.DictReader((tmp_path / "t.csv").open())) == printed
+    window.actions_by_id["copy_table"].trigger()
+    lines = QApplication.clipboard().text().splitlines()
+    assert len(lines) == 1 + len(printed) and lines[0].split("\t")[4] == "Length (s)"
+    for line, cell in zip(lines[1:], printed, strict=True):
+        assert line.split("\t")[4] == cell["duration_s"]
+
+
+def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: CompareWindow) -> None:
+    pictures = set()
+    for axis in ("absolute", "start", "normalised", "phases"):
+        box = window.findChild(QComboBox, "axis")
+        assert box is not None
+        box.setCurrentIndex(box.findData(axis))
+        box.activated.emit(box.currentIndex())
+        settle(qtbot, window._owner)
+        assert window.shown.placement is not None and window.shown.placement.axis == axis
+        assert window.actions_by_id[f"axis_{axis}"].isChecked()
+        pictures.add(bytes(window.view.grab().toImage().constBits()))
+    assert len(pictures) >= 3, "both runs begin at 0, the other axes differ"
+    for name in ("side_by_side", "share", "relative"):
+        toggle = window.findChild(QCheckBox, name)
+        assert toggle is not None
+        toggle.click()
+        settle(qtbot, window._owner)
+        assert getattr(window.shown.comparison, name) and toggle.isChecked()
+        before = len(pictures)
+        pictures.add(bytes(window.view.grab().toImage().constBits()))
+        assert len(pictures) == before + 1
+    assert len(window.view._lanes) == 2
+    window.use_theme(DARK)
+    pictures.add(bytes(window.view.grab().toImage().constBits()))
+    white = window.view.picture().pixelColor(2, 2)
+    assert white.name() == "#ffffff", "pictures for others are on white"
+
+
+def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: CompareWindow) -> None:
+    window.bench.change(side_by_side=True)
+    view = window.view
+    view.zoom_to(2.0, 6.0)
+    assert view.visible_range() == (2.0, 6.0)
+    lines = view.reading(3.5)
+    assert lines[1:] == ["small.csv: 8, phase 1", "large.csv: 4, phase 2 (−4)"]
+    assert view.reading(14.5)[2] == "large.csv: 0 (−6)", "after its end a run computes nothing"
+    view._select(4.0, 6.0)
+    assert window._selected.text() == "Selected, processors on average: small.csv 2.000, large.csv 4.000"
+    for _ in range(2):
+        window.actions_by_id["nothing"].trigger()
+    assert view.selection is None and window._selected.text() == ""
+    window.actions_by_id["back"].trigger()
+    assert view.visible_range() == (0.0, 15.0)
+
+
+def test_a_curve_shows_in_its_colour_where_it_is(qtbot: QtBot, window: CompareWindow) -> None:
+    image = window.view.grab().toImage()
+    view, dpr = window.view, window.view.devicePixelRatioF()
+    lane, m = view._lanes[0], view._map()
+    for run, (t, level) in enumerate([(7.0, 2.0), (4.5, 4.0)]):
+        x, y = round(m.x(t) * dpr), lane.y(level) * dpr
+        near = {
+            image.pixelColor(x + i, round(y) + j).name() for i in range(-14, 15) for j in (-2, -1, 0, 1, 2)
+        }
+        assert view.colour(run).name() in near
+    assert view.colour(0) != view.colour(1)
+
+
+# --- correcting a match
+
+
+def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, window: CompareWindow) -> None:
+    choose(window, 9, 2)  # the line of large.csv in the row of phase 3
+    settle(qtbot, window._owner)
+    assert [2, 2] in rows(window) and [NONE, 3] in rows(window)
+    told = [(cell.label, cell.run) for cell in window.shown.cells]
+    line = told.index(("phase 3", "large.csv"))
+    assert window.table.cells.index(line, 2).data() == "3 (by hand)"
+    assert "match" in window.actions_by_id["undo"].text().lower()
+    window.actions_by_id["undo"].trigger()
+    settle(qtbot, window._owner)
+    assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]]
+    window.actions_by_id["redo"].trigger()
+    settle(qtbot, window._owner)
+    assert [2, 2] in rows(window)
+    button = next(b for b in window.findChildren(QPushButton) if b.text() == "Match again" and b.isVisible())
+    button.click()
+    settle(qtbot, window._owner)
+    assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]] and not window.shown.comparison.matched
+
+
+def test_no_partner_and_a_gap_that_is_filled(qtbot: QtBot, window: CompareWindow) -> None:
+    choose(window, 5, NONE)  # phase 2 of small.csv has none in large.csv
+    settle(qtbot, window._owner)
+    assert [1, NONE] in rows(window)
+    label = "phase 3 of large.csv"
+    line = next(
+        k for k, cell in enumerate(window.shown.cells) if (cell.label, cell.run) == (label, "small.csv")
+    )
+    choose(window, line, 1)  # the gap of small.csv is its phase 2 after all
+    settle(qtbot, window._owner)
+    assert [1, 2] in rows(window)
+
+
+def test_a_match_is_dragged(qtbot: QtBot, window: CompareWindow) -> None:
+    window.view.grab()
+    drag(qtbot, window.view, centre(window, 1, 2), centre(window, 0, 2))
+    settle(qtbot, window._owner)
+    assert [2, 2] in rows(window)
+    drag(qtbot, window.view, centre(window, 0, 2), centre(window, 1, 3))
+    settle(qtbot, window._owner)
+    assert [2, 3] in rows(window)
+    before = rows(window)
+    drag(qtbot, window.view, centre(window, 1, 0), centre(window, 1, 3))
+    assert rows(window) == before, "two phases of one run are no match"
+    qtbot.mouseClick(window.view, Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
+    assert window.table.currentIndex().row() // 2 == 1 + next(k for k, r in enumerate(before) if r[1] == 1)
+
+
+def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: CompareWindow) -> None:
+    choose(window, 9, 2)
+    settle(qtbot, window._owner)
+    window._owner.workbench.set_n(2)
+    settle(qtbot, window._owner)
+    assert window.shown.alignment is not None and window.shown.alignment.runs[1].fit.n == 2
+    assert window.notice_bar.isVisible() and window.shown.outdated == 1
+    window._owner.workbench.set_n(4)
+    settle(qtbot, window._owner)
+    assert not window.notice_bar.isVisible() and [2, 2] in rows(window)
+
+
+# --- the project, the factor model, real traces
+
+
+def test_the_project_keeps_it(
+    qtbot: QtBot, window: CompareWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main, file = window._owner, tmp_path / "p.phasewright"
+    choose(window, 9, 2)
+    window.bench.change(axis="phases", reference=window.shown.entries[1].key)
+    settle(qtbot, main)
+    main.desk.keeper.save(file)
+    kept = read(file, Workspace, model.names()).comparison
+    assert kept == window.shown.comparison and len(kept.matched) == 1
+    content = json.loads(file.read_text())
+    del content["tree"]["comparison"]
+    file.write_text(json.dumps(content))
+    assert read(file, Workspace, model.names()).comparison == model.Comparison(), "older files have none"
+    main.desk.keeper.save(tmp_path / "q.phasewright")
+    main.close_document()
+    settle(qtbot, main)
+    assert not window.view.isVisible()
+    main.open_path(tmp_path / "q.phasewright")
+    settle(qtbot, main)
+    assert window.view.isVisible() and window.shown.comparison == kept
+    assert window.reference.currentText() == "large.csv"
+
+
+def test_durations_feed_the_factor_model(
+    qtbot: QtBot, qapp: QApplication, runs: list[Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path))
+    QSettings.setDefaultFormat(QSettings.Format.IniFormat)
+    windows = Windows(qapp)
+    windows.open([runs[0]])
+    try:
+        main = windows._open[0]
+        assert isinstance(main, MainWindow)
+        settle(qtbot, main)
+        add(qtbot, main, runs[1], 4)
+        main.desk.keeper.show_run(0)
+        settle(qtbot, main)
+        main.workbench.set_model("constant")
+        main.workbench.set_n(3)
+        settle(qtbot, main)
+        main.actions_by_id["compare"].trigger()
+        settle(qtbot, main)
+        comparing = main.comparing
+        assert isinstance(comparing, CompareWindow)
+        main.actions_by_id["compare"].trigger()
+        assert len(windows._open) == 2, "one for each project"
+        comparing.to_model_button.click()
+        table = windows._open[2]
+        assert isinstance(table, ModelWindow)
+        qtbot.waitUntil(lambda: not table.bench.busy, timeout=60_000)
+        project = table.bench.snapshot.project
+        assert project.table is not None
+        told = [(row.code, row.system, row.p, row.time, bool(row.reason)) for row in project.table.rows]
+        assert told == [
+            ("phase 1", "all runs", 8, 4, False), ("phase 1", "all runs", 16, 3, False),
+            ("phase 2", "all runs", 8, 6, False), ("phase 2", "all runs", 16, 5, False),
+            ("phase 3 of large.csv", "all runs", 16, 2, True),
+            ("phase 3", "all runs", 8, 5, False), ("phase 3", "all runs", 16, 4, False),
+        ]  # fmt: skip
+        table.bench.add_rows(project.table.rows[:1])
+        assert table.bench.snapshot.undo == "add 1 row"
+        table.bench.undo()
+        assert table.bench.snapshot.project.table == project.table
+        comparing.choose_theme("dark")
+        assert main._theme is DARK and table._theme is DARK
+        main.close_unasked()
+        assert main not in windows._open and comparing not in windows._open, "it closes with its project"
+    finally:
+        for window in tuple(windows._open):
+            window.close()
+        QSettings.setDefaultFormat(QSettings.Format.NativeFormat)
+    assert windows._open == []
+
+
+def test_bundled_traces_compare(qtbot: QtBot, main: MainWindow) -> None:
+    traces = [s.path for s in samples() if s.path.suffix == ".trf"]
+    assert len(traces) == 2
+    for path in traces:
+        main.open_path(path) if main.workbench.snapshot.document is None else main.desk.keeper.add_run(path)
+        settle(qtbot, main)
+    window = compare(qtbot, main)
+    alignment, placement = window.shown.alignment, window.shown.placement
+    assert alignment is not None and placement is not None
+    assert [run.curve.capacity for run in alignment.runs] == [8, 16]
+    areas = placement.areas[1]
+    assert areas is not None
+    integrals = [run.curve.integral for run in alignment.runs]
+    assert areas.signed == pytest.approx(integrals[1] - integrals[0])
+    whole = [cell for cell in window.shown.cells if cell.label == "run"]
+    assert isinstance(whole[1], Cell) and whole[1].work_ratio == pytest.approx(integrals[1] / integrals[0])
+    main.workbench.set_n(3)
+    settle(qtbot, main)
+    assert window.shown.alignment is not None and window.shown.alignment.runs[1].fit.n == 3, "it follows"
