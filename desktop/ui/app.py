@@ -11,6 +11,7 @@ from datetime import datetime
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 import platformdirs
 from PySide6.QtCore import (
@@ -29,10 +30,15 @@ import desktop
 from desktop import resources
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
+from desktop.ui.lending import Borrower, Lent
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION
 from desktop.ui.shell import MainWindow
 from desktop.workbench.keeping import recoveries
+
+if TYPE_CHECKING:  # loaded with the first window of their kind
+    from desktop.ui.experiment_window import ExperimentWindow
+    from desktop.ui.model_window import ModelWindow
 
 _log = logging.getLogger("phasewright")
 
@@ -138,27 +144,46 @@ class Windows:
             elif box.clickedButton() is discard:
                 file.unlink(missing_ok=True)
 
-    def open_model(self, wanted: Path | tuple[Row, ...] | None = None) -> None:
-        """A window for the factor model, with a table of run times or rows of one if given."""
+    def open_model(self, wanted: Path | Lent | tuple[Row, ...] | None = None) -> None:
+        """A window for the factor model, with a table of run times, one of a project, or rows if given."""
         from desktop.ui.model_window import ModelWindow
 
         window = ModelWindow()
         self._add(window)
-        if isinstance(wanted, Path):
+        window.projectAsked.connect(lambda: self.keep_in_project(window))
+        if isinstance(wanted, Lent):
+            Borrower(window.bench, wanted).open()
+        elif isinstance(wanted, Path):
             window.open_path(wanted)
         elif wanted:
             window.bench.add_rows(wanted)
 
-    def open_experiment(self, wanted: Path | str = "") -> None:
-        """A window for experiments: one that is named, or with the dialog of one of its commands."""
+    def open_experiment(self, wanted: Path | Lent | str = "") -> None:
+        """A window for experiments: one that is named, one of a project, or the dialog of a command."""
         from desktop.ui.experiment_window import ExperimentWindow
 
         window = ExperimentWindow()
         self._add(window)
-        if isinstance(wanted, Path):
+        window.projectAsked.connect(lambda: self.keep_in_project(window))
+        if isinstance(wanted, Lent):
+            Borrower(window.bench, wanted).open()
+        elif isinstance(wanted, Path):
             window.open_path(wanted)
         elif wanted:
             window.actions_by_id[wanted].trigger()
+
+    def keep_in_project(self, window: ModelWindow | ExperimentWindow) -> None:
+        """Keep what a window shows in the project of the newest window of traces."""
+        kept = window.bench.kept()
+        if kept is None:
+            window.statusBar().showMessage(
+                "Save the experiment first, so that a project can refer to it", 8000
+            )
+            return
+        homes = [one for one in self._open if isinstance(one, MainWindow)]
+        home = homes[-1] if homes else self._make()
+        Borrower(window.bench, home.desk.take_in(kept))
+        window.statusBar().showMessage(f"Kept in {home.desk.name}; save it there", 8000)
 
     def open_comparison(self, owner: MainWindow) -> None:
         """A window that compares the runs of the project in another."""

@@ -67,6 +67,7 @@ class ProgramWindow(QMainWindow):
 
     settingsChanged = Signal()  # for the other windows; this one has followed already
     newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
+    projectAsked = Signal()  # what it shows is to be kept in a project
     closed = Signal()
 
     #: Its table, the order of its menus, gestures listed beside the keys, and its page of the handbook.
@@ -223,6 +224,10 @@ class ProgramWindow(QMainWindow):
             self.apply_settings()
 
     # ---- files from elsewhere
+
+    def keep_in_project(self) -> None:
+        """Ask for a project that keeps what this window shows."""
+        self.projectAsked.emit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """What is dragged over a dock is dragged over the window."""

@@ -15,10 +15,12 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
+from desktop.ui.lending import Lent
+from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.workbench.jobs import Deliver
-from desktop.workbench.keeping import AUTOSAVE, Keeper
-from desktop.workbench.model import Annotation, TraceId, View
+from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
+from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
 
 if TYPE_CHECKING:
     from desktop.ui.shell import MainWindow
@@ -39,12 +41,21 @@ class ProjectDesk(QObject):
     def __init__(self, window: MainWindow, deliver: Deliver) -> None:
         super().__init__(window)
         self._window, self._bench = window, window.workbench
-        self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_title, deliver)
+        self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_project, deliver)
         self._box: QMessageBox | None = None
         self._timer = QTimer(self)
         self._timer.setInterval(int(1000 * AUTOSAVE))
         self._timer.timeout.connect(self.autosave)
         self._timer.start()
+        self._panel = window.panel("project")
+        for signal, act in (
+            (self._panel.openAsked, self.open_held),
+            (self._panel.removeAsked, self.keeper.remove),
+            (self._panel.placeAsked, self.find_held),
+            (self._panel.traceAsked, self.add_run),
+            (self._panel.fileAsked, self.add_files),
+        ):
+            signal.connect(act)
 
     # ---- files
 
@@ -93,7 +104,7 @@ class ProjectDesk(QObject):
         box = self._box = QMessageBox(
             QMessageBox.Icon.Question,
             "Phasewright",
-            self.tr("Save the changes to {0}?").format(self._name()),
+            self.tr("Save the changes to {0}?").format(self.name),
             button.Save | button.Discard | button.Cancel,
             self._window,
         )
@@ -115,11 +126,13 @@ class ProjectDesk(QObject):
         self._timer.stop()
         self.keeper.close()
 
-    def _name(self) -> str:
+    @property
+    def name(self) -> str:
+        """Of its file, else of the trace."""
         document = self._bench.snapshot.document
         if self.keeper.path is not None:
             return self.keeper.path.name
-        return "" if document is None else document.source.name
+        return self.tr("project") if document is None else document.source.name
 
     def _suggested(self, suffix: str) -> Path:
         document = self._bench.snapshot.document
@@ -137,14 +150,19 @@ class ProjectDesk(QObject):
         rows = self._window.timeline.view.rows
         return "" if rows is None or rows.order == "hand" else rows.order
 
-    def _show_title(self) -> None:
+    def _show_project(self) -> None:
+        """What it holds, and in the title whether it has to be saved."""
         window, document = self._window, self._bench.snapshot.document
-        if document is None:
+        rows = held(self.keeper.workspace, self.keeper.current)
+        self._panel.show_contents(rows)
+        if document is None and rows:
+            window.show_panel("project")
+        if document is None and not rows:
             window.setWindowTitle("Phasewright")
             window.setWindowModified(False)
             return
-        name = self._name()
-        if self.keeper.path is not None and document.source.name != name:
+        name = self.name
+        if self.keeper.path is not None and document is not None and document.source.name != name:
             name = f"{document.source.name} – {name}"
         window.setWindowTitle(f"{name}[*] – Phasewright")
         window.setWindowModified(self.worth_saving)
@@ -184,6 +202,37 @@ class ProjectDesk(QObject):
             else:
                 self._tell(self.tr("{0} is neither an experiment nor a table of run times.").format(path))
 
+    def open_held(self, kind: Kind, index: int) -> None:
+        """Show a trace of the project here, or lend an experiment or table to a window of its own."""
+        if kind == "runs":
+            self.keeper.show_run(index)
+            return
+        asked = self._window.experimentRequested if kind == "experiments" else self._window.modelRequested
+        asked.emit(Lent(*self.keeper.lend(kind, index)))
+
+    def find_held(self, kind: Kind, index: int) -> None:
+        """Ask where something is now."""
+        one = getattr(self.keeper.workspace, kind)[index]
+        path = one.trace.path if kind == "runs" else one.path
+        title = self.tr("Where is {0}? It was in {1}").format(path.name, path.parent)
+        if kind == "experiments" and not path.suffix:  # the folder of its description
+            name = QFileDialog.getExistingDirectory(self._window, title)
+        else:
+            name, _ = QFileDialog.getOpenFileName(self._window, title)
+        if name:
+            self.keeper.relocate(kind, index, Path(name))
+
+    def take_in(self, record: KeptExperiment | KeptTable) -> Lent:
+        """Keep what another window shows, in place of what the project has of the same file."""
+        kind: Kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
+        known = [one.path for one in getattr(self.keeper.workspace, kind)]
+        if record.path is None or record.path not in known:
+            self.keeper.add(record)
+            return Lent(*self.keeper.lend(kind, len(known)))
+        lent = Lent(*self.keeper.lend(kind, known.index(record.path)))
+        lent.keep(record)
+        return lent
+
     def fill_contents(self, menu: QMenu) -> None:
         """What the project holds, the shown run marked."""
         menu.clear()
@@ -193,14 +242,17 @@ class ProjectDesk(QObject):
             action.setCheckable(True)
             action.setChecked(k == current)
             action.setEnabled(k != current)
-        for title, paths in (
-            (self.tr("Experiments"), self.keeper.workspace.experiments),
-            (self.tr("Tables of run times"), self.keeper.workspace.tables),
-        ):
-            if paths:
+        kinds: tuple[tuple[str, Kind], ...] = (
+            (self.tr("Experiments"), "experiments"),
+            (self.tr("Tables of run times"), "tables"),
+        )
+        for title, kind in kinds:
+            records = getattr(self.keeper.workspace, kind)
+            if records:
                 menu.addSection(title)
-            for path in (one.path for one in paths if one.path is not None):
-                menu.addAction(path.name, partial(self._window.open_path, path)).setEnabled(path.exists())
+            for k, one in enumerate(records):
+                action = menu.addAction(one.name, partial(self.open_held, kind, k))
+                action.setEnabled(one.path is None or one.path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
         menu.addAction(self._window.actions_by_id["add_files"])
@@ -212,7 +264,10 @@ class ProjectDesk(QObject):
     def export_bundle(self) -> None:
         """One file with the project and all that it needs."""
         name, _ = QFileDialog.getSaveFileName(
-            self._window, self.tr("Export bundle"), str(self._suggested(".zip")), "Bundles (*.zip)"
+            self._window,
+            self.tr("Export bundle"),
+            str(self._suggested(".phasewright.zip")),
+            "Bundles (*.zip)",
         )
         if name:
             self.keeper.export_bundle(

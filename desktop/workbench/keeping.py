@@ -244,7 +244,7 @@ class Keeper:
         if not records:
             return
         new = {next(self._numbers): one for one in records}
-        self._records |= new
+        self._records.update(new)
         experiments = tuple(k for k, one in new.items() if isinstance(one, KeptExperiment))
         self._edit(
             f"add {records[0].name}" if len(records) == 1 else f"add {len(records)} files",
@@ -276,14 +276,18 @@ class Keeper:
         self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
 
     def lend(self, kind: Kind, index: int) -> tuple[Any, Callable[[Any], None]]:
-        """An experiment or table for a window of its own, and what to call with each later state of it."""
-        number = getattr(self._contents.project, kind)[index]
+        """An experiment or table for a window of its own, and what to call with each later state of it.
+
+        That does nothing once another project is open here.
+        """
+        number, records = getattr(self._contents.project, kind)[index], self._records
 
         def keep(record: Any) -> None:
-            self._records[number] = record
-            self._changed()
+            if records is self._records:
+                records[number] = record
+                self._changed()
 
-        return self._records[number], keep
+        return records[number], keep
 
     def _name(self, number: int) -> str:
         record = self._records[number]
@@ -429,6 +433,7 @@ class Keeper:
 
     def close(self) -> None:
         """The user has saved or does not want to."""
+        self._records = {}
         self._lane.close()
         with suppress(OSError):
             self._recovery.unlink(missing_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -19,10 +20,14 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QInputDialog, QMessageB
 from pytestqt.qtbot import QtBot
 
 from desktop.data.events import Activity
+from desktop.data.project_file import SCHEMA
 from desktop.data.store import open_store
 from desktop.data.utilization import build
-from desktop.resources import samples
+from desktop.resources import example_table, samples
 from desktop.ui.app import Windows, load_font
+from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.lending import Lent
+from desktop.ui.model_window import ModelWindow
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.settings import Settings
@@ -30,6 +35,8 @@ from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK
 from desktop.workbench.keeping import read_workspace, recoveries
 from desktop.workbench.model import View
+
+SPT = Path(__file__).parent.parent / "data" / "spt"
 
 
 @pytest.fixture(autouse=True)
@@ -341,10 +348,176 @@ def test_tables_and_experiments_are_kept_and_listed(
     assert "letter.txt is neither" in window.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
     (listed,) = [action for action in window._contents_menu.actions() if action.text() == "times.csv"]
-    asked: list[Path] = []
+    asked: list[Lent] = []
     window.modelRequested.connect(asked.append)
     listed.trigger()
-    assert asked == [table]
+    assert [lent.record.path for lent in asked] == [table]
+
+
+def test_the_panel_lists_opens_finds_and_takes_out(
+    qtbot: QtBot, window: MainWindow, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel, keeper = window.panel("project"), window.desk.keeper
+    table = tmp_path / "times.csv"
+    table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\n")
+    asked_for(monkeypatch, traces[1])
+    panel.buttons["trace"].click()
+    settle(qtbot, window)
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: ([str(table)], "")))
+    panel.buttons["file"].click()
+    rows = [(row.kind, row.name, row.state) for row in panel.model.rows]
+    assert rows == [("runs", "first.csv", ""), ("runs", "second.csv", "shown"), ("tables", "times.csv", "")]
+    assert not panel.buttons["open"].isEnabled(), "nothing is chosen"
+    panel.table.selectRow(1)
+    assert not panel.buttons["open"].isEnabled() and panel.buttons["remove"].isEnabled()
+    panel.table.selectRow(0)
+    panel.buttons["open"].click()
+    settle(qtbot, window)
+    assert [row.state for row in panel.model.rows] == ["shown", "", ""]
+    table.rename(tmp_path / "moved.csv")
+    window.workbench.annotate("so that it is looked again", 1.0)
+    assert [row.state for row in panel.model.rows] == ["shown", "", "not found"]
+    panel.table.selectRow(2)
+    asked_for(monkeypatch, tmp_path / "moved.csv")
+    panel.buttons["place"].click()
+    assert [row.name for row in panel.model.rows] == ["first.csv", "second.csv", "moved.csv"]
+    assert window.actions_by_id["undo"].text() == "Undo find times.csv elsewhere"
+    panel.table.selectRow(1)
+    panel.buttons["remove"].click()
+    assert [row.name for row in panel.model.rows] == ["first.csv", "moved.csv"]
+    panel.table.selectRow(0)
+    assert not panel.buttons["remove"].isEnabled(), "a project of traces keeps one"
+    for _ in range(3):
+        window.actions_by_id["undo"].trigger()
+    assert [row.name for row in panel.model.rows] == ["first.csv", "second.csv", "times.csv"]
+    assert len(keeper.workspace.runs) == 2
+
+
+def test_what_is_done_in_windows_of_their_own_is_kept(
+    qtbot: QtBot, qapp: QApplication, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A factor model and an experiment are changed in their windows, and come back as they were left."""
+    load_font(qapp)
+    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    windows, file = Windows(qapp, settings), tmp_path / "p.phasewright"
+    table = Path(shutil.copy(example_table(), tmp_path / "times.csv"))
+    runs = Path(shutil.copy(SPT / "measured_2026-11-21_screen_2p6m2.csv", tmp_path))
+
+    def wait() -> None:
+        others = [one for one in windows._open if isinstance(one, ModelWindow | ExperimentWindow)]
+        qtbot.waitUntil(lambda: not any(one.bench.busy for one in others), timeout=60_000)
+
+    def two(home: MainWindow) -> tuple[ModelWindow, ExperimentWindow]:
+        home.desk.open_held("tables", 0)
+        home.desk.open_held("experiments", 0)
+        wait()
+        _, model, experiment = windows._open
+        assert isinstance(model, ModelWindow) and isinstance(experiment, ExperimentWindow)
+        return model, experiment
+
+    def close_all() -> None:
+        for one in windows._open[:]:
+            one.close_unasked() if isinstance(one, MainWindow) else one.close()
+
+    windows.open([traces[0]])
+    (home,) = windows._open
+    assert isinstance(home, MainWindow)
+    settle(qtbot, home)
+    keeper = home.desk.keeper
+    keeper.add_files(experiments=(runs,), tables=(table,))
+    keeper.save(file)
+    model, experiment = two(home)
+    assert not keeper.modified, "opening them is no change"
+    model.bench.set_functions(("1/p", "1"))
+    wait()
+    assert keeper.modified and home.isWindowModified()
+    experiment.bench.set_analysis("halve", half=True)
+    model.bench.open("code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,a,4,4\n")
+    wait()
+    assert keeper.workspace.tables[0].path == table, "another table in its window is none of the project's"
+    model.actions_by_id["to_project"].trigger()
+    assert [one.name for one in keeper.workspace.tables] == ["times.csv", "pasted table"]
+    model.bench.set_positive(True)
+    wait()
+    keeper.save()
+    record, keep = keeper.lend("tables", 0)
+    close_all()
+    keep(record)  # a window that outlives its project is not heard any more
+
+    windows.open([file])
+    (home,) = windows._open
+    assert isinstance(home, MainWindow)
+    settle(qtbot, home)
+    model, experiment = two(home)
+    assert model.bench.snapshot.project.settings.functions == ("1/p", "1")
+    assert experiment.bench.snapshot.project.analysis.half
+    pasted = home.desk.keeper.workspace.tables[1]
+    assert pasted.settings is not None and pasted.settings.positive
+    assert not home.desk.keeper.modified
+    close_all()
+
+
+def test_a_project_of_tables_alone(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, traces: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_font(qapp)
+    window = make(qtbot, tmp_path)
+    table = tmp_path / "times.csv"
+    table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\n")
+    window.desk.keeper.add_files(tables=(table,))
+    assert window.panel("project").isVisible() and window.isWindowModified()
+    asked_for(monkeypatch, tmp_path / "p.phasewright")
+    window.actions_by_id["save"].trigger()
+    assert window.windowTitle() == "p.phasewright[*] – Phasewright" and not window.isWindowModified()
+    other = opened(qtbot, make(qtbot, tmp_path), tmp_path / "p.phasewright")
+    assert [row.name for row in other.panel("project").model.rows] == ["times.csv"]
+    asked_for(monkeypatch, traces[0])
+    other.actions_by_id["add_run"].trigger()
+    settle(qtbot, other)
+    assert other.windowTitle() == "first.csv – p.phasewright[*] – Phasewright" and other.isWindowModified()
+    other.actions_by_id["undo"].trigger()
+    assert other.workbench.snapshot.document is None and not other.isWindowModified()
+    other.close_unasked()
+    window.close_unasked()
+
+
+def test_moved_changed_and_newer_in_the_window(
+    qtbot: QtBot, window: MainWindow, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window.workbench.annotate("here", 1.0)
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    window.desk.keeper.save(folder / "p.phasewright")
+    traces[0].rename(tmp_path / "elsewhere.csv")
+    asked_for(monkeypatch, None)
+    lost = make(qtbot, tmp_path)
+    lost.open_path(folder / "p.phasewright")
+    settle(qtbot, lost)
+    assert "first.csv: is not where it was" in lost.problem_bar.sentence
+    panel = lost.panel("project")
+    assert [row.state for row in panel.model.rows] == ["not found"] and panel.isVisible()
+    panel.table.selectRow(0)
+    asked_for(monkeypatch, tmp_path / "elsewhere.csv")
+    panel.buttons["place"].click()
+    panel.table.selectRow(0)
+    panel.buttons["open"].click()
+    settle(qtbot, lost)
+    assert [note.text for note in lost.workbench.snapshot.project.annotations] == ["here"]
+    lost.desk.keeper.save()
+    lost.close()
+    (tmp_path / "elsewhere.csv").write_text("0,1\n1,5\n2,0\n")
+    changed = opened(qtbot, make(qtbot, tmp_path), folder / "p.phasewright")
+    assert "elsewhere.csv is not as it was" in changed.notice_bar.sentence
+    changed.close_unasked()
+    file = folder / "p.phasewright"
+    file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', f'"schema": {SCHEMA + 1}'))
+    newer = make(qtbot, tmp_path)
+    newer.open_path(file)
+    settle(qtbot, newer)
+    assert (
+        "newer version" in newer.problem_bar.sentence and "update Phasewright" in newer.problem_bar.sentence
+    )
+    newer.close_unasked()
 
 
 def test_bundle_and_part_from_the_menu(
@@ -386,10 +559,12 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     pane, new = window.timeline, "wait for the panel"
     qtbot.waitUntil(lambda: pane.view.timeline is not None and not window.busy, timeout=60_000)
     timeline = pane.view.timeline
+    assert timeline is not None
     assert new in pane._names.stringList() and "MPI_Recv" not in pane._names.stringList()
     number = next(r for r in timeline.entered if timeline.store.regions[r].name == "MPI_Recv")
-    location, begin = timeline.find(number, 0.0)
-    assert describe(timeline, location, begin, 1e-9, pane.view.name_of)[1].startswith(new)
+    found = timeline.find(number, 0.0)
+    assert found is not None
+    assert describe(timeline, *found, 1e-9, pane.view.name_of)[1].startswith(new)
     pane._colour.setCurrentIndex(1)
     assert new in [entry.label for entry in pane.view._entries()]
     changes = window.panel("changes")

@@ -64,7 +64,7 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
     ExperimentCommand("save", "Save", "File", "Write experiment.toml",
                       lambda w: w.bench.save(), ("Ctrl+S",), _described, rule=True),
     ExperimentCommand("to_project", "Add to project…", "File", "Keep it in a project, and how it is read",
-                      lambda w: w.projectAsked.emit(), ("Ctrl+Alt+S",), _something),
+                      lambda w: w.keep_in_project(), ("Ctrl+Alt+S",), _something),
     ExperimentCommand("new_window", "New window", "File", "Open a window for a trace",
                       lambda w: w.new_window(), ("Ctrl+Shift+N",), rule=True),
     ExperimentCommand("close", "Close", "File", "Close this window",

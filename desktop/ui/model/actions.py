@@ -52,6 +52,8 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("add_runs", "Add runs from imported traces…", "File",
                  "Run time, or the duration of a phase, of traces as measurements",
                  lambda w: w.ask_runs(), ("Ctrl+R",)),
+    ModelCommand("to_project", "Add to project…", "File", "Keep the table and this model in a project",
+                 lambda w: w.keep_in_project(), ("Ctrl+Alt+S",), _table, rule=True),
     ModelCommand("export", "Export table as CSV…", "File", "Save the table that was used last",
                  lambda w: w.export_table(), ("Ctrl+E",), _table, rule=True),
     ModelCommand("save_picture", "Save picture…", "File", "Save the plot as PNG",

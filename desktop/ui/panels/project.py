@@ -1,0 +1,158 @@
+"""What the project holds, traces, experiments and tables of run times: open, take out, find again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QGridLayout,
+    QHeaderView,
+    QLabel,
+    QTableView,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui import tables
+from desktop.ui.panels import PanelSpec
+from desktop.ui.tables import Column, RowsModel
+from desktop.workbench.keeping import Kind
+from desktop.workbench.model import Workspace
+from desktop.workbench.workbench import Snapshot, Workbench
+
+_KINDS = {"runs": "Trace", "experiments": "Experiment", "tables": "Table of run times"}
+
+
+@dataclass(frozen=True)
+class Held:
+    """One row: the place `index` among those of a `kind`. `path` None: it is in the project itself."""
+
+    kind: Kind
+    index: int
+    name: str
+    path: Path | None
+    shown: bool = False
+
+    @property
+    def state(self) -> str:
+        if self.shown:
+            return "shown"
+        return "not found" if self.path is not None and not self.path.exists() else ""
+
+
+def held(workspace: Workspace, current: int | None) -> list[Held]:
+    """The rows of a project; the run at `current` is shown."""
+    runs = [
+        Held("runs", k, run.trace.name, run.trace.path, k == current) for k, run in enumerate(workspace.runs)
+    ]
+    ours = [Held("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
+    return [*runs, *ours, *(Held("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables))]
+
+
+COLUMNS = (
+    Column("Name", lambda row: row.name, number=False),
+    Column("Kind", lambda row: _KINDS[row.kind], number=False),
+    Column("", lambda row: row.state, "Shown in this window, or not where it was", number=False),
+    Column("Folder", lambda row: "" if row.path is None else str(row.path.parent), number=False),
+)
+
+
+class ProjectPanel(QWidget):
+    """Every signal names the kind and place of a row; what is done with it is the window's."""
+
+    openAsked = Signal(str, int)
+    removeAsked = Signal(str, int)
+    placeAsked = Signal(str, int)
+    traceAsked = Signal()
+    fileAsked = Signal()
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__()
+        self.model = RowsModel(COLUMNS)
+        self.table = QTableView()
+        self.table.setModel(self.model)
+        self.table.verticalHeader().hide()
+        self.table.setWordWrap(False)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        header.setStretchLastSection(True)
+        name = self.tr("Contents of the project")
+        tables.prepare(self.table, name, lambda: tables.as_text(self.model.columns, self.model.rows))
+        self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
+        self.table.doubleClicked.connect(lambda _: self.openAsked.emit(*self._chosen()))
+        self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
+        self.tip = QLabel(
+            self.tr("Traces, experiments and tables that belong together are kept in one project.")
+        )
+        self.tip.setWordWrap(True)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(6, 6, 6, 6)
+        layout.addWidget(self.tip)
+        layout.addWidget(self.table, 1)
+        grid = QGridLayout()
+        chosen = self._chosen
+        self.buttons: dict[str, QToolButton] = {}
+        for place, (key, text, tip, act) in enumerate(
+            (
+                ("open", self.tr("&Open"), self.tr("Show this trace, or open a window for it"),
+                 lambda: self.openAsked.emit(*chosen())),
+                ("trace", self.tr("Add t&race…"), self.tr("Another run for the same project"),
+                 self.traceAsked.emit),
+                ("file", self.tr("Add &file…"), self.tr("An experiment, or a table of run times"),
+                 self.fileAsked.emit),
+                ("place", self.tr("Fi&nd…"), self.tr("Say where it is, if it is not where it was"),
+                 lambda: self.placeAsked.emit(*chosen())),
+                ("remove", self.tr("&Take out"), self.tr("Take it out of the project; the file stays"),
+                 lambda: self.removeAsked.emit(*chosen())),
+            )
+        ):  # fmt: skip
+            button = self.buttons[key] = self._button(text, tip, act)
+            grid.addWidget(button, place // 3, place % 3)
+        grid.setColumnStretch(3, 1)
+        layout.addLayout(grid)
+        self._refresh()
+
+    def _button(self, text: str, tip: str, act: Callable[[], object]) -> QToolButton:
+        button = QToolButton()
+        button.setText(text)
+        button.setToolTip(tip)
+        button.clicked.connect(lambda _=False: act())
+        return button
+
+    def set_theme(self, theme: Any) -> None:
+        """Tables follow the palette."""
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        """The project is the window's: see `show_contents`."""
+
+    def show_contents(self, rows: Sequence[Held]) -> None:
+        if list(rows) != list(self.model.rows):
+            self.model.show(rows)
+        self.table.viewport().update()
+        self._refresh()
+
+    def _row(self) -> Held | None:
+        rows = self.table.selectionModel().selectedRows()
+        found: Held | None = self.model.rows[rows[0].row()] if rows else None
+        return found
+
+    def _chosen(self) -> tuple[str, int]:
+        row = self._row()
+        assert row is not None  # the buttons are off without one
+        return row.kind, row.index
+
+    def _refresh(self) -> None:
+        row = self._row()
+        runs = sum(one.kind == "runs" for one in self.model.rows)
+        self.buttons["open"].setEnabled(row is not None and not row.shown)
+        self.buttons["place"].setEnabled(row is not None and row.path is not None and not row.shown)
+        self.buttons["remove"].setEnabled(row is not None and (row.kind != "runs" or runs > 1))
+
+
+PANEL = PanelSpec("project", "Project", "right", ProjectPanel, "projects.md#what-a-project-keeps")
