@@ -18,10 +18,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def window() -> int:
-    """Start the window from an icon: every argument is a file."""
+    """Start the window from an icon: every argument is a file, unless options of the window come first."""
     from desktop import cli
 
-    return cli.run(["--", *sys.argv[1:]])
+    words = sys.argv[1:]
+    return cli.run(words if words[:1] and words[0].startswith("--") else ["--", *words])
 
 
 if __name__ == "__main__":

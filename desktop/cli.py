@@ -131,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"phasewright {__version__}")
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    _window_words(parser)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, function: Any, text: str) -> argparse.ArgumentParser:
@@ -243,11 +244,15 @@ def _size(text: str) -> tuple[int, int]:
 
 def _window(words: list[str]) -> int:
     """No command: the window, on the files named."""
-    if words[:1] and words[0].startswith("-") and words[0] != "--":
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    _window_words(own)
+    own.add_argument("files", nargs="*")
+    how, unknown = own.parse_known_args(words)
+    if unknown:
         parser = _parser()
-        parser.parse_known_args([*words, "info", ""])  # --help and --version end here
-        parser.error(f"there is no option {words[0]}")
-    files = words[1:] if words[:1] == ["--"] else words
+        parser.parse_known_args([unknown[0], "info", ""])  # --help and --version end here
+        parser.error(f"there is no option {unknown[0]}")
+    files = how.files
     # A word that is no file is more likely a mistyped command than a trace: say both.
     missing = [name for name in files if not Path(name).exists()]
     if missing:
@@ -266,9 +271,35 @@ def _window(words: list[str]) -> int:
             file=sys.stderr,
         )
         return FAILED
+    notice = _reset_settings() if how.reset_settings else ""
+    from desktop.ui.app import Start
     from desktop.ui.app import run as run_window
 
-    return run_window(files)
+    return run_window(files, Start(how.safe_mode, how.log_level, how.log_file, notice))
+
+
+def _window_words(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the window")
+    group.add_argument(
+        "--safe-mode",
+        action="store_true",
+        help="settings as at first, nothing reopened, no settings or logs written",
+    )
+    group.add_argument(
+        "--reset-settings", action="store_true", help="put the settings aside and start with those at first"
+    )
+    group.add_argument("--log-level", choices=("debug", "info", "warning", "error"), default="info")
+    group.add_argument("--log-file", type=Path, metavar="FILE", help="log there, not into the log folder")
+
+
+def _reset_settings() -> str:
+    """Put the settings aside; a sentence that says where they are."""
+    from desktop.ui.settings import put_settings_aside
+
+    kept = put_settings_aside("backup")
+    said = f"The former settings are in {kept}." if kept else "There were no settings to be reset."
+    print(f"phasewright: {said[0].lower()}{said[1:-1]}", file=sys.stderr)
+    return said
 
 
 def _outcome(store: TraceStore) -> int:

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import gc
-import logging
 import sys
-import threading
 from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
-import platformdirs
-from PySide6.QtCore import (
-    QCoreApplication,
-    QMessageLogContext,
-    QObject,
-    QTimer,
-    QtMsgType,
-    Signal,
-    qInstallMessageHandler,
-)
+from PySide6.QtCore import QCoreApplication, QObject, QTimer, qInstallMessageHandler
 from PySide6.QtGui import QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox
 
@@ -30,17 +19,16 @@ import desktop
 from desktop import resources
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
+from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.lending import Borrower, Lent
 from desktop.ui.program_window import ProgramWindow
-from desktop.ui.settings import APPLICATION, ORGANISATION
+from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.shell import MainWindow
 from desktop.workbench.keeping import recoveries
 
 if TYPE_CHECKING:  # loaded with the first window of their kind
     from desktop.ui.experiment_window import ExperimentWindow
     from desktop.ui.model_window import ModelWindow
-
-_log = logging.getLogger("phasewright")
 
 
 def application() -> QApplication:
@@ -51,7 +39,7 @@ def application() -> QApplication:
     QCoreApplication.setOrganizationName(ORGANISATION)
     QCoreApplication.setApplicationName(APPLICATION)
     QCoreApplication.setApplicationVersion(desktop.__version__)
-    qInstallMessageHandler(_qt_says)
+    qInstallMessageHandler(qt_says)
     app = QApplication(sys.argv[:1])
     app.setApplicationDisplayName("Phasewright")
     app.setDesktopFileName(resources.DESKTOP_ID)
@@ -85,12 +73,6 @@ class Garbage(QObject):
                 gc.collect(generation)
 
 
-def _qt_says(kind: QtMsgType, _: QMessageLogContext, text: str) -> None:
-    """Qt's own messages go to the log; the offscreen platform's remark on every window tells nothing."""
-    if "propagateSizeHints" not in text:
-        _log.log(logging.DEBUG if kind == QtMsgType.QtDebugMsg else logging.WARNING, "Qt: %s", text)
-
-
 def load_font(app: QApplication) -> None:
     """Use the bundled font: text and pictures are alike on all machines, and exist where no font is."""
     families: list[str] = []
@@ -106,13 +88,14 @@ def load_font(app: QApplication) -> None:
 class Windows:
     """All windows; a file that does not fit into one gets its own."""
 
-    def __init__(self, app: QApplication) -> None:
+    def __init__(self, app: QApplication, settings: Settings | None = None) -> None:
         self._app = app
+        self._settings = settings
         self._open: list[ProgramWindow] = []
 
-    def open(self, files: Iterable[Path] = ()) -> None:
-        """A window per file; one window if there is none."""
-        paths = list(files)
+    def open(self, files: Iterable[Path] = ()) -> ProgramWindow:
+        """A window per file; one window if there is none. The first of them."""
+        before, paths = len(self._open), list(files)
         if not paths:
             self._make()
         for path in paths:
@@ -122,9 +105,23 @@ class Windows:
                 self.open_experiment(path)
             else:
                 self._make().open_path(path)
+        return self._open[before]
 
-    def offer_recoveries(self) -> None:
-        """Ask what to do with what sessions that crashed have left."""
+    def go_on(self, first: ProgramWindow, *, reopen: bool) -> None:
+        """Tell of a crash, offer what it has left, else open the project that was open last."""
+        crashed = crashes()
+        if crashed:
+            tell_of(max(crashed, key=lambda crash: crash.begun)).exec()
+        for crash in crashed:
+            crash.forget()
+        recovered = self.offer_recoveries()
+        last = first.settings.last_project
+        if reopen and not recovered and last is not None and isinstance(first, MainWindow):
+            first.open_path(last)
+
+    def offer_recoveries(self) -> bool:
+        """Ask what to do with what sessions that crashed have left; whether the user goes on with any."""
+        recovered = False
         for file, found in recoveries():
             names = [run.trace.name for run in found.workspace.runs]
             what = found.of.name if found.of is not None else ", ".join(names) or "a project"
@@ -141,14 +138,16 @@ class Windows:
             box.exec()
             if box.clickedButton() is recover:
                 self._make().desk.keeper.recover(file, found)
+                recovered = True
             elif box.clickedButton() is discard:
                 file.unlink(missing_ok=True)
+        return recovered
 
     def open_model(self, wanted: Path | Lent | tuple[Row, ...] | None = None) -> None:
         """A window for the factor model, with a table of run times, one of a project, or rows if given."""
         from desktop.ui.model_window import ModelWindow
 
-        window = ModelWindow()
+        window = ModelWindow(self._settings)
         self._add(window)
         window.projectAsked.connect(lambda: self.keep_in_project(window))
         if isinstance(wanted, Lent):
@@ -162,7 +161,7 @@ class Windows:
         """A window for experiments: one that is named, one of a project, or the dialog of a command."""
         from desktop.ui.experiment_window import ExperimentWindow
 
-        window = ExperimentWindow()
+        window = ExperimentWindow(self._settings)
         self._add(window)
         window.projectAsked.connect(lambda: self.keep_in_project(window))
         if isinstance(wanted, Lent):
@@ -190,13 +189,11 @@ class Windows:
         from desktop.ui.compare_window import CompareWindow
 
         window = CompareWindow(owner)
-        window.newWindowRequested.connect(self.open)
         window.modelRequested.connect(self.open_model)
         self._add(window)
 
     def _make(self) -> MainWindow:
-        window = MainWindow()
-        window.newWindowRequested.connect(self.open)
+        window = MainWindow(self._settings)
         window.openRequested.connect(lambda path, options: self._make().open_with(path, options))
         window.modelRequested.connect(self.open_model)
         window.experimentRequested.connect(self.open_experiment)
@@ -207,6 +204,7 @@ class Windows:
         return window
 
     def _add(self, window: ProgramWindow) -> None:
+        window.newWindowRequested.connect(self.open)
         window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
@@ -220,68 +218,59 @@ class Windows:
             if window is not source:
                 window.apply_settings()
 
+    def save_copies_and_quit(self) -> bool:
+        """After an error: save copies of what is worth it and close all; False if the user gives that up."""
+        for window in self._open:
+            if isinstance(window, MainWindow) and window.desk.worth_saving and not window.desk.save_copy():
+                return False
+        self.quit()
+        return True
+
     def quit(self) -> None:
         for window in tuple(self._open):
             window.close()
 
 
-class _Crashes(QObject):
-    """Uncaught exceptions go to the log, and once to a dialog that lets the user go on."""
+@dataclass(frozen=True)
+class Start:
+    """How to start. `safe`: settings as at first, nothing recovered or reopened, neither settings nor logs
+    written. `notice`: a sentence for the first window."""
 
-    _happened = Signal(str)
-
-    def __init__(self, log_file: Path) -> None:
-        super().__init__()
-        self._log_file = log_file
-        self._shown = False
-        self._happened.connect(self._tell)
-        sys.excepthook = self._caught
-        threading.excepthook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
-
-    def _caught(
-        self, kind: type[BaseException], value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if issubclass(kind, KeyboardInterrupt):
-            QCoreApplication.quit()
-            return
-        _log.error("uncaught", exc_info=(kind, value or kind(), trace))
-        self._happened.emit(f"{kind.__name__}: {value}")
-
-    def _tell(self, what: str) -> None:
-        if self._shown:
-            return
-        self._shown = True
-        box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", "Something went wrong inside the program.")
-        box.setInformativeText(
-            f"{what}\n\nYou can go on; what you see may be incomplete. The log is in {self._log_file}."
-        )
-        box.exec()
-        self._shown = False
+    safe: bool = False
+    log_level: str = "info"
+    log_file: Path | None = None
+    notice: str = ""
 
 
-def _start_log() -> Path:
-    folder = Path(platformdirs.user_log_dir(APPLICATION, appauthor=False))
-    file = folder / "phasewright.log"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handler: logging.Handler = RotatingFileHandler(
-            file, maxBytes=1 << 20, backupCount=2, encoding="utf-8"
-        )
-    except OSError:
-        handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    _log.addHandler(handler)
-    return file
+_AS_USUAL = Start()
 
 
-def run(files: list[str]) -> int:
-    """Show a window per file (one with the start page if there is none) until all are closed."""
+def run(files: list[str], how: Start = _AS_USUAL) -> int:
+    """Show a window per file (one with the start page if there is none) until all are closed.
+
+    OSError: the file that is to be logged to cannot be written.
+    """
     app = application()
-    crashes = _Crashes(_start_log())
-    windows = Windows(app)
-    windows.open(Path(name) for name in files)
-    QTimer.singleShot(0, windows.offer_recoveries)
+    start_log(how.log_level, how.log_file, passing=how.safe)
+    settings = Settings.passing() if how.safe else Settings()
+    windows = Windows(app, settings)
+    watch = Watch(windows.save_copies_and_quit)
+    session = None
+    if not how.safe:
+        with suppress(OSError):  # where nothing can be written, nothing can be told of
+            session = Session()
+    first = windows.open(Path(name) for name in files)
+    notices = [how.notice] if how.notice else []
+    if settings.aside is not None:
+        notices.append(
+            f"The settings could not be read; they are in {settings.aside}, and all is as at first."
+        )
+    if notices and isinstance(first, MainWindow):
+        first.notice_bar.show_message(" ".join(notices))
+    if not how.safe:
+        QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
     code = app.exec()
-    sys.excepthook, threading.excepthook = sys.__excepthook__, threading.__excepthook__
-    del crashes, windows
+    watch.close()
+    if session is not None:
+        session.end()
     return code

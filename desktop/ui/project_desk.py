@@ -75,6 +75,13 @@ class ProjectDesk(QObject):
         path = Path(name)
         return self._save(path if path.suffix else path.with_suffix(".phasewright"))
 
+    def save_copy(self) -> bool:
+        """Save it beside where it was saved, or where the user says; whether that is done."""
+        known = self.keeper.path or self._suggested(".phasewright")
+        copy = known.with_name(f"{known.stem}-copy{known.suffix}")
+        name, _ = QFileDialog.getSaveFileName(self._window, self.tr("Save a copy"), str(copy), _PROJECTS)
+        return bool(name) and self._save(Path(name))
+
     def _save(self, path: Path | None) -> bool:
         try:
             self.keeper.save(path, self._seen())

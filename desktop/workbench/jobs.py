@@ -7,6 +7,7 @@ the command line: at once).
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +16,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from desktop.errors import DesktopError
 from desktop.progress import Cancelled, Progress
 
+_log = logging.getLogger("phasewright")
 Deliver = Callable[[Callable[[], None]], None]
 #: Progress reaches the window at most this often; readers call `step` thousands of times a second.
 INTERVAL = 0.05
@@ -176,6 +179,7 @@ class Lane:
         except Exception as error:
             # Whatever goes wrong in a job is an answer for the user; the lane stays usable.
             listener, value = failed, error
+            _note(error)
 
         def finish() -> None:
             wanted = job.generation >= self._oldest
@@ -184,6 +188,14 @@ class Lane:
                 listener(value)
 
         self._deliver(finish)
+
+
+def _note(error: Exception) -> None:
+    """Errors of the program itself are to be told of; others have their answer in the window."""
+    if isinstance(error, DesktopError | OSError | ValueError | MemoryError):
+        _log.info("a job ended with %s", type(error).__name__)
+    else:
+        _log.critical("in a job", exc_info=error)
 
 
 def _drop(_: Any) -> None:

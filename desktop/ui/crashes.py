@@ -1,0 +1,310 @@
+"""What must not happen: errors of the program itself, and crashes. The user's work is kept, a report offered.
+
+An uncaught exception, wherever it is raised, is logged as critical; whatever is logged so is told once, in a
+dialog. A crash of the interpreter writes where it was into a file of this session; a file whose session has
+ended is what the next start tells of. Nothing is sent anywhere.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from secrets import token_hex
+from types import TracebackType
+from typing import IO
+
+from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, Qt, QtMsgType, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import (
+    QApplication,
+    QDialog,
+    QDialogButtonBox,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QVBoxLayout,
+)
+
+from desktop.ui.about import versions_text
+from desktop.ui.settings import log_folder
+
+_log = logging.getLogger("phasewright")
+_FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+LOG = "phasewright.log"
+#: Bytes of a log before the next one is begun, and how many former ones are kept.
+LOG_SIZE, LOGS = 1 << 20, 2
+#: Lines of the log in a report, and how often one and the same error is logged.
+LINES, REPEATS = 60, 20
+
+
+# ---- the log
+
+
+def start_log(level: str = "info", file: Path | None = None, *, passing: bool = False) -> Path | None:
+    """Log to `file`, else into the log folder; if `passing`, or where that cannot be, to standard error.
+
+    OSError: `file` cannot be written.
+    """
+    place = file or (None if passing else log_folder() / LOG)
+    handler: logging.Handler = logging.StreamHandler()
+    if file is not None:
+        handler = logging.FileHandler(file, encoding="utf-8")
+    elif place is not None:
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            handler = RotatingFileHandler(place, maxBytes=LOG_SIZE, backupCount=LOGS, encoding="utf-8")
+        except OSError:
+            place = None
+    handler.setFormatter(_FORMAT)
+    _log.addHandler(handler)
+    _log.setLevel(level.upper())
+    _log.info("started\n%s", versions_text())
+    return place
+
+
+def qt_says(kind: QtMsgType, _: QMessageLogContext, text: str) -> None:
+    """Qt's own messages; the offscreen platform's remark on every window tells nothing."""
+    if "propagateSizeHints" not in text:
+        _log.log(logging.DEBUG if kind == QtMsgType.QtDebugMsg else logging.WARNING, "Qt: %s", text)
+
+
+class _Last(logging.Handler):
+    """The last lines, wherever the log goes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFormatter(_FORMAT)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines = [*self.lines, *self.format(record).splitlines()][-LINES:]
+
+
+def report(what: str, lines: list[str]) -> str:
+    """What a report holds: versions, what happened, the last lines of the log; the home folder as ``~``."""
+    text = "\n\n".join((versions_text(), what.strip(), "Last lines of the log:\n" + "\n".join(lines)))
+    return text.replace(str(Path.home()), "~")
+
+
+# ---- crashes
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A session that has ended without saying so; `where`: what it wrote when it crashed."""
+
+    file: Path
+    begun: float
+    where: str
+
+    def report(self) -> str:
+        begun = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
+        try:
+            lines = (log_folder() / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            lines = []
+        return report(f"A session begun at {begun} has crashed.\n{self.where}", lines[-LINES:])
+
+    def forget(self) -> None:
+        for file in (self.file, _lock_of(self.file)):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+
+
+class Session:
+    """This run of the program, so that the next one knows whether it has crashed."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        folder = folder or log_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"session-{token_hex(4)}.crash"
+        self._lock = QLockFile(str(_lock_of(self._path)))
+        self._lock.setStaleLockTime(0)  # only its end makes it stale, not its age
+        self._lock.tryLock(0)
+        self._file: IO[str] = self._path.open("w", encoding="utf-8")
+        json.dump({"begun": datetime.now().timestamp()}, self._file)
+        self._file.write("\n")
+        self._file.flush()
+        faulthandler.enable(self._file)
+
+    def end(self) -> None:
+        faulthandler.disable()
+        self._file.close()
+        self._path.unlink(missing_ok=True)
+        self._lock.unlock()
+
+
+def _lock_of(file: Path) -> Path:
+    return file.with_suffix(".lock")
+
+
+def crashes(folder: Path | None = None) -> list[Crash]:
+    """Sessions that have crashed and were not told of yet. Those that were killed left nothing to tell."""
+    found = []
+    for file in sorted((folder or log_folder()).glob("session-*.crash")):
+        lock = QLockFile(str(_lock_of(file)))
+        lock.setStaleLockTime(0)
+        if not lock.tryLock(0):
+            continue  # it is running
+        lock.unlock()
+        try:
+            head, _, where = file.read_text(encoding="utf-8", errors="replace").partition("\n")
+            crash = Crash(file, float(json.loads(head)["begun"]), where.strip())
+        except (OSError, ValueError, LookupError, TypeError):
+            crash = Crash(file, 0.0, "")
+        if crash.where:
+            found.append(crash)
+        else:
+            crash.forget()
+    return found
+
+
+# ---- errors
+
+
+class Watch(QObject):
+    """Takes uncaught exceptions of all threads into the log, and tells of what is logged as critical.
+
+    `keep` saves a copy of the user's work and ends the program; it says whether that was done.
+    """
+
+    _happened = Signal(str, str)
+
+    def __init__(self, keep: Callable[[], bool]) -> None:
+        super().__init__()
+        self._keep = keep
+        self._seen: dict[str, int] = {}
+        self._last = _Last()
+        self._teller = _Teller(self._happened.emit)
+        self.dialog: Trouble | None = None
+        self._happened.connect(self._tell, Qt.ConnectionType.QueuedConnection)
+        for handler in (self._last, self._teller):
+            _log.addHandler(handler)
+        sys.excepthook = self._caught
+        threading.excepthook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
+        sys.unraisablehook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
+
+    def close(self) -> None:
+        """Leave everything as it was."""
+        sys.excepthook, threading.excepthook = sys.__excepthook__, threading.__excepthook__
+        sys.unraisablehook = sys.__unraisablehook__
+        for handler in (self._last, self._teller):
+            _log.removeHandler(handler)
+
+    def _caught(
+        self, kind: type[BaseException], value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if issubclass(kind, KeyboardInterrupt | SystemExit):
+            QApplication.quit()
+            return
+        frames = traceback.extract_tb(trace)
+        place = f"{kind.__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else kind.__name__
+        times = self._seen[place] = self._seen.get(place, 0) + 1
+        # What is painted fails again with every picture.
+        if times <= REPEATS:
+            level = logging.CRITICAL if times == 1 else logging.ERROR
+            _log.log(level, "uncaught, %s", place, exc_info=(kind, value or kind(), trace))
+
+    def _tell(self, sentence: str, details: str) -> None:
+        if self.dialog is not None:
+            return
+        self.dialog = Trouble(
+            self.tr("Something went wrong inside the program."),
+            self.tr(
+                "{0}\n\nYou can go on, but what you see may be incomplete. Nothing has been sent anywhere; "
+                "the report may name files, read it before you give it to somebody."
+            ).format(sentence),
+            report(details, self._last.lines),
+        )
+        save = self.dialog.add(self.tr("&Save a copy and quit"), QDialogButtonBox.ButtonRole.ActionRole)
+        save.clicked.connect(self._save)
+        self.dialog.finished.connect(self._told)
+        self.dialog.open()
+
+    def _save(self) -> None:
+        if self.dialog is not None and self._keep():
+            self.dialog.accept()
+
+    def _told(self) -> None:
+        self.dialog = None
+
+
+class _Teller(logging.Handler):
+    """Says what is critical: a sentence, and the traceback."""
+
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
+        super().__init__(logging.CRITICAL)
+        self._tell = tell
+        self.setFormatter(logging.Formatter("%(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        sentence = record.getMessage() if error is None else f"{type(error).__name__}: {error}"
+        self._tell(sentence[:500], self.format(record))
+
+
+class Trouble(QDialog):
+    """A sentence on what happened, the report folded below it, and what can be done."""
+
+    def __init__(self, sentence: str, more: str, report_text: str) -> None:
+        super().__init__(QApplication.activeWindow())
+        self.setObjectName("trouble")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle("Phasewright")
+        head = QLabel(f"<b>{sentence}</b>")
+        body = QLabel(more)
+        body.setTextFormat(Qt.TextFormat.PlainText)
+        for label in (head, body):
+            label.setWordWrap(True)
+        self.report = QPlainTextEdit(report_text)
+        self.report.setReadOnly(True)
+        self.report.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        self.report.setAccessibleName(self.tr("Report"))
+        self.report.hide()
+        self._buttons = QDialogButtonBox()
+        go_on = self.add(self.tr("&Continue"), QDialogButtonBox.ButtonRole.AcceptRole)
+        go_on.setDefault(True)
+        copy = self.add(self.tr("Copy &report"), QDialogButtonBox.ButtonRole.ActionRole)
+        copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(report_text))
+        show = self.add(self.tr("S&how report"), QDialogButtonBox.ButtonRole.ActionRole)
+        show.setCheckable(True)
+        show.toggled.connect(self._unfold)
+        self._buttons.accepted.connect(self.accept)
+        self._layout = QVBoxLayout(self)
+        for widget in (head, body, self.report, self._buttons):
+            self._layout.addWidget(widget)
+        self._layout.setStretch(2, 1)
+        self.resize(34 * self.fontMetrics().height(), self.sizeHint().height())
+
+    def add(self, text: str, role: QDialogButtonBox.ButtonRole) -> QPushButton:
+        button = self._buttons.addButton(text, role)
+        button.setAutoDefault(False)
+        return button
+
+    def _unfold(self, shown: bool) -> None:
+        self.report.setVisible(shown)
+        em = self.fontMetrics().height()
+        self.resize(self.width(), self.sizeHint().height() + (20 * em if shown else 0))
+
+
+def tell_of(crash: Crash) -> Trouble:
+    """The dialog on a session that has crashed."""
+    return Trouble(
+        QApplication.translate("crashes", "The last session ended in a crash."),
+        QApplication.translate(
+            "crashes",
+            "What was not saved is kept every two minutes; if there is any, you are asked next whether to "
+            "go on with it. The report says where in the program it was. Nothing has been sent anywhere.",
+        ),
+        crash.report(),
+    )
