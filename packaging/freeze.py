@@ -3,6 +3,7 @@
     python3 dev.py freeze               make dist/phasewright and try it
     python3 dev.py freeze --archive     also pack it: .tar.xz, on Windows .zip, on macOS .dmg
     python3 dev.py freeze --only-try    try what was made before
+    python3 dev.py freeze --only-pack   pack what was made before
 
 A trial runs the program as on a machine where it has never been: with empty folders for settings and cache,
 without a display, and with nothing of this environment. The first that fails ends with a sentence and exit
@@ -173,12 +174,17 @@ def _dmg(target: Path) -> Path:
 
 
 def main(words: list[str]) -> None:
-    if not set(words) <= {"--archive", "--only-try"}:
-        sys.exit(__doc__)
-    if "--only-try" not in words:
-        freeze()
-    attempt()
-    if "--archive" in words:
+    match words:
+        case [] | ["--archive"]:
+            freeze()
+            attempt()
+        case ["--only-try"]:
+            attempt()
+        case ["--only-pack"]:
+            pass
+        case _:
+            sys.exit(__doc__)
+    if {"--archive", "--only-pack"} & {*words}:
         file = pack()
         print(f"{file}: {file.stat().st_size / 1e6:.0f} MB")
 
