@@ -118,11 +118,9 @@ def rows(window: CompareWindow) -> list[list[int]]:
 
 def choose(window: CompareWindow, line: int, phase: int) -> None:
     """In the combo box of a line of the table."""
-    at = window.table.cells.index(line, 2)
-    window.table.setCurrentIndex(at)
-    window.table.edit(at)
-    box = window.table.findChild(QComboBox)
-    assert box is not None
+    window.table.setCurrentIndex(window.table.cells.index(line, 0))
+    window.actions_by_id["choose_phase"].trigger()
+    box = window.table.findChildren(QComboBox)[-1]  # one that is closed may not be gone yet
     box.setCurrentIndex(box.findData(phase))
     box.activated.emit(box.currentIndex())
     QApplication.processEvents()

@@ -151,9 +151,7 @@ class CellsTable(QTableView):
         self.setModel(self.cells)
         self.setItemDelegateForColumn(_PHASE, _PhaseChoice(self))
         prepare(self, self.tr("Phases of the compared runs"), self.text)
-        self.setEditTriggers(
-            QAbstractItemView.EditTrigger.DoubleClicked | QAbstractItemView.EditTrigger.EditKeyPressed
-        )
+        self.setEditTriggers(QAbstractItemView.EditTrigger.DoubleClicked)
         self.verticalHeader().hide()
         self.setWordWrap(False)
         self.selectionModel().currentRowChanged.connect(self._selected)
@@ -203,6 +201,13 @@ class CellsTable(QTableView):
         if model.currentIndex().row() // len(self._alignment.runs) != row + 1:
             model.setCurrentIndex(at, flags.ClearAndSelect | flags.Rows)
         self.scrollTo(at)
+
+    def choose_phase(self) -> None:
+        """Let the user choose another phase for the current line, if it can have one."""
+        at = self.cells.index(self.currentIndex().row(), _PHASE)
+        if at.isValid() and self.cells.flags(at) & Qt.ItemFlag.ItemIsEditable:
+            self.setCurrentIndex(at)
+            self.edit(at)
 
     def text(self) -> str:
         """All of it with its headings, numbers in full and times in seconds."""

@@ -521,7 +521,7 @@ class RunsView(TimePlot):
             unit = {True: self.tr("of all"), False: self.tr("proc")}[placement.share]
             unit += "" if placement.axis == "normalised" else "·s"
             parts.append(f"{alignment.runs[k].name}: {digits(found.signed, 3)} {unit}{share}")
-        text = self.tr("Less {0}, in all {1}").format(name, "; ".join(parts))
+        text = self.tr("Less {0}, added up: {1}").format(name, "; ".join(parts))
         painter.setPen(QColor(self._theme.text))
         text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(head.width()))
         painter.drawText(head, _MIDDLE, text)
