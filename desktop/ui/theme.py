@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from PySide6.QtGui import QColor, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPalette, QPen
+from PySide6.QtWidgets import QApplication, QWidget
 
 
 @dataclass(frozen=True)
@@ -222,6 +223,15 @@ def stylesheet(theme: Theme) -> str:
         QStatusBar {{ border-top: 1px solid {theme.grid}; }}
         QStatusBar::item {{ border: none; }}
     """
+
+
+def paint_focus(painter: QPainter, widget: QWidget, theme: Theme) -> None:
+    """A frame at the edge of what paints itself, if it has the focus."""
+    if widget.hasFocus():
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(QColor(theme.focus), 1))
+        painter.drawRect(QRectF(0.5, 0.5, widget.width() - 1, widget.height() - 1))
 
 
 def apply(app: QApplication, theme: Theme) -> None:

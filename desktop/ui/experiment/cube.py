@@ -9,7 +9,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import digits
 
 Corner = tuple[int, int, int]
@@ -106,10 +106,7 @@ class CubePlot(QWidget):
             self._axis(painter, (-1, -1, -1), (1, -1, -1), self._names[0], QPointF(0, 1.5 * em))
             self._axis(painter, (-1, -1, -1), (-1, 1, -1), self._names[1], QPointF(-3.2 * em, 0))
             self._axis(painter, (1, -1, -1), (1, -1, 1), self._names[2], QPointF(3.0 * em, 0.6 * em))
-            if self.hasFocus():
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(t.focus), 1))
-                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+            paint_focus(painter, self, t)
 
     def _axis(self, painter: QPainter, a: Corner, b: Corner, name: str, shift: QPointF) -> None:
         """The name beside an edge, with an arrow that points to +."""

@@ -10,9 +10,8 @@ from typing import Any
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QGridLayout,
+    QHBoxLayout,
     QHeaderView,
-    QLabel,
     QTableView,
     QToolButton,
     QVBoxLayout,
@@ -87,35 +86,28 @@ class ProjectPanel(QWidget):
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.table.doubleClicked.connect(lambda _: self.openAsked.emit(*self._chosen()))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
-        self.tip = QLabel(
-            self.tr("Traces, experiments and tables that belong together are kept in one project.")
-        )
-        self.tip.setWordWrap(True)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(self.tip)
         layout.addWidget(self.table, 1)
-        grid = QGridLayout()
+        row = QHBoxLayout()
         chosen = self._chosen
         self.buttons: dict[str, QToolButton] = {}
-        for place, (key, text, tip, act) in enumerate(
-            (
-                ("open", self.tr("&Open"), self.tr("Show this trace, or open a window for it"),
-                 lambda: self.openAsked.emit(*chosen())),
-                ("trace", self.tr("Add t&race…"), self.tr("Another run for the same project"),
-                 self.traceAsked.emit),
-                ("file", self.tr("Add &file…"), self.tr("An experiment, or a table of run times"),
-                 self.fileAsked.emit),
-                ("place", self.tr("Fi&nd…"), self.tr("Say where it is, if it is not where it was"),
-                 lambda: self.placeAsked.emit(*chosen())),
-                ("remove", self.tr("&Take out"), self.tr("Take it out of the project; the file stays"),
-                 lambda: self.removeAsked.emit(*chosen())),
-            )
+        for key, text, tip, act in (
+            ("open", self.tr("&Open"), self.tr("Show this trace, or open a window for it"),
+             lambda: self.openAsked.emit(*chosen())),
+            ("trace", self.tr("Add t&race…"), self.tr("Another run for the same project"),
+             self.traceAsked.emit),
+            ("file", self.tr("Add &file…"), self.tr("An experiment, or a table of run times"),
+             self.fileAsked.emit),
+            ("place", self.tr("Fi&nd…"), self.tr("Say where it is, if it is not where it was"),
+             lambda: self.placeAsked.emit(*chosen())),
+            ("remove", self.tr("&Take out"), self.tr("Take it out of the project; the file stays"),
+             lambda: self.removeAsked.emit(*chosen())),
         ):  # fmt: skip
             button = self.buttons[key] = self._button(text, tip, act)
-            grid.addWidget(button, place // 3, place % 3)
-        grid.setColumnStretch(3, 1)
-        layout.addLayout(grid)
+            row.addWidget(button)
+        row.addStretch(1)
+        layout.addLayout(row)
         self._refresh()
 
     def _button(self, text: str, tip: str, act: Callable[[], object]) -> QToolButton:
@@ -155,4 +147,4 @@ class ProjectPanel(QWidget):
         self.buttons["remove"].setEnabled(row is not None and (row.kind != "runs" or runs > 1))
 
 
-PANEL = PanelSpec("project", "Project", "right", ProjectPanel, "projects.md#what-a-project-keeps")
+PANEL = PanelSpec("project", "Project", "bottom", ProjectPanel, "projects.md#what-a-project-keeps")

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from desktop.ui.plots import scales
 from desktop.ui.plots.scales import Lane, Ticks
-from desktop.ui.theme import LIGHT, SERIES, Theme
+from desktop.ui.theme import LIGHT, SERIES, Theme, paint_focus
 
 Floats = NDArray[np.float64]
 Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
@@ -317,11 +317,7 @@ class Chart(QWidget):
                 painter.restore()
                 self._paint_labels(painter)
                 self._paint_legend(painter)
-            if self.hasFocus():
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(self._theme.focus), 1))
-                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+            paint_focus(painter, self, self._theme)
 
     def _colour(self, series: Series) -> QColor:
         if isinstance(series.colour, str):

@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import digits
 
 #: Cividis at 0, 1/8, ... 1: even in lightness, alike for the colour-blind.
@@ -180,10 +180,7 @@ class HeatMap(QWidget):
                 painter.drawText(room, int(flags), self._content.empty)
             else:
                 self._paint_cells(painter, values)
-            if self.hasFocus():
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(self._theme.focus), 1))
-                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+            paint_focus(painter, self, self._theme)
 
     def _paint_cells(self, painter: QPainter, values: NDArray[np.float64]) -> None:
         content, theme, metrics = self._content, self._theme, self.fontMetrics()

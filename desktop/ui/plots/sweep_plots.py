@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from desktop.ui.plots import scales
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, paint_focus
 
 Floats = NDArray[np.float64]
 
@@ -124,11 +124,7 @@ class SweepPlot(QWidget):
                 text = self.tr("Appears when the fits for all n have been computed.")
                 flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
                 painter.drawText(QRectF(self.rect()), int(flags), text)
-            if self.hasFocus():
-                painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(self._theme.focus), 1))
-                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+            paint_focus(painter, self, self._theme)
 
     def _static_layer(self) -> QPixmap:
         dpr = self.devicePixelRatioF()

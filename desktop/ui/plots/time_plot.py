@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 from desktop.ui.plots import scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import TimeMap
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, paint_focus
 
 GRAB = 5  # logical pixels around a line within which it is taken hold of
 STILL = 4  # a press that moves less than this is a click
@@ -204,10 +204,7 @@ class TimePlot(QWidget):
     def paintEvent(self, _event: QEvent) -> None:
         with QPainter(self) as painter:
             self._paint(painter)
-            if self.hasFocus():
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(self._theme.focus), 1))
-                painter.drawRect(QRectF(0.5, 0.5, self.width() - 1, self.height() - 1))
+            paint_focus(painter, self, self._theme)
 
     def picture(self, scale: float = 2.0) -> QImage:
         """The plot on white at `scale` times the screen's size, without cursor and focus."""
