@@ -4,6 +4,7 @@
     python3 dev.py run [FILE...]    the window on a bundled trace (or FILE); without a display its picture
     python3 dev.py test [ARGS...]   format, lint, types and tests (ARGS go to pytest)
     python3 dev.py bench            the benchmark tables beside their peers (takes minutes)
+    python3 dev.py pictures [NAME...|--check]   draw the handbook's pictures, or say which are stale
     python3 dev.py freeze [--archive]   the program as a folder that needs no Python, and its trial
 
 All can be run again at no cost: what is already there is not installed twice.
@@ -192,6 +193,11 @@ def freeze(arguments: list[str]) -> None:
     run(PYTHON, ROOT / "packaging" / "freeze.py", *arguments)
 
 
+def pictures(arguments: list[str]) -> None:
+    set_up()
+    run(PYTHON, "packaging/pictures.py", *arguments)
+
+
 def main(words: list[str]) -> None:
     match words:
         case ["run", *files]:
@@ -200,6 +206,8 @@ def main(words: list[str]) -> None:
             tests(arguments)
         case ["bench"]:
             bench()
+        case ["pictures", *arguments]:
+            pictures(arguments)
         case ["freeze", *arguments]:
             freeze(arguments)
         case _:

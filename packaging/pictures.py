@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "resources" / "docs" / "pictures"
 #: Responses that were measured: pictures of an experiment need no compiler and are always the same.
 TRIALS = ROOT / "tests" / "data" / "spt" / "measured_2026-11-21_screen_2p6m2.csv"
+#: The bundled Cholesky factorization with its columns broadcast, on 8 ranks.
+OTHER_RUN = ROOT / "tests" / "data" / "otf2" / "ezt_cholesky_bcast_8_dilated.tar.gz"
 SIZE = (1200, 750)
 #: Part of a picture's blocks that may look otherwise before the picture counts as stale.
 TOLERANCE = 0.02
@@ -34,7 +36,7 @@ _BLOCK, _SEEN, _COLOURS = 8, 24, 256
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
-    from PySide6.QtWidgets import QDockWidget, QWidget
+    from PySide6.QtWidgets import QDialog, QDockWidget, QWidget
 
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
@@ -66,10 +68,13 @@ class Stage:
         return settings
 
     def window(self, name: str, make: Callable[[], Any]) -> Any:
-        """The window `name`, made where it is not yet there, and every time of the same size and colours."""
+        """The window `name`, made where it is not yet there, of the same size every time; all others hide."""
         if name not in self._windows:
             self._windows[name] = make()
         shown = self._windows[name]
+        for other in self._windows.values():
+            if other is not shown:
+                other.hide()
         shown.resize(*SIZE)
         shown.show()
         return shown
@@ -265,20 +270,60 @@ def _figure(stage: Stage) -> QImage:
     from desktop.ui.exporting import FigureDialog
 
     window = stage.main()
-    return _dialog(stage, window, "export_figure", FigureDialog)
-
-
-def _dialog(stage: Stage, window: Any, command: str, kind: type) -> QImage:
-    window.actions_by_id[command].trigger()
-    dialog = window.findChild(kind)
-    stage.settle(window)
-    while getattr(dialog, "lane", None) is not None and dialog.lane.busy:
+    window.export_figure()
+    dialog = window.findChild(FigureDialog)
+    assert dialog is not None
+    while dialog.lane.busy:
         stage.settle(window)
+    return _closed(stage, window, dialog)
+
+
+def _closed(stage: Stage, window: MainWindow, dialog: QDialog) -> QImage:
+    """What a dialog shows; then it is closed."""
     stage.settle(window)
     image = stage.paint(dialog)
     dialog.close()
     stage.settle(window)
     return image
+
+
+def _palette(stage: Stage) -> QImage:
+    from PySide6.QtWidgets import QLineEdit
+
+    from desktop.ui.palette import Palette
+
+    window = stage.main()
+    window.show_palette()
+    palette = window.findChild(Palette)
+    assert palette is not None
+    palette.findChild(QLineEdit).setText("phase")
+    return _closed(stage, window, palette)
+
+
+def _preferences(stage: Stage) -> QImage:
+    from desktop.ui.preferences import Preferences
+
+    window = stage.main()
+    window.show_preferences()
+    preferences = window.findChild(Preferences)
+    assert preferences is not None
+    preferences.pages.setCurrentWidget(preferences.appearance)
+    return _closed(stage, window, preferences)
+
+
+def _compare(stage: Stage) -> QImage:
+    """Two runs of one program, of different size and with other communication."""
+    from desktop.ui.compare_window import CompareWindow
+
+    owner = stage.main(use="compared")
+    if len(owner.desk.keeper.workspace.runs) < 2:
+        owner.desk.keeper.add_run(OTHER_RUN)
+        stage.settle(owner)
+        owner.workbench.set_n(4)
+        stage.settle(owner)
+    window = stage.window("compare", lambda: CompareWindow(owner))
+    stage.settle(window)
+    return stage.paint(window)
 
 
 def _report(stage: Stage) -> QImage:
@@ -358,6 +403,9 @@ PICTURES: dict[str, Callable[[Stage], QImage]] = {
     "presentation": _presentation,
     "figure": _figure,
     "report": _report,
+    "compare": _compare,
+    "palette": _palette,
+    "preferences": _preferences,
     "experiment-program": _experiment(0),
     "experiment-design": _experiment(1),
     "experiment-read": _experiment(3, measured=True),
@@ -389,7 +437,12 @@ def draw(names: Sequence[str]) -> Iterator[tuple[str, QImage]]:
 def _own_places() -> Iterator[Path]:
     """A folder for settings, cache and state, so that neither what the user has nor what he did shows."""
     kept = {name: os.environ.get(name) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME")}
-    folder = Path(tempfile.mkdtemp(prefix="phasewright-pictures-"))
+    # One window shows where its experiment is, so this has the same name every time, if it is free.
+    folder = Path(tempfile.gettempdir()) / "phasewright-pictures"
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        folder = Path(tempfile.mkdtemp(prefix="phasewright-pictures-"))
     try:
         for name in kept:
             os.environ[name] = str(folder / name.lower())

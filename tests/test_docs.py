@@ -158,11 +158,16 @@ EVERYWHERE = {"Ctrl+C", "Ctrl+V"}
 
 def program_keys() -> set[str]:
     from desktop.ui.actions import COMMANDS, MOUSE
+    from desktop.ui.compare.actions import COMPARE_COMMANDS
     from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
     from desktop.ui.model.actions import MODEL_COMMANDS
     from desktop.ui.presentation import KEYS
 
-    keys = [key for row in (*COMMANDS, *EXPERIMENT_COMMANDS, *MODEL_COMMANDS) for key in row.keys]
+    keys = [
+        key
+        for row in (*COMMANDS, *COMPARE_COMMANDS, *EXPERIMENT_COMMANDS, *MODEL_COMMANDS)
+        for key in row.keys
+    ]
     known = {QKeySequence(key).toString() for key in keys}
     told = " ".join(keys for keys, _ in (*KEYS, *MOUSE)) + " ".join(text for _, text in MOUSE)
     return known | EVERYWHERE | set(re.findall(r"[^\s,]+", told))
