@@ -167,6 +167,29 @@ def test_qt_names_its_windows_like_the_entry():
     assert told.stdout.split() == [DESKTOP_ID, window_class, "False"]
 
 
+def test_a_running_program_opens_the_files_that_it_is_handed(tmp_path):
+    """As the Finder does it, with a file and afterwards with a page of the web, which is none."""
+    code = """
+import sys
+from pathlib import Path
+from PySide6.QtCore import QTimer, QUrl
+from PySide6.QtGui import QFileOpenEvent
+from desktop.ui import app as program
+opened = []
+program.Windows.open = lambda self, files=(): opened.append([Path(file).name for file in files])
+def hand():
+    for what in (sys.argv[1], QUrl("https://example.org/")):
+        program.QCoreApplication.sendEvent(program.application(), QFileOpenEvent(what))
+    program.QCoreApplication.quit()
+QTimer.singleShot(0, program.application(), hand)
+program.run([], program.Start(safe=True))
+print(opened)
+"""
+    words = [sys.executable, "-c", code, str(tmp_path / "run.otf2")]
+    told = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[[], ['run.otf2']]"
+
+
 @dataclass
 class Nothing:
     """A project of nothing."""

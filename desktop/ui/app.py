@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication, QObject, QTimer, qInstallMessageHandler
-from PySide6.QtGui import QFont, QFontDatabase, QIcon
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer, Signal, qInstallMessageHandler
+from PySide6.QtGui import QFileOpenEvent, QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
@@ -31,6 +31,18 @@ if TYPE_CHECKING:  # loaded with the first window of their kind
     from desktop.ui.model_window import ModelWindow
 
 
+class Application(QApplication):
+    """Says which file the desktop asks the running program to open, as macOS does; others start it anew."""
+
+    fileAsked = Signal(str)
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QFileOpenEvent) and event.file():
+            self.fileAsked.emit(event.file())
+            return True
+        return super().event(event)
+
+
 def application() -> QApplication:
     """The one QApplication, with names, style and the bundled font."""
     app = QApplication.instance()
@@ -40,7 +52,7 @@ def application() -> QApplication:
     QCoreApplication.setApplicationName(APPLICATION)
     QCoreApplication.setApplicationVersion(desktop.__version__)
     qInstallMessageHandler(qt_says)
-    app = QApplication(sys.argv[:1])
+    app = Application(sys.argv[:1])
     app.setApplicationDisplayName("Phasewright")
     app.setDesktopFileName(resources.DESKTOP_ID)
     app.setWindowIcon(QIcon(str(resources.folder() / "icons" / "phasewright.svg")))
@@ -254,6 +266,8 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     start_log(how.log_level, how.log_file, passing=how.safe)
     settings = Settings.passing() if how.safe else Settings()
     windows = Windows(app, settings)
+    if isinstance(app, Application):
+        app.fileAsked.connect(lambda name: windows.open([Path(name)]))
     watch = Watch(windows.save_copies_and_quit)
     session = None
     if not how.safe:
