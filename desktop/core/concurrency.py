@@ -55,17 +55,14 @@ def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Flo
 def _summary(curve: StepCurve) -> _Summary:
     level = curve.level
     which: NDArray[np.int64] | None = None
-    if level.min() >= 0 and level.max() < 1 << 20 and whole(level):
-        levels = np.arange(int(level.max()) + 1, dtype=np.float64)
+    low, high, are_whole = extent(level)
+    if low >= 0 and high < 1 << 20 and are_whole:
+        levels = np.arange(int(high) + 1, dtype=np.float64)
     else:
         levels, which = np.unique(level, return_inverse=True)
     block = max(BLOCK, BLOCK_PER_LEVEL * levels.size)
     before = np.zeros((-(-level.size // block), levels.size))
-    for k in range(1, before.shape[0]):
-        part = slice((k - 1) * block, k * block)
-        before[k] = before[k - 1]
-        at = level[part].astype(np.int64) if which is None else which[part]
-        add_time(curve.edges[part.start : part.stop + 1], at, before[k])
+    add_blocks(curve.edges, level if which is None else which, block, before)
     return _Summary(levels, which, before, block)
 
 
@@ -79,21 +76,33 @@ def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
     edges = curve.edges[begin : step + 2].copy()
     edges[-1] = time
     part = slice(begin, step + 1)
-    at = curve.level[part].astype(np.int64) if summary.which is None else summary.which[part]
+    at = curve.level[part] if summary.which is None else summary.which[part]
     found: Floats = summary.before[k].copy()
     add_time(edges, at, found)
     return found
 
 
 @kernel
-def whole(level: Any) -> bool:
-    for value in level:  # noqa: SIM110  numba compiles no generator
-        if value != np.floor(value):
-            return False
-    return True
+def extent(level: Any) -> tuple[float, float, bool]:
+    """The least and the largest level, and whether all are whole numbers."""
+    low = high = level[0]
+    are_whole = True
+    for value in level:
+        low, high = min(low, value), max(high, value)
+        are_whole &= value == np.floor(value)
+    return low, high, are_whole
+
+
+@kernel
+def add_blocks(edges: Any, at: Any, block: int, before: Any) -> None:
+    """The time at each level before each block of steps."""
+    for k in range(1, before.shape[0]):
+        before[k] = before[k - 1]
+        first = (k - 1) * block
+        add_time(edges[first : first + block + 1], at[first : first + block], before[k])
 
 
 @kernel
 def add_time(edges: Any, at: Any, time: Any) -> None:
     for i in range(at.size):
-        time[at[i]] += edges[i + 1] - edges[i]
+        time[np.int64(at[i])] += edges[i + 1] - edges[i]

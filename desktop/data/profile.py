@@ -300,6 +300,17 @@ def add_notes(noted: Any, place: Any, begin: int, end: int, sums: Any) -> None:
 
 
 @kernel
+def all_below(values: Any, start: Ints, count: Ints, limit: Ints) -> bool:
+    """Whether the values of each location, `count` from `start` on, are from 0 to below its limit."""
+    good = True
+    for i in range(start.size):
+        for k in range(start[i], start[i] + count[i]):
+            value = np.int64(values[k])
+            good &= (value >= 0) & (value < limit[i])
+    return good
+
+
+@kernel
 def add_until(time: Any, kind: Any, peer: Any, size: Any, cut: int, peers: Any, sums: Any) -> bool:
     """Add the messages before `cut` to the sums (4, partners); False if one is with none of `peers`."""
     for i in range(time.size):
@@ -370,17 +381,14 @@ class Profile:
     def _check(self) -> None:
         """References point at something, so that kernels may use them as indices unchecked."""
         places = range(len(self._store.locations))
-        locations = np.arange(len(places))
         nodes = self._paths.count + 1
         events = np.array([self._store.rows("events", i) for i in places], np.int64)
         messages = np.array([self._store.rows("messages", i) for i in places], np.int64)
         good = True
         for table, rows in ((self._profile, events), (self._folded, events), (self._traffic, messages)):
-            of = np.repeat(locations, table.count)
-            columns = table.columns
-            good &= bool(((columns["row"] >= 0) & (columns["row"] <= rows[of])).all())
-            for name in {"node", "top"} & columns.keys():
-                good &= bool((columns[name] < nodes[of]).all())
+            good &= all_below(table.columns["row"], table.start, table.count, rows + 1)
+            for name in {"node", "top"} & table.columns.keys():
+                good &= all_below(table.columns[name], table.start, table.count, nodes)
         # Those that have events say where they begin and end.
         ends = (self._profile.start + self._profile.count)[events > 0] - 1
         good &= bool(((events > 0) == (self._profile.count > 0)).all())

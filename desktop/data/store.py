@@ -801,9 +801,9 @@ class TraceStore(_Described):
         self._tables = tables
         self._index = index
         self._chunks = _Chunks()
-        #: rows in a chunk of each column, and whether it is packed as we do it
+        #: type and rows in a chunk of each column, and whether it is packed as we do it
         self._packed = {
-            (table, name): (int(dataset.chunks[0]), tuple(_filters(dataset)) == _OUR_FILTERS)
+            (table, name): (dataset.dtype, int(dataset.chunks[0]), tuple(_filters(dataset)) == _OUR_FILTERS)
             for table, columns in tables.items()
             for name, dataset in columns.items()
         }
@@ -824,7 +824,7 @@ class TraceStore(_Described):
     def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
         block = {}
         for name in names:
-            size, _ = self._packed[table, name]
+            _, size, _ = self._packed[table, name]
             pieces = [
                 self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
                 for number in range(a // size, -(-b // size))
@@ -867,13 +867,13 @@ class TraceStore(_Described):
     def _unpacked(self, table: str, name: str, number: int) -> NDArray[Any]:
         """The same, from the file."""
         dataset = self._tables[table][name]
-        size, ours = self._packed[table, name]
+        dtype, size, ours = self._packed[table, name]
         try:
             with self._lock:
                 mask, packed = dataset.id.read_direct_chunk((number * size,))
                 if mask or not ours:
                     return np.asarray(dataset[number * size : (number + 1) * size])
-            return unpack(packed, size, dataset.dtype)
+            return unpack(packed, size, dtype)
         except (OSError, RuntimeError, ValueError) as error:
             raise self._damaged(f"rows from {number * size} of {table} cannot be read") from error
 
@@ -890,13 +890,13 @@ class TraceStore(_Described):
         chunks = [
             (name, number)
             for name in columns
-            for number in range(-(-block[name].size // self._packed[table, name][0]))
+            for number in range(-(-block[name].size // self._packed[table, name][1]))
         ]
 
         def unpacked(chunk: tuple[str, int]) -> None:
             name, number = chunk
-            begin = number * self._packed[table, name][0]
-            rows = block[name][begin : begin + self._packed[table, name][0]]
+            begin = number * self._packed[table, name][1]
+            rows = block[name][begin : begin + self._packed[table, name][1]]
             rows[:] = self._unpacked(table, name, number)[: rows.size]
 
         for _ in in_order(unpacked, chunks):
