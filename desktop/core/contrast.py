@@ -203,6 +203,14 @@ class Placement:
     areas: tuple[Areas | None, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """A whole comparison."""
+
+    alignment: Alignment
+    placement: Placement
+
+
 def place(alignment: Alignment, axis: str = "start", *, share: bool = False) -> Placement:
     """Put all runs on one of `AXES`, and subtract, in O(steps of all runs).
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
 from desktop.core.gantt import ABSENT
 from desktop.core.phase_stats import PhaseRow, phase_table
@@ -43,6 +44,7 @@ FIGURES = {
     "epsilon": "Error by number of phases",
     "timeline": "Timeline",
     "phases": "Phase table",
+    "comparison": "Runs compared",
 }
 # The error is computed for every n up to these, as the window does it.
 _SWEEP, _SWEEP_PARAMETERS = 20, 60
@@ -131,7 +133,7 @@ class Material:
     """Everything that figures of one run need. `stack`: classes that occur, ``computing`` first.
 
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
-    timeline).
+    timeline); `contrast` where the run is not compared with others.
     """
 
     title: str
@@ -143,6 +145,7 @@ class Material:
     suggestion: Suggestion | None = None
     bars: Bars | None = None
     marks: tuple[Mark, ...] = ()
+    contrast: Contrast | None = None
 
     def figures(self) -> tuple[str, ...]:
         """The keys of `FIGURES` that can be drawn."""
@@ -150,6 +153,7 @@ class Material:
             "stack": len(self.stack) < 2,
             "epsilon": self.sweep is None,
             "timeline": self.bars is None,
+            "comparison": self.contrast is None,
         }
         return tuple(key for key in FIGURES if not missing.get(key))
 
@@ -268,6 +272,8 @@ def tables(material: Material, figure: str) -> dict[str, Iterable[tuple[object, 
         ]
     if figure == "timeline" and material.bars is not None:
         found["timeline"] = _bars(material.bars)
+    if figure == "comparison" and material.contrast is not None:
+        found = _compared(material.contrast)
     return found
 
 
@@ -315,6 +321,15 @@ def _phases(material: Material) -> Iterator[tuple[object, ...]]:
     yield ("phase", *names)
     for k, row in enumerate(material.rows, 1):
         yield (k, *(getattr(row, name) for name in names))
+
+
+def _compared(contrast: Contrast) -> dict[str, Iterable[tuple[object, ...]]]:
+    """The table of phases, and by the numbers of the runs their curves and differences on the axis."""
+    placement = contrast.placement
+    found: dict[str, Iterable[tuple[object, ...]]] = {"cells": [Cell._fields, *table(contrast.alignment)]}
+    for kind, curves in (("run", placement.curves), ("difference", placement.differences)):
+        found |= {f"{kind}{k}": _steps(curve) for k, curve in enumerate(curves, 1) if curve is not None}
+    return found
 
 
 def _bars(found: Bars) -> Iterator[tuple[object, ...]]:

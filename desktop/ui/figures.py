@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
 
+from desktop.core.contrast import Contrast
+from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
+from desktop.core.matching import NONE
 from desktop.data.events import Activity
 from desktop.data.material import CLASSES, FIGURES, Material
 from desktop.ui.drawing import (
@@ -77,6 +80,7 @@ class Ink:
     mark: str
     areas: Mapping[str, Fill]
     dashed: bool
+    runs: tuple[str, ...]
 
 
 _GREY = {
@@ -86,6 +90,9 @@ _GREY = {
     "idle": "#f0f0f0",
     "unmeasured": "#dadada",
 }
+_GREY_RUNS = ("#000000", "#6e6e6e", "#3c3c3c", "#909090", "#1e1e1e", "#7f7f7f")
+#: Dashes of compared runs, in multiples of the line's width; the reference is solid in every style.
+_RUN_DASHES = ((6.0, 2.0), (2.0, 2.0), (9.0, 2.0, 2.0, 2.0), (1.0, 1.5), (4.0, 1.0, 1.0, 1.0))
 _HATCH: dict[str, Hatch] = {"computing": "", "overhead": "/", "io": "x", "idle": ".", "unmeasured": "\\"}
 
 
@@ -99,10 +106,10 @@ def ink(look: Look) -> Ink:
         areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in CLASSES}
     if look.style == "grey":
         return Ink("#ffffff", "#000000", "#404040", "#606060", "#d8d8d8", "#5a5a5a", "#000000", "#404040",
-                   "#000000", areas, True)  # fmt: skip
+                   "#000000", areas, True, _GREY_RUNS)  # fmt: skip
     strong = "#ffffff" if theme.dark else "#000000"
     return Ink(theme.background, strong, theme.muted, theme.border, theme.grid, theme.curve, theme.fit,
-               theme.residual, theme.selection, areas, look.style == "patterns")  # fmt: skip
+               theme.residual, theme.selection, areas, look.style == "patterns", theme.series)  # fmt: skip
 
 
 def texts(figure: str, material: Material) -> dict[str, str]:
@@ -137,7 +144,28 @@ def texts(figure: str, material: Material) -> dict[str, str]:
     if figure == "timeline":
         seen = {name: title for name, title in CLASSES.items() if _seen(material, name)}
         return common | {"time": "Time"} | seen
+    if figure == "comparison":
+        return common | _comparison_texts(material.contrast)
     return common
+
+
+def _comparison_texts(contrast: Contrast | None) -> dict[str, str]:
+    assert contrast is not None
+    alignment, placement = contrast.alignment, contrast.placement
+    reference = alignment.runs[alignment.reference].name
+    names = [run.name + (" (reference)" if run.name == reference else "") for run in alignment.runs]
+    axes = {
+        "absolute": "Time",
+        "start": "Time from each run's start",
+        "normalised": "Part of each run (%)",
+        "phases": f"Time of the phases of {reference}",
+    }
+    return {
+        "title": f"Runs compared with {reference}",
+        "time": axes[placement.axis],
+        "processors": "Of all (%)" if placement.share else "Processors",
+        "difference": "Difference",
+    } | {f"run {k}": name for k, name in enumerate(names, 1)}
 
 
 def _seen(material: Material, name: str) -> bool:
@@ -217,6 +245,7 @@ def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
         "epsilon": _epsilon,
         "timeline": _timeline,
         "phases": _phases,
+        "comparison": _comparison,
     }[figure](frame, material)
 
 
@@ -714,3 +743,113 @@ def _phases(frame: _Frame, material: Material) -> None:
         y += step
     if left_out:
         sheet.text(frame.pad, y, f"… and {left_out} more", em, frame.ink.muted)
+
+
+def _comparison(frame: _Frame, material: Material) -> None:
+    contrast = material.contrast
+    assert contrast is not None
+    alignment, placement = contrast.alignment, contrast.placement
+    em, sheet, words = frame.em, frame.sheet, frame.words
+    count = len(alignment.runs)
+    strokes = _run_strokes(frame, alignment.reference, count)
+    frame.legend([(None, strokes[k], words[f"run {k + 1}"]) for k in range(count)])
+    factor = 100.0 if placement.share else 1.0
+    low, high = (
+        pick([envelope(c).range(c.start, c.start + c.duration)[k] for c in placement.curves])
+        for k, pick in ((0, min), (1, max))
+    )
+    low, high = min(low, 0.0), max(high, *(c.capacity for c in placement.curves))
+    high = 1.04 * (high if high > low else low + 1)
+    others = [(k, d) for k, d in enumerate(placement.differences) if d is not None]
+    most = max(float(np.abs(d.level).max()) for _, d in others) or 1.0
+    strips = count * 1.3 * em + (count - 1) * 0.8 * em
+    labels = [
+        *frame.levels(low * factor, high * factor, sheet.height).labels,
+        *frame.levels(-most * factor, most * factor, sheet.height).labels,
+    ]
+    whole = frame.room(labels, rail=strips + 0.4 * em)
+    apart = 0.32 * whole.height if whole.height > 14 * em else 0.0  # else there is no room for differences
+    gap = 0.9 * em if apart else 0.0
+    box = replace(
+        whole, height=whole.height - apart - gap, x0=placement.start, x1=placement.end, y0=low, y1=high
+    )
+    _paint_matches(frame, contrast, box, strips, strokes)
+    boxes = [(box, list(enumerate(placement.curves)), "processors")]
+    if apart:
+        below = replace(box, top=whole.bottom - apart, height=apart, y0=-1.05 * most, y1=1.05 * most)
+        boxes.append((below, others, "difference"))
+    bottom = boxes[-1][0]
+    across = _across(frame, bottom, placement.axis)
+    for place, curves, title in boxes:
+        ticks = frame.levels(place.y0 * factor, place.y1 * factor, place.height)
+        ticks = Ticks([v / factor for v in ticks.positions], ticks.labels)
+        frame.grid(place, across, ticks)
+        for k, curve in curves:
+            _paint_run(frame, curve, place, strokes[k])
+        if title == "difference":
+            sheet.lines([[place.left, place.y(0.0), place.right, place.y(0.0)]], frame.outline())
+        frame.border(place)
+        frame.vertical(place, ticks, words[title])
+
+
+def _run_strokes(frame: _Frame, reference: int, count: int) -> list[Stroke]:
+    """The reference is solid, the others in turn, whatever the style."""
+    width = 1.1 * MM_PER_POINT * frame.look.lines
+    return [
+        Stroke(
+            frame.ink.runs[k % len(frame.ink.runs)],
+            width,
+            () if k == reference else _RUN_DASHES[(k - (k > reference)) % len(_RUN_DASHES)],
+        )
+        for k in range(count)
+    ]
+
+
+def _across(frame: _Frame, box: Box, axis: str) -> Ticks:
+    """The axis that all runs share."""
+    if axis != "normalised":
+        return frame.time_axis(box)
+    ticks = scales.level_ticks(100 * box.x0, 100 * box.x1, max(box.width / (3.5 * frame.em), 1.5))
+    ticks = Ticks([v / 100 for v in ticks.positions], ticks.labels)
+    frame.horizontal(box, ticks, frame.words["time"])
+    return ticks
+
+
+def _paint_run(frame: _Frame, curve: StepCurve, box: Box, stroke: Stroke) -> None:
+    """A curve over its own time, in columns with its extremes if it has too many steps."""
+    count = int(min(max(box.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS))
+    a, b = max(curve.start, box.x0), min(curve.start + curve.duration, box.x1)
+    exact = curve.segments < count
+    x = curve.edges * curve.unit if exact else np.linspace(a, b, count + 1)
+    columns = envelope(curve).columns(x)
+    mean, low, high = (box.y(np.nan_to_num(v)) for v in (columns.mean, columns.minimum, columns.maximum))
+    if not exact:
+        frame.sheet.band(box.x(x), low, high, Fill(stroke.colour, 0.18))
+    frame.sheet.steps(box.x(x), mean, stroke)
+
+
+def _paint_matches(frame: _Frame, contrast: Contrast, box: Box, strips: float, strokes: list[Stroke]) -> None:
+    """A strip of phases for each run above the plot, and lines between those that belong together."""
+    em, sheet, alignment = frame.em, frame.sheet, contrast.alignment
+    tops = [box.top - strips - 0.2 * em + k * 2.1 * em for k in range(len(strokes))]
+    thin = Stroke(frame.ink.muted, 0.5 * MM_PER_POINT)
+    for k, (top, stroke) in enumerate(zip(tops, strokes, strict=True)):
+        for phase, (a, b) in enumerate(contrast.placement.spans[k].tolist()):
+            x0, x1 = float(box.x(a)), float(box.x(b))
+            row = alignment.rows[alignment.rows[:, k] == phase][0]
+            alone = int((row != NONE).sum()) == 1
+            sheet.rects([[x0, top, x1 - x0, 1.3 * em]], Fill(stroke.colour, 0.05 if alone else 0.25))
+            sheet.line([[x0, top], [x1, top], [x1, top + 1.3 * em], [x0, top + 1.3 * em], [x0, top]], thin)
+            label = str(phase + 1)
+            if text_width(label, 0.9 * em) + 0.3 * em < x1 - x0:
+                sheet.text((x0 + x1) / 2, top + 0.98 * em, label, 0.9 * em, frame.ink.text, "middle")
+    for k in range(1, len(strokes)):
+        lines = []
+        for upper, lower in alignment.rows[:, k - 1 : k + 1].tolist():
+            if NONE not in (upper, lower):
+                ends = zip(
+                    contrast.placement.spans[k - 1][upper], contrast.placement.spans[k][lower], strict=True
+                )
+                lines += [[box.x(u), tops[k - 1] + 1.3 * em, box.x(v), tops[k]] for u, v in ends]
+        if lines:
+            sheet.lines(lines, thin)

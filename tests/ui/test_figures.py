@@ -17,12 +17,13 @@ from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication
 
+from desktop.core.contrast import Contrast, Phased, align, place
 from desktop.core.curve import StepCurve
 from desktop.core.phase_stats import phase_table
-from desktop.core.phases import sweep
+from desktop.core.phases import PhaseFit, sweep
 from desktop.core.selection import suggest
 from desktop.data.events import Activity
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable, tables
 from desktop.ui import figures
 from desktop.ui.app import load_font
 from desktop.ui.drawing import Fill, QtSheet, Stroke, SvgSheet, fitted, text_width
@@ -56,7 +57,17 @@ def material(levels: list[float], n: int = 3, title: str = "run", names: tuple[s
         suggest(swept),
         Bars(rows, cells.astype(np.uint8), 0.0, float(edges[-1])),
         (Mark(1.0, "here"), Mark(2.0, "a stretch of time", 4.5), Mark(2.1, "and another remark")),
+        compared(title, curve, fit),
     )
+
+
+def compared(title: str, curve: StepCurve, fit: PhaseFit) -> Contrast:
+    """With a run that is half as busy and has idled before."""
+    edges = np.append(0.0, curve.edges + 4.0)
+    other = StepCurve(edges, np.append(0.0, curve.level / 2), curve.capacity)
+    second = Phased(f"{title}, again", other, sweep(other, "quadratic", 6).fit(4))
+    alignment = align([Phased(title, curve, fit), second])
+    return Contrast(alignment, place(alignment, "phases"))
 
 
 WAVE = [4.0, 4, 6, 7, 2, 1, 1, 3, 8, 8, 8, 5, 0, 4, 4, 7]
@@ -119,6 +130,32 @@ def test_the_curve_drawn_is_the_curve() -> None:
     zero, eight = y[2 * WAVE.index(0.0)], y[2 * WAVE.index(8.0)]
     assert 8 * (y[::2] - zero) / (eight - zero) == pytest.approx(levels, abs=0.01)
     assert (y[::2] == y[1::2]).all()
+
+
+def test_the_compared_curves_are_those_of_the_axis() -> None:
+    made = material(WAVE)
+    assert made.contrast is not None
+    root = ElementTree.fromstring(figures.svg("comparison", made, Look(width=200, height=120)))
+    placed, colours = made.contrast.placement, figures.ink(Look()).runs
+    for k, curve in enumerate(placed.curves):
+        paths = [p.attrib["d"] for p in root.iter(f"{SVG}path") if p.attrib.get("stroke") == colours[k]]
+        points = [
+            np.array([[float(v) for v in pair.split()] for pair in re.split("[ML]", d)[1:]]) for d in paths
+        ]
+        line = next(p for p in points if len(p) == 2 * curve.segments)
+        y = line[::2, 1]
+        high, low = int(np.argmax(curve.level)), int(np.argmin(curve.level))
+        scaled = (y - y[low]) / (y[high] - y[low])
+        span = curve.level[high] - curve.level[low]
+        assert scaled == pytest.approx((curve.level - curve.level[low]) / span, abs=0.01)
+    names = [text.text for text in walk(root)]
+    assert "run (reference)" in names and "run, again" in names and "Difference" in names
+    data = tables(made, "comparison")
+    assert set(data) == {"cells", "run1", "run2", "difference2"}
+    rows = list(data["difference2"])[1:]
+    assert sum((end - start) * level for start, end, level in rows) == pytest.approx(  # type: ignore[operator]
+        placed.areas[1].signed if placed.areas[1] else None
+    )
 
 
 def test_a_parabola_is_one_exact_curve() -> None:
