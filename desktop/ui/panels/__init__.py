@@ -38,5 +38,8 @@ class PanelSpec:
 
 def panels() -> tuple[PanelSpec, ...]:
     """All panels in the order of their tabs."""
-    names = ("phases", "trace", "classes", "views", "project", "table", "statistics", "profile", "messages", "changes")
+    names = (
+        *("phases", "trace", "classes", "views"),
+        *("table", "statistics", "profile", "messages", "changes", "project"),
+    )
     return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)

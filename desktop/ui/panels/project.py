@@ -87,7 +87,8 @@ class ProjectPanel(QWidget):
         self.table.doubleClicked.connect(lambda _: self.openAsked.emit(*self._chosen()))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
+        layout.setContentsMargins(6, 4, 6, 4)
+        self.table.setMinimumHeight(4 * self.fontMetrics().height())  # it stands low, and scrolls
         layout.addWidget(self.table, 1)
         row = QHBoxLayout()
         chosen = self._chosen
