@@ -8,7 +8,7 @@ import secrets
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design
     from desktop.core.effects import Effects
-    from desktop.data.experiment import Experiment
+    from desktop.data.experiment import Experiment, Factor
 
 KINDS = ("regular", "plackett-burman", "orthogonal-array")
 ERRORS = ("replicates", "interactions", "lenth")
@@ -250,14 +250,15 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
     response = experiment.responses[0].name
     try:
         if experiment.plan.kind == "orthogonal-array":
-            ranking = experiments.search(experiment)
-            result["effects"] = searched(ranking) | {"response": response}
-            return result, lines + _told_ranking(ranking, response)
+            best = experiments.search(experiment)
+            result["effects"] = searched(best) | {"response": response}
+            return result, lines + _told_ranking(best, response)
         found = analyse(experiments.to_trials(experiment))
     except (ValueError, DesktopError) as error:
         return result, [*lines, f"no effects yet: {error}"]
-    result["effects"] = analysed(found, False) | {"response": response}
-    return result, lines + _told_effects(found, False, response)
+    ranking = ranks(found, False, experiment.factors)
+    result["effects"] = analysed(found, False) | {"response": response, "ranks": ranking}
+    return result, lines + _told_effects(found, False, response, experiment.factors)
 
 
 # --- design ---
@@ -459,6 +460,7 @@ def effects(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     )
     result = analysed(found, options.half)
     result |= {"response": table.response, "missing_runs": list(missing(table.data))}
+    result["ranks"] = ranks(found, options.half)
     return result, _told_effects(found, options.half, table.response)
 
 
@@ -645,9 +647,31 @@ def analysed(found: Effects, half: bool) -> dict[str, Any]:
     }
 
 
-def _told_effects(found: Effects, half: bool, response: str) -> list[str]:
+def ranks(found: Effects, half: bool, factors: Sequence[Factor] = ()) -> list[dict[str, Any]]:
+    """Main effects from the largest down (NISTIR 5139, table 3), as step 4 of the window has them: those
+    within one standard error share a rank, and those below zero have none. `factors`: where they are."""
     from desktop.core.effects import ranked
 
+    places = {factor.name: factor for factor in factors}
+    se = next((e.se for e in found.effects if e.se == e.se), 0.0)
+    rows = []
+    for line in ranked(found, tie=se):
+        e, place = line.effect, places.get(line.effect.term)
+        scale = 0.5 if half else 1.0
+        row: dict[str, Any] = {
+            "rank": line.rank or None,
+            "term": e.term,
+            "value": scale * e.value,
+            "se": scale * e.se,
+            "percent_of_unperturbed": scale * line.percent,
+        }
+        if place is not None:
+            row |= {k: getattr(place, k) for k in ("file", "line", "routine", "construct")}
+        rows.append(row)
+    return rows
+
+
+def _told_effects(found: Effects, half: bool, response: str, factors: Sequence[Factor] = ()) -> list[str]:
     scale, word = (0.5, "half effect") if half else (1.0, "effect")
     lines = [
         f"{len(found.trials.y)} trials, response {response}, mean {found.mean:.6g}, error by {found.error}; "
@@ -660,12 +684,16 @@ def _told_effects(found: Effects, half: bool, response: str) -> list[str]:
             f"{e.term[:23]:<24}{scale * e.value:>13.5g}{mark}{scale * e.se:>12.4g}{e.t:>9.2f}"
             f"{scale * found.percent(e):>8.1f}%   {', '.join(e.aliases)}".rstrip()
         )
-    mains = ranked(found)
-    lines.append(f"SPT rank, by {word}:")
-    for line in mains:
-        place = f"{line.rank:>4}" if line.rank else "   -"
-        lines.append(f"{place}  {line.effect.term:<20}{scale * line.effect.value:>13.5g}")
-    if any(not line.rank for line in mains):
+    lines.append(f"SPT rank, by {word}; those within one standard error share a rank:")
+    mains = ranks(found, half, factors)
+    for row in mains:
+        rank = f"{row['rank']:>4}" if row["rank"] else "   -"
+        where = (
+            f"{row['file']}:{row['line']}  {row['routine']}  {row['construct']}" if row.get("file") else ""
+        )
+        number = f"{row['value']:>13.5g} ± {row['se']:<9.3g}{row['percent_of_unperturbed']:>7.1f}%"
+        lines.append(f"{rank}  {row['term']:<20}{number}   {where}".rstrip())
+    if any(not row["rank"] for row in mains):
         lines.append("      - has a negative effect: the delay makes the program faster")
     for s in found.suspects:
         lines.append(f"suspect: run {s.label} gave {s.value:.5g}, expected {s.expected:.5g} (t = {s.t:.1f})")

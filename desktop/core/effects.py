@@ -762,7 +762,7 @@ def scale_test(
     excess_se = se * float(np.sqrt(1 + speed**2 + share**2 + (factor * scale / mu**2) ** 2))
     verdict: Verdict
     if not np.isfinite(se):
-        verdict, reason = "no verdict", "there is no standard error, run replicates"
+        verdict, reason = "no verdict", "there is no standard error; run replicates, or say one"
     elif abs(factor) < k * se:
         verdict, reason = "no effect", f"its half effect is below {k:g} standard errors"
     elif factor <= 0:

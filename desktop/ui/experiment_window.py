@@ -192,7 +192,9 @@ class ExperimentWindow(ProgramWindow):
             widget.setVisible(task is not None)
         if task is None:
             return
-        remaining = "" if task.left is None else left(task.left)
+        # Trials say themselves how long they take, also after a pause or a kill.
+        running = self.bench.snapshot.running != "idle"
+        remaining = "" if task.left is None or running else left(task.left)
         self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
         fraction = task.fraction
         self._progress.setRange(0, 0 if fraction is None else 1000)

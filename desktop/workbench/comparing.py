@@ -305,8 +305,10 @@ def guess_scale(found: Effects) -> tuple[str, str]:
     return names[0], scale
 
 
-def scale_test_of(found: Effects, factor: str, scale: str) -> ScaleTest:
+def scale_test_of(found: Effects, factor: str, scale: str, se: float | None = None) -> ScaleTest:
     """One factor and the scale (5417, table 4), from the effects of both and of their interaction.
+
+    `se` of a half effect; None: from replicates. Three effects tell nothing of their own error.
 
     Raises
     ------
@@ -327,4 +329,6 @@ def scale_test_of(found: Effects, factor: str, scale: str) -> ScaleTest:
         raise ValueError(f"the trials do not tell {error.args[0]!r}") from None
     if len({id(e) for e in (f, s, both)}) < 3:
         raise ValueError("the factor, the scale and their interaction cannot be told apart by these trials")
-    return scale_test(found.mean, f.half, s.half, both.half, f.se / 2)
+    if se is None:
+        se = f.se / 2 if found.error == "replicates" else math.nan
+    return scale_test(found.mean, f.half, s.half, both.half, se)

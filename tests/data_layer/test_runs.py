@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -388,6 +389,18 @@ def test_effects_against_the_size_of_the_delay(capsys):
     assert code == 1 and "without a column `delay`" in err
 
 
+def test_ranks_are_shared_within_one_standard_error(capsys):
+    """Of the quicksort, F4 stands alone; those below zero are a group of their own."""
+    code, out, _ = run(capsys, "effects", DATA / "measured_2026-11-21_screen_2p6m2.csv", "--json")
+    rows = json.loads(out)["ranks"]
+    assert code == 0 and (rows[0]["term"], rows[0]["rank"]) == ("F4", 1)
+    positive = [row for row in rows if row["rank"] is not None]
+    assert all(row["value"] < 0 for row in rows[len(positive) :]) and len(rows) == 6
+    for place, (before, row) in enumerate(pairwise(positive), 2):
+        near = before["value"] - row["value"] <= row["se"]
+        assert row["rank"] == (before["rank"] if near else place)
+
+
 def test_effects_as_text_and_csv(capsys):
     code, out, _ = run(
         capsys, "effects", DATA / "nistir5139_table2_xprog_runs.csv", "--error", "interactions"
@@ -414,6 +427,12 @@ def test_scaling_words(capsys, tmp_path):
     assert code == 0 and first["term"] == "F17" and first["scaling_ratio"] == pytest.approx(-0.476, abs=5e-4)
     code, out, _ = run(capsys, "scaling", *words)
     assert "exponent" in out
+    both = DATA / "nistir5417_tables1_2_iub.csv"
+    words = ("--small", both, "--small-p", 8, "--large", both, "--large-p", 24, "--json")
+    code, out, _ = run(capsys, "scaling", *words)
+    assert json.loads(out)["effects"][0] == first
+    code, _, err = run(capsys, "scaling", "--small", both, "--small-p", 4, "--large", both, "--large-p", 24)
+    assert code == 1 and "holds 0 tables of effects at 4 processors" in err
     code, out, _ = run(capsys, "scaling", DATA / "nistir5417_table4_isolated_factor.csv",
                        "--factor", "X_cd", "--scale", "X_s", "--se", 0.1, "--json")  # fmt: skip
     assert json.loads(out)["verdict"] == "does not scale"

@@ -478,6 +478,15 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, t
     page = window.design_page
     assert page.offers.key == "regular:8" and cells(page.offers, "Resolution")["regular:16"] == "V"
     assert cells(page.offers, "Clear pairs")["regular:16"] == "10"
+    page.least.setCurrentIndex(page.least.findData("5"))
+    page.least.activated.emit(page.least.currentIndex())
+    assert set(cells(page.offers, "Runs")) == {"regular:16", "full:32"}
+    page.budget.setValue(8)
+    assert not page.offers.grid.rows and page.why.text() == (
+        "None fits: 5 factors in resolution V need 16 treatments."
+    )
+    page.budget.setValue(16)
+    assert set(cells(page.offers, "Runs")) == {"regular:16"}
     page.offers.chosen.emit("regular:16")
     settle(qtbot, window)
     assert window.bench.snapshot.design.runs == 16 and page.generators.text() == "e=-abcd"

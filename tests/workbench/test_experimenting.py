@@ -249,6 +249,25 @@ def test_another_response_and_other_rows(bench):
     assert bench.snapshot.effects.mean == pytest.approx(wall)
 
 
+def test_5417_table_4_needs_a_standard_error_to_have_a_verdict(bench):
+    """One run of each treatment has none of its own; with the 0.10 of the report it does not scale."""
+    bench.open(DATA / "nistir5417_table4_isolated_factor.csv")
+    words = comparing.guess_scale(bench.snapshot.effects)
+    assert comparing.scale_test_of(bench.snapshot.effects, *words).verdict == "no verdict"
+    test = comparing.scale_test_of(bench.snapshot.effects, *words, se=0.1)
+    numbers = (
+        test.mu,
+        test.factor,
+        test.scale,
+        test.interaction,
+        test.threshold,
+        test.excess,
+        test.excess_se,
+    )
+    assert numbers == pytest.approx((34.25, 2.25, -7.75, 0.25, -0.509, 0.759, 0.103), abs=5e-4)
+    assert test.verdict == "does not scale"
+
+
 def test_what_cannot_be_read_is_a_sentence(bench, tmp_path):
     (tmp_path / "empty.csv").write_text("A,B\n")
     bench.open(tmp_path / "empty.csv")

@@ -73,9 +73,9 @@ def half_normal(found: Effects | None, every: Effects | None, half: bool, unit: 
     se = _line_error(found)
     if math.isfinite(se) and se > 0:
         top = min(float(quantile.max()) * 1.05, float(size.max()) / (se * scale) * 1.05)
-        what = "Lenth's PSE" if found.error == "lenth" else "standard error"
+        what = "Lenth's PSE" if found.error == "lenth" else "the standard error"
         series.append(
-            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"slope of the {what}",
+            Series("line", np.array([0.0, top * se * scale]), np.array([0.0, top]), f"slope of {what}",
                    colour="muted", dashed=True)
         )  # fmt: skip
     for sign, label, mark in ((False, "above zero", 0), (True, "below zero", 3)):

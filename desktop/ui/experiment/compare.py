@@ -68,6 +68,14 @@ class ComparePage(Page):
         self.scaling_said = quiet("")
         self.factor = choice("Factor", [], lambda _: self._draw())
         self.scale = choice("Scale", [], lambda _: self._draw())
+        self.half_se = QDoubleSpinBox()
+        self.half_se.setRange(0, 1e9)
+        self.half_se.setDecimals(4)
+        self.half_se.setSingleStep(0.01)
+        self.half_se.setSpecialValueText("from replicates")
+        self.half_se.setAccessibleName("Standard error of a half effect")
+        self.half_se.setToolTip("Where there are no replicates, as another experiment or a report says it")
+        self.half_se.valueChanged.connect(lambda _: self._draw())
         self.verdict = quiet("")
         self.single = ResultTable("One factor and the scale")
         self.over_p = ResultTable("Effects over processors")
@@ -100,8 +108,11 @@ class ComparePage(Page):
         self.tabs.addTab(stacked(self.scaling_said, self.scaling, stretch=1), "Scaling")
         self.tabs.addTab(
             stacked(
-                row(QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, None), self.verdict,
-                self.single, stretch=2,
+                row(
+                    QLabel("Factor"), self.factor, QLabel("Scale"), self.scale, QLabel("Standard error"),
+                    self.half_se, None,
+                ),
+                self.verdict, self.single, stretch=2,
             ),
             "One factor and the scale",
         )  # fmt: skip
@@ -315,7 +326,7 @@ class ComparePage(Page):
             return
         factor, scale = str(self.factor.currentData()), str(self.scale.currentData())
         try:
-            t = comparing.scale_test_of(new.effects, factor, scale)
+            t = comparing.scale_test_of(new.effects, factor, scale, self.half_se.value() or None)
         except ValueError as error:
             self.verdict.setText(f"No verdict: {error}.")
             self.single.show_rows(columns, [])

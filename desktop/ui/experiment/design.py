@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
-from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman
+from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
 from desktop.core.effects import detectable
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import (
@@ -57,6 +57,7 @@ _OFFERS = (
     Column("Trials", "Runs times replicates"),
     Column("Time", "Trials times the measured time of one run"),
 )
+_LEAST = (("any", "3"), ("IV: main effects clear of pairs", "4"), ("V: pairs clear too", "5"))
 _ALIASES = 400
 
 
@@ -69,6 +70,12 @@ class DesignPage(Page):
         super().__init__(bench)
         self.offers = ResultTable("Designs that fit")
         self.offers.chosen.connect(self._take)
+        self.budget = QSpinBox()
+        self.budget.setRange(0, MOST_RUNS)
+        self.budget.setSpecialValueText("any")
+        self.budget.setAccessibleName("Most treatments")
+        self.budget.valueChanged.connect(lambda _: self._show_fitting())
+        self.least = choice("Least resolution", _LEAST, lambda _: self._show_fitting())
         self.kind = choice("Kind of design", _KINDS, self._set_kind)
         self.array = choice("Array", [], lambda name: self._plan(f"take {name}", array=name))
         self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
@@ -113,7 +120,12 @@ class DesignPage(Page):
         )
         self.why = quiet("")
         left = stacked(
-            group("Designs that fit (choose one)", self.offers, self.why),
+            group(
+                "Designs that fit (choose one)",
+                row(QLabel("At most"), self.budget, QLabel("treatments, resolution"), self.least, None),
+                self.offers,
+                self.why,
+            ),
             group(
                 "Choice",
                 form(
@@ -192,11 +204,19 @@ class DesignPage(Page):
         self.warning.setVisible(bool(warning))
         self.warning.setText(f"Note: {warning}" if warning else "")
 
+    def _show_fitting(self) -> None:
+        new = self.bench.snapshot
+        if new.project.experiment is not None and new.design is not None:
+            self._show_offers(new, new.project.experiment, new.design)
+
     def _show_offers(self, new: ExperimentSnapshot, experiment: Experiment, design: Design) -> None:
         rows = []
         replicates = experiment.plan.replicates
         chosen = ""
+        least, budget = int(self.least.currentData()), self.budget.value() or MOST_RUNS
         for offer in new.offers:
+            if offer.runs > budget or 0 < offer.resolution < least:
+                continue
             trials = offer.runs * replicates
             key = f"{offer.kind}:{offer.runs}"
             if (
@@ -219,12 +239,15 @@ class DesignPage(Page):
             )  # fmt: skip
         self.offers.show_rows(_OFFERS, rows)
         self.offers.select_key(chosen)
-        self.why.setText(
-            ""
-            if rows
-            else "Designs for so many factors are made when you ask: choose a kind, and type generators or "
-            "take the best that is found."
+        why = (
+            "Designs for so many factors are made when you ask: choose a kind, and type generators or take "
+            "the best that is found."
         )
+        if new.offers:
+            factors = len(experiment.names)
+            wanted, needed = roman(least), smallest_runs(factors, least)
+            why = f"None fits: {factors} factors in resolution {wanted} need {needed} treatments."
+        self.why.setText("" if rows else why)
         self.why.setVisible(not rows)
 
     def _show_sheet(self, experiment: Experiment, design: Design) -> None:

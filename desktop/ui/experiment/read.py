@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -95,6 +95,7 @@ class ReadPage(Page):
         self.notes = quiet("")
         self.half_normal = Chart("Half-normal plot")
         self.pareto = Chart("Pareto chart")
+        self.pareto.installEventFilter(self)
         self.main_effects = Chart("Main effects")
         self.interaction = Chart("Interaction plot")
         self.residuals = Chart("Residuals")
@@ -373,15 +374,16 @@ class ReadPage(Page):
 
     def _draw_pareto(self, new: ExperimentSnapshot) -> None:
         """As many bars as have room for their names."""
-        rows = int(self.upper_plots.height() / self.fontMetrics().height() - 6)
+        em = self.fontMetrics().height()
+        rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
         half = new.project.analysis.half
-        content = charts.pareto(new.effects, new.every, half, _unit(new), new.selected, max(6, min(30, rows)))
+        content = charts.pareto(new.effects, new.every, half, _unit(new), new.selected, max(4, min(30, rows)))
         self.pareto.set_content(content, self.said.text())
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if self.bench.snapshot.effects is not None:
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.bench.snapshot.effects is not None:
             self._draw_pareto(self.bench.snapshot)
+        return super().eventFilter(watched, event)
 
     def _draw_pairs(self, new: ExperimentSnapshot) -> None:
         found = new.effects
