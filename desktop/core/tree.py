@@ -8,7 +8,7 @@ orthogonal::
 
 Neighbouring nodes merge by sums of squares alone: nothing is ever subtracted from a sum of squares and no
 coordinate leaves its neighbourhood, so the error keeps its relative accuracy where prefix sums lose all of
-it. Steps are nodes too and stay in the curve's own arrays; the tree adds 4 bytes per step.
+it. Steps are nodes too and stay in the curve's own arrays; the tree adds 5 bytes per step.
 
 A *position* on the curve is a pair (j, o): the time ``edges[j] + o``. The offset o is positive inside step
 j, counted from its left edge, and negative inside step j-1, counted from its right edge. A double alone
@@ -20,7 +20,6 @@ Polynomials*, ORNL/TM-11637 (1990), section 3.
 
 from __future__ import annotations
 
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -43,15 +42,16 @@ _ROUNDS = 120
 class MomentTree(NamedTuple):
     """Moments of a curve, built once by `moment_tree`; the kernels take it as it is.
 
-    ``edges`` (M+1,) and ``level`` (M,) are the curve's own arrays (ticks, processors). ``nodes`` (N, 4) holds
-    c0, c1, c2, E of complete nodes, c0 relative to ``reference``; level l of the tree, whose nodes span
-    16·2^l steps, is ``nodes[first[l]:first[l+1]]``. ``runs`` counts the maximal stretches of equal height.
+    ``edges`` (M+1,) and ``level`` (M,) are the curve's own arrays (ticks, processors). ``nodes`` (N, 5) holds
+    c0, c1, c2, E and the width of complete nodes, c0 relative to ``reference``: of ``leaves`` blocks of 16
+    steps and of every pair above them, in the rows that `row` tells. ``runs`` counts the maximal stretches of
+    equal height.
     """
 
     edges: NDArray[np.float64]
     level: NDArray[np.float64]
     nodes: NDArray[np.float64]
-    first: NDArray[np.int64]
+    leaves: int
     reference: float
     runs: int
 
@@ -89,15 +89,14 @@ def moments(curve: StepCurve, a: tuple[int, float], b: tuple[int, float]) -> Mom
 def _build(curve: StepCurve) -> MomentTree:
     # One height is subtracted from all, so that a large mean does not drown small differences. Taken from
     # the data, it keeps whole numbers whole; a sample's median lies where most of the heights are.
-    sample = curve.level[:: max(1, curve.segments >> _SAMPLE)]
-    reference = float(np.partition(sample, sample.size // 2)[sample.size // 2])
-    sizes = [curve.segments >> _SHIFT]
-    while sizes[-1] > 1:
-        sizes.append(sizes[-1] >> 1)
-    first = np.array([0, *accumulate(sizes)], np.int64)
-    nodes = np.empty((sum(sizes), 4))
-    runs = build_nodes(curve.edges, curve.level, reference, nodes, first)
-    return MomentTree(curve.edges, curve.level, nodes, first, reference, int(runs))
+    sample = curve.level[:: max(1, curve.segments >> _SAMPLE)].copy()
+    middle = sample.size // 2
+    sample.partition(middle)
+    reference = float(sample[middle])
+    leaves = curve.segments >> _SHIFT
+    nodes = np.empty((leaves + (leaves & ~1), 5))
+    runs = build_nodes(curve.edges, curve.level, reference, nodes, leaves)
+    return MomentTree(curve.edges, curve.level, nodes, leaves, reference, runs)
 
 
 @formula
@@ -134,35 +133,40 @@ def merge(k, a, a0, a1, a2, ea, b, b0, b1, b2, eb):
     return c0, c1, c2, ea + eb + left + right
 
 
+@inlined
+def row(leaves, depth, node):
+    """Where `node` of those that span 16·2^depth steps is kept: the root first, the leaves last."""
+    return ((leaves >> depth) & ~1) + node
+
+
 @arithmetic
-def build_nodes(edges, level, reference, nodes, first):
-    """Fill `nodes` from the leaves to the root; returns the number of runs of equal height."""
+def build_nodes(edges, level, reference, nodes, leaves):
+    """Fill `nodes`, each as soon as its halves are there; returns the number of runs of equal height."""
     runs = 1
     previous = level[0] - reference
     for j in range(1, level.size):
         height = level[j] - reference
         runs += height != previous
         previous = height
-    for block in range(first[1]):
-        j = block << _SHIFT
+    for leaf in range(leaves):
+        j = leaf << _SHIFT
+        end = j + _BLOCK
         w = edges[j + 1] - edges[j]
         c0, c1, c2, e = level[j] - reference, 0.0, 0.0, 0.0
-        for i in range(j + 1, j + _BLOCK):
+        for i in range(j + 1, end):
             step = edges[i + 1] - edges[i]
             c0, c1, c2, e = merge(2, w, c0, c1, c2, e, step, level[i] - reference, 0.0, 0.0, 0.0)
             w += step
-        nodes[block, 0], nodes[block, 1], nodes[block, 2], nodes[block, 3] = c0, c1, c2, e
-    for depth in range(1, first.size - 1):
-        span = _BLOCK << (depth - 1)
-        for i in range(first[depth + 1] - first[depth]):
-            x = nodes[first[depth - 1] + 2 * i]
-            y = nodes[first[depth - 1] + 2 * i + 1]
-            j = 2 * i * span
-            a = edges[j + span] - edges[j]
-            b = edges[j + 2 * span] - edges[j + span]
-            c0, c1, c2, e = merge(2, a, x[0], x[1], x[2], x[3], b, y[0], y[1], y[2], y[3])
-            z = nodes[first[depth] + i]
-            z[0], z[1], z[2], z[3] = c0, c1, c2, e
+        node, depth = leaf, 0
+        z = nodes[row(leaves, 0, leaf)]
+        z[0], z[1], z[2], z[3], z[4] = c0, c1, c2, e, edges[end] - edges[j]
+        while node & 1:
+            x, y = nodes[row(leaves, depth, node - 1)], z
+            node, depth = node >> 1, depth + 1
+            z = nodes[row(leaves, depth, node)]
+            z[0], z[1], z[2], z[3] = merge(2, x[4], x[0], x[1], x[2], x[3], y[4], y[0], y[1], y[2], y[3])
+            # From the edges, as a sum of widths would gather rounding.
+            z[4] = edges[end] - edges[end - (_BLOCK << depth)]
     return runs
 
 
@@ -231,7 +235,7 @@ def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
     the one for d had to stop. Returns where it ends, the depth of the node there that does not fit, the
     moments taken, and the merges done. Beginning at a boundary b, depth is 0; going on, as returned.
     """
-    edges, level, first = tree.edges, tree.level, tree.first
+    edges, level, leaves = tree.edges, tree.level, tree.leaves
     back = (1 - s) // 2
     merges = 0
     while b & (_BLOCK - 1):
@@ -247,14 +251,14 @@ def climb(tree, k, d, s, b, depth, w, c0, c1, c2, error, last, e):
         c0, c1, c2, error = n0, n1, n2, ne
         w += pw
         b += s
-    while depth < first.size - 1:
+    while 1 << depth <= leaves:
         # A node that begins where its parent does is left to the parent, if it fits at all.
         if (b >> _SHIFT >> depth) & 1:
             node = (b >> _SHIFT >> depth) - back
             far = b + (s << depth << _SHIFT)
-            if s * (last - far) < 0 or node >= first[depth + 1] - first[depth]:
+            if s * (last - far) < 0 or node >= leaves >> depth:
                 break
-            pw, p0, p1, p2, pe = taken(tree, k, s, first[depth] + node, b, far)
+            pw, p0, p1, p2, pe = taken(tree, k, s, row(leaves, depth, node))
             n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, p0, p1, p2, pe)
             merges += 1
             if lower(k, d, w + pw, n1, n2, ne) > e:
@@ -277,12 +281,11 @@ def lower(k, d, w, c1, c2, error):
 
 
 @inlined
-def taken(tree, k, s, at, b, far):
-    """Width, coefficients and E_k of the node in row `at`, from boundary b to boundary `far`."""
-    nodes = tree.nodes
-    pw = s * (tree.edges[far] - tree.edges[b])
-    p1, p2 = s * nodes[at, 1], nodes[at, 2]
-    return pw, nodes[at, 0], p1, p2, lower(2, k, pw, p1, p2, nodes[at, 3])
+def taken(tree, k, s, at):
+    """Width, coefficients and E_k of the node in row `at`."""
+    node = tree.nodes[at]
+    pw, p1, p2 = node[4], s * node[1], node[2]
+    return pw, node[0], p1, p2, lower(2, k, pw, p1, p2, node[3])
 
 
 @inlined
@@ -293,16 +296,16 @@ def descend(tree, k, s, b, depth, w, c0, c1, c2, error, last, tail, cj, co, e, g
     so far then lies on the same side of the goal as the whole one. Returns boundary or position, width, c0,
     c1, c2, E_k, the depth to go on with, -1 when finished, and the merges done.
     """
-    edges, level, first = tree.edges, tree.level, tree.first
+    edges, level, leaves = tree.edges, tree.level, tree.leaves
     back = (1 - s) // 2
     merges = 0
     while depth > 0:
         depth -= 1
         far = b + (s << depth << _SHIFT)
         node = (b >> _SHIFT >> depth) - back
-        if s * (last - far) < 0 or node >= first[depth + 1] - first[depth] or node < 0:
+        if s * (last - far) < 0 or node >= leaves >> depth or node < 0:
             continue
-        pw, p0, p1, p2, pe = taken(tree, k, s, first[depth] + node, b, far)
+        pw, p0, p1, p2, pe = taken(tree, k, s, row(leaves, depth, node))
         n0, n1, n2, ne = merge(k, w, c0, c1, c2, error, pw, p0, p1, p2, pe)
         merges += 1
         if ne <= e:
