@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication, QImageWriter
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -28,6 +28,7 @@ from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
+from desktop.ui.exporting import ExportDialog, FigureDialog
 from desktop.ui.message_bar import MessageBar, column
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.units import digits, left
@@ -362,12 +363,22 @@ class CompareWindow(ProgramWindow):
         QGuiApplication.clipboard().setImage(self.view.picture())
         self.statusBar().showMessage(self.tr("The picture is on the clipboard"), 4000)
 
-    def save_picture(self) -> None:
-        name, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Save picture"), self.settings.folder, "PNG (*.png)"
+    def export_figure(self) -> None:
+        """The comparison in a file, of a size in mm."""
+        from desktop.core.contrast import Contrast
+
+        alignment, placement, main = (
+            self.shown.alignment,
+            self.shown.placement,
+            self._owner.workbench.snapshot,
         )
-        if name and not QImageWriter(name, QByteArray(b"png")).write(self.view.picture()):
-            self.bench.complain(f"{name}: the picture cannot be written, choose another place")
+        if alignment is None or placement is None:
+            return
+        if main.fit is None:
+            self.bench.complain("the main window shows no run yet, wait until it does")
+            return
+        span = self._owner.curve_view.visible_range()
+        FigureDialog(main, self._results.deliver, span, self, Contrast(alignment, placement)).open()
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(
@@ -402,6 +413,8 @@ class CompareWindow(ProgramWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._down.saveState())
         self._owner.comparing = None
+        for dialog in self.findChildren(ExportDialog):
+            dialog.close()
         self._results.close()
         self.bench.close()
         super().closeEvent(event)

@@ -7,6 +7,7 @@ there whole or not at all.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,6 +39,7 @@ from desktop.workbench.jobs import Deliver, Job, Lane, Task
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
+    from desktop.core.contrast import Contrast
     from desktop.data.material import Material
     from desktop.ui.figures import Look
 
@@ -188,19 +190,29 @@ class ExportDialog(QDialog):
 
 
 class FigureDialog(ExportDialog):
-    """Export one figure: which, how large, in what text size and style, with which texts; with a preview."""
+    """Export one figure: which, how large, in what text size and style, with which texts; with a preview.
+
+    `contrast`: a comparison of the run with others, whose figure is then the first choice.
+    """
 
     def __init__(
-        self, shown: Snapshot, deliver: Deliver, span: tuple[float, float], parent: QWidget | None = None
+        self,
+        shown: Snapshot,
+        deliver: Deliver,
+        span: tuple[float, float],
+        parent: QWidget | None = None,
+        contrast: Contrast | None = None,
     ) -> None:
         super().__init__(shown, deliver, parent)
         self.setObjectName("export_figure")
         self.setWindowTitle("Export figure")
         made = material_of(shown)
         assert made is not None
-        self._material, self._span = made, span
+        self._material, self._span = replace(made, contrast=contrast), span
         self.figure, self.format, self.style_box, self.range = (QComboBox() for _ in range(4))
         self._fill_figures()
+        if contrast is not None:
+            self.choose("comparison")
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
             for key, title in entries.items():
                 box.addItem(title, key)
@@ -275,8 +287,6 @@ class FigureDialog(ExportDialog):
         self.figure.setCurrentIndex(max(0, self.figure.findData(figure)))
 
     def _read_timeline(self) -> None:
-        from dataclasses import replace
-
         from desktop.data.material import bars
         from desktop.data.store import open_store
 

@@ -25,6 +25,7 @@ from desktop.data.project_file import read
 from desktop.resources import samples
 from desktop.ui.app import Windows, load_font
 from desktop.ui.compare_window import CompareWindow
+from desktop.ui.exporting import FigureDialog
 from desktop.ui.model_window import ModelWindow
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
@@ -300,6 +301,20 @@ def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: CompareWin
     window._owner.workbench.set_n(4)
     settle(qtbot, window._owner)
     assert not window.notice_bar.isVisible() and [2, 2] in rows(window)
+
+
+def test_its_figure_is_exported(qtbot: QtBot, window: CompareWindow, tmp_path: Path) -> None:
+    window.actions_by_id["export_figure"].trigger()
+    dialog = window.findChild(FigureDialog)
+    assert dialog is not None and dialog.figure.currentData() == "comparison"
+    qtbot.waitUntil(lambda: not dialog.lane.busy, timeout=60_000)
+    dialog.save_to(tmp_path / "c.svg")
+    qtbot.waitUntil(lambda: not dialog.lane.busy, timeout=60_000)
+    assert {p.name for p in tmp_path.glob("c[.-]*")} == {
+        "c.svg", "c-cells.csv", "c-run1.csv", "c-run2.csv", "c-difference2.csv",
+    }  # fmt: skip
+    assert "small.csv (reference)" in (tmp_path / "c.svg").read_text()
+    dialog.close()
 
 
 # --- the project, the factor model, real traces
