@@ -48,10 +48,11 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         from PySide6.QtWidgets import QApplication
 
-        from desktop.ui.app import application
+        from desktop.ui.app import application, load_font
 
         self.folder = folder
         self._app = application()
+        load_font(self._app)  # where somebody else has made the application
         QApplication.setCursorFlashTime(0)
         QApplication.setEffectEnabled(_animations(), False)
         self._windows: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import sys
@@ -13,7 +12,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QColor, QImage, QKeySequence
+from PySide6.QtGui import QKeySequence
 from pytestqt.qtbot import QtBot
 
 from desktop import cli, resources
@@ -190,63 +189,13 @@ def test_keys_exist() -> None:
 # ---- pictures
 
 
-@pytest.fixture(scope="module")
-def pictures() -> ModuleType:
-    place = ROOT / "packaging" / "pictures.py"
-    spec = importlib.util.spec_from_file_location("pictures", place)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_pictures_are_used_and_exist(pictures: ModuleType) -> None:
+def test_pictures_are_used_and_exist() -> None:
     used = {file for page in TEXTS for file, _ in targets(page, PICTURE)}
-    there = {file.resolve() for file in pictures.FOLDER.glob("*.png")}
+    there = {file.resolve() for file in (DOCS / "pictures").glob("*.png")}
     assert used == there
-    assert {file.stem for file in there} == set(pictures.PICTURES)
     assert sum(file.stat().st_size for file in there) < 3 << 20
     for page in TEXTS:
         assert all(found[1].strip() for found in PICTURE.finditer(prose(page))), "a picture without words"
-
-
-def test_pictures_show_the_program(pictures: ModuleType, qtbot: QtBot) -> None:
-    shown = dict(pictures.draw(["window", "statistics"]))
-    for name, image in shown.items():
-        kept = QImage(str(pictures.FOLDER / f"{name}.png"))
-        assert not kept.isNull() and image.size() == kept.size()
-        colours = {image.pixel(x, y) for x in range(0, image.width(), 5) for y in range(0, image.height(), 5)}
-        assert len(colours) > 20, "an empty window"
-        assert pictures.difference(image, image) == 0
-
-
-def test_a_stale_picture_is_told_from_another_rendering(pictures: ModuleType) -> None:
-    image = QImage(200, 160, QImage.Format.Format_RGB32)
-    image.fill("white")
-    shifted, moved = image.copy(), image.copy()
-    for y in range(10, 150, 20):  # thin lines, one pixel lower: another version of Qt
-        for x in range(200):
-            image.setPixelColor(x, y, QColor("#a0a0a0"))
-            shifted.setPixelColor(x, y + 1, QColor("#a0a0a0"))
-    assert pictures.difference(image, shifted) <= pictures.TOLERANCE
-    for y in range(40, 80):
-        for x in range(20, 80):
-            moved.setPixelColor(x, y, QColor("#0060a0"))
-    assert pictures.difference(image, moved) > pictures.TOLERANCE
-    assert pictures.difference(image, image.copy(0, 0, 100, 160)) == 1
-
-
-def test_few_colours_keep_large_areas_exact(pictures: ModuleType) -> None:
-    image = QImage(256, 256, QImage.Format.Format_RGB32)
-    for y in range(256):
-        for x in range(256):
-            image.setPixelColor(x, y, QColor(x, y, (x * y) % 256) if y < 64 else QColor(3, 201, 97))
-    made = pictures.few_colours(image)
-    assert made.colorCount() <= 256
-    assert made.pixelColor(100, 200) == QColor(3, 201, 97)
-    off = np.abs(pictures._pixels(image).astype(int) - pictures._pixels(made)).max(2)
-    assert off[64:].max() == 0 and off[:64].mean() < 16
 
 
 # ---- examples of the developers' page
