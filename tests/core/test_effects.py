@@ -88,6 +88,16 @@ def test_5131_table_2_lenth_and_percent(table_2):
         assert table_2.percent(table_2.effect(name)) == pytest.approx(percent, abs=0.006)
 
 
+def test_5131_table_2_as_printed(table_2):
+    """Percent of the printed, rounded effects, and the largest in units of the printed standard error."""
+    assert table_2.effect("f4").value / 0.10 == pytest.approx(501, abs=0.5)
+    told = {row["effect_printed"] for row in rows("nistir5131_table2_effects.csv")[1:]}
+    for effect, percent in ((1.98, 10.36), (1.12, 5.86), (1.30, 6.80), (50.10, 262.17), (-0.10, -0.52),
+                            (1.10, 5.76)):  # fmt: skip
+        assert any(float(v) == effect for v in told)
+        assert 100 * effect / table_2.unperturbed == pytest.approx(percent, abs=0.006)
+
+
 def test_5131_table_2b():
     names = ["s_lock", "push", "pop", "bubblesort", "code1"]
     found = analyse(load("nistir5131_table2b_runs_implied.csv", "response_implied_s", names))
@@ -95,7 +105,10 @@ def test_5131_table_2b():
         [float(row["effect_printed"]) for row in rows("nistir5131_table2b_effects.csv")[1:]]
     )
     assert (found.lenth.pse, found.lenth.me, found.lenth.sme) == pytest.approx((0.87, 2.236, 4.540), abs=6e-4)
-    assert sum(abs(v) > found.lenth.me for v in values(found)) == 4
+    assert sorted(v for v in values(found) if abs(v) > found.lenth.me) == pytest.approx(
+        [4.26, 4.46, 4.46, 6.50]
+    )
+    assert (found.trials.y.min(), found.trials.y.max()) == pytest.approx((21.61, 39.17), abs=0.005)
     assert sum(abs(v) > found.lenth.sme for v in values(found)) == 1
     # The half with I = +ABCDE does not hold the unperturbed program.
     assert not found.unperturbed_measured
@@ -107,6 +120,16 @@ def test_5131_table_2b():
 def test_5131_table_3_names_its_bad_run():
     data = load("nistir5131_table3_runs_implied.csv", "response_implied_s", list("abcdefgh"))
     found = analyse(data, threshold="lenth")
+    assert data.y.tolist() == [14, 15, 14, 16, 36, 36, 36, 35, 36, 15, 15, 15, 36, 36, 36, 37]
+    for row in rows("nistir5131_table3_effects.csv")[1:]:
+        # The set of all two-factor interactions and main effects that the print says cannot be told apart.
+        members = {tuple(sorted(word)) for word in row["source_printed"].split("+") if len(word) <= 2}
+        ours = found.effect(":".join(min(members, key=lambda word: (len(word), word))))
+        assert {
+            tuple(sorted(t.split(":"))) for t in (ours.term, *ours.aliases) if t.count(":") < 2
+        } == members
+    before = [abs(e.value) for e in found.effects if e.term != "c"]
+    assert (min(before), max(before)) == pytest.approx((2.25, 3.25))
     printed = {row["source_printed"].split("+")[0]: float(row["effect_printed"])
                for row in rows("nistir5131_table3_effects.csv")[1:]}  # fmt: skip
     for name, value in printed.items():
@@ -240,7 +263,27 @@ def test_measured_scaling(name, numbers, verdict):
         numbers, abs=1.1e-4
     )
     assert test.verdict == verdict
-    assert of("measured_2026-11-21_scaling_2p2_six.csv").verdict == "undecided"
+    six = of("measured_2026-11-21_scaling_2p2_six.csv")
+    assert six.verdict == "undecided"
+    excess, error, bare = {
+        "F4": (-0.001, 0.007, True),
+        "F2": (0.005, 0.006, False),
+        "CS1": (-0.001, 0.008, True),
+    }[name]
+    assert (six.excess, six.excess_se) == pytest.approx((excess, error), abs=6e-4)
+    # The report's inequality alone, without an error, answers like a coin.
+    assert (six.interaction <= six.threshold < 0) == bare
+
+
+def test_cpu_time_counts_spinning_as_work():
+    """With two threads the program spends more of it, so no verdict can come from it."""
+    for name in ("F2", "F4", "CS1"):
+        data = load("measured_2026-11-21_scaling_2p2.csv", "cpu_s", ["x_factor", "x_s"],
+                    lambda row, name=name: row["factor"] == name)  # fmt: skip
+        found = analyse(data, blocks=False)
+        half = [found.effect(term).half for term in ("x_factor", "x_s", "x_factor:x_s")]
+        assert half[1] > 0, name
+        assert scale_test(found.mean, *half, found.effects[0].se / 2).verdict == "system does not speed up"
 
 
 @pytest.mark.parametrize(
