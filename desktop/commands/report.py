@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
+    from desktop.core.contrast import Contrast, Phased
     from desktop.data.material import Subject
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
 
+_Compare = Callable[["Sequence[Phased]"], "Contrast | None"]
 ACTIVITIES = ("computing", "overhead", "idle", "io", "unmeasured")
 STYLES = ("colour", "grey", "patterns")
 
@@ -68,7 +72,11 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
-    subjects = _of_project(options, opening) if project else [_of_trace(options, opening)]
+    compare = None
+    if project:
+        subjects, compare = _of_project(options, opening)
+    else:
+        subjects = [_of_trace(options, opening)]
     contents = Contents(figures, not options.no_statistics)
     words = command_line(
         str(options.file),
@@ -79,7 +87,12 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         options.style,
     )
     report = compose(
-        subjects, contents, title=options.title, command=words, progress=Share(progress, 0.3, 0.8)
+        subjects,
+        contents,
+        title=options.title,
+        command=words,
+        progress=Share(progress, 0.3, 0.8),
+        compare=compare,
     )
     write(report, options.output, style=options.style, progress=Share(progress, 0.8, 1))
     content = options.output.read_bytes()
@@ -104,17 +117,19 @@ def _prepare_qt() -> None:
     application()
 
 
-def _of_project(options: argparse.Namespace, progress: Progress) -> list[Subject]:
-    """All runs of a project, as it says."""
+def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[Subject], _Compare]:
+    """All runs of a project, as it says, and how it compares them."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
+    from desktop.workbench.contrasting import contrast, run_names
     from desktop.workbench.keeping import read_workspace
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
     if any(asked) or options.as_recorded or options.repaired:
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
-    runs = read_workspace(options.file).runs
+    workspace = read_workspace(options.file)
+    runs, names = workspace.runs, run_names([run.trace for run in workspace.runs])
     if not runs:
         raise ProjectError("holds no run to report on", file=options.file)
     subjects = []
@@ -127,8 +142,8 @@ def _of_project(options: argparse.Namespace, progress: Progress) -> list[Subject
             )
         share = Share(progress, k / len(runs), (k + 1) / len(runs))
         store = open_trace(run.trace.path, share, **asdict(run.trace.options))
-        subjects.append(subject(run.project, store, run.trace.name))
-    return subjects
+        subjects.append(subject(run.project, store, names[k]))
+    return subjects, partial(contrast, workspace)
 
 
 def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:

@@ -15,7 +15,7 @@ import os
 import platform
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
 from importlib import metadata
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 import desktop
 from desktop import resources
+from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.phase_stats import PhaseRow
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather, printable
@@ -177,6 +178,7 @@ def compose(
     date: datetime | None = None,
     progress: Progress | None = None,
     stop: NDArray[Any] | None = None,
+    compare: Callable[[Sequence[Phased]], Contrast | None] | None = None,
 ) -> Report:
     """The report of one run or of several, one after the other.
 
@@ -185,6 +187,7 @@ def compose(
     title : of the whole; of one run, its own if not given.
     command : the command line that makes it again, see `command_line`.
     stop : array of one byte; a fit ends soon after it becomes nonzero.
+    compare : how the runs compare; None of those that do not.
 
     Raises
     ------
@@ -198,6 +201,7 @@ def compose(
         raise ValueError(f"there is no figure {unknown[0]!r}" if unknown else "there is no run to report on")
     sections: list[Section] = []
     facts: list[dict[str, Any]] = []
+    phased: list[Phased] = []
     pictures = 0
     for k, subject in enumerate(subjects):
         part = Share(progress, k / len(subjects), (k + 1) / len(subjects))
@@ -209,11 +213,60 @@ def compose(
         sections += run.sections(contents, pictures, Share(part, 0.5, 1))
         pictures = sum(isinstance(block, Picture) for section in sections for block in section.blocks)
         facts.append(run.facts())
+        phased.append(Phased(subject.title, material.curve, material.fit))
+    contrast = compare(phased) if compare is not None and len(phased) > 1 else None
+    if contrast is not None:
+        sections += _comparison(contrast, material, contents, pictures + 1)
     date = date or today()
     sections.append(_made(command))
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
     subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
     return Report(name, subtitle, date, tuple(sections), tuple(facts))
+
+
+def _comparison(contrast: Contrast, material: Material, contents: Contents, number: int) -> list[Section]:
+    """How the runs differ, phase by phase; its figure needs nothing else of `material`."""
+    alignment, cells = contrast.alignment, table(contrast.alignment)
+    reference = alignment.runs[alignment.reference].name
+    findings = [_run_finding(cell, reference) for cell in cells if cell.phase == 0 and cell.run != reference]
+    blocks: list[Block] = [Points(tuple(findings))]
+    if "comparison" in contents.figures:
+        blocks.append(Picture("comparison", number, findings[0], replace(material, contrast=contrast)))
+    factor, unit = _time_unit(max(run.curve.duration for run in alignment.runs))
+    heads = ("Row", "Run", "Phase", f"Start ({unit})", f"Length ({unit})", "× Length", "Mean", "× Mean",
+             "of P", "Work (proc·s)", "× Work", "Alike")  # fmt: skip
+    rows = tuple(
+        (
+            cell.label,
+            cell.run,
+            "–" if cell.phase is None else str(cell.phase or "all"),
+            _number(cell.start_s / factor),
+            _number(cell.duration_s / factor),
+            _number(cell.duration_ratio),
+            _number(cell.mean),
+            _number(cell.mean_ratio),
+            _part(cell.efficiency),
+            _number(cell.work_s),
+            _number(cell.work_ratio),
+            _part(cell.alike),
+        )
+        for cell in cells
+    )
+    note = f"× is the run over {reference}. Phases are matched by order and shape; alike says how well."
+    blocks.append(Table("Phases of the compared runs", heads, rows, left=2, note=note))
+    return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))]
+
+
+def _run_finding(cell: Cell, reference: str) -> str:
+    """How a whole run differs."""
+    longer = (
+        "as long as" if cell.duration_ratio == 1 else f"{_number(cell.duration_ratio, 3)} times as long as"
+    )
+    more = "as much" if cell.work_ratio == 1 else f"{_number(cell.work_ratio, 3)} times as much"
+    return (
+        f"{cell.run} takes {_time(cell.duration_s)}, {longer} {reference}, and computes {more} "
+        f"processor time, {_percent(cell.efficiency)} of what it has."
+    )
 
 
 def _made(command: str) -> Section:

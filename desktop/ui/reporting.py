@@ -42,7 +42,7 @@ from desktop.ui.figures import Look, Style
 KINDS = ("html", "pdf", "pptx")
 # A page of A4 with these margins, mm; what a line of text measures; the foot with the page's number.
 _MARGIN, _TEXT, _FOOT = 18.0, 174.0, 9.0
-_FIGURE_HEIGHT = {"epsilon": 70.0, "timeline": 95.0}
+_FIGURE_HEIGHT = {"epsilon": 70.0, "timeline": 95.0, "comparison": 110.0}
 _HOLE = "￼"
 
 

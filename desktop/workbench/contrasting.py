@@ -15,11 +15,20 @@ from desktop.errors import DesktopError, ProjectError
 from desktop.progress import Progress, Share
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.keeping import Keeper, find_trace
-from desktop.workbench.model import Comparison, KeptRun, Matched, PhaseSettings, Project, TraceId, run_keys
+from desktop.workbench.model import (
+    Comparison,
+    KeptRun,
+    Matched,
+    PhaseSettings,
+    Project,
+    TraceId,
+    Workspace,
+    run_keys,
+)
 from desktop.workbench.workbench import Workbench
 
 if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
-    from desktop.core.contrast import Alignment, Cell, Phased, Placement
+    from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
@@ -258,7 +267,7 @@ class _Loaded:
 def _answer(
     wanted: Sequence[_Wanted], comparison: Comparison, before: Sequence[_Loaded], path: Path | None, job: Job
 ) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
-    from desktop.core.contrast import align, place, table
+    from desktop.core.contrast import table
 
     loaded = []
     for k, one in enumerate(wanted):
@@ -266,16 +275,14 @@ def _answer(
         loaded.append(_Loaded(one, _phased(one, before, path, share)))
     runs = [one.phased for one in loaded]
     keys = tuple(one.key for one in wanted)
-    reference = keys.index(comparison.reference) if comparison.reference in keys else 0
-    fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
-    alignment = align(runs, reference, fixed)
     job.step(0, 0, "subtracting")
-    placement = place(alignment, comparison.axis, share=comparison.share)
-    ours = [m for m in comparison.matched if m.reference == keys[reference] and m.run in keys]
+    found, held = compared(comparison, keys, runs)
+    alignment = found.alignment
+    ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
     answer = {
         "keys": keys,
         "alignment": alignment,
-        "placement": _drawable(placement),
+        "placement": _drawable(found.placement),
         "cells": tuple(table(alignment)),
         "outdated": len(ours) - held,
     }
@@ -340,6 +347,29 @@ def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
     if phases.breaks is not None:
         return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model))
     return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked))
+
+
+def compared(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]) -> tuple[Contrast, int]:
+    """The runs with these keys as they are to be compared, and for how many of them pairs by hand hold."""
+    from desktop.core.contrast import Contrast, align, place
+
+    reference = keys.index(comparison.reference) if comparison.reference in keys else 0
+    fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
+    alignment = align(runs, reference, fixed)
+    return Contrast(alignment, place(alignment, comparison.axis, share=comparison.share)), held
+
+
+def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:
+    """How a project compares its runs, given in its order; None where it compares fewer than two."""
+    comparison = workspace.comparison
+    chosen = [
+        (key, run)
+        for key, run in zip(run_keys(workspace.runs), runs, strict=True)
+        if key not in comparison.hidden
+    ][:MOST]
+    if len(chosen) < 2:
+        return None
+    return compared(comparison, [key for key, _ in chosen], [run for _, run in chosen])[0]
 
 
 def pairs_by_run(

@@ -362,11 +362,13 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     from desktop.data import project_file
     from desktop.workbench.model import (
         Annotation,
+        Comparison,
         KeptRun,
         PhaseSettings,
         Project,
         TraceId,
         Workspace,
+        run_keys,
     )
 
     traces = [tmp_path / "one.csv", tmp_path / "two.csv"]
@@ -393,10 +395,19 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     ]
     assert told["runs"][1]["breaks_s"] == [0, 2, 6]
     page = out.read_text(encoding="utf-8")
+    assert told["figures"][-1]["figure"] == "comparison"
+    assert told["figures"][-1]["finding"].startswith(
+        "two.csv takes 6 s, 2 times as long as one.csv, and computes"
+    )
+    assert "Phases of the compared runs" in page
     assert "look &lt;here&gt;" in page and "look <here>" not in page
     assert "Region f_1" in page and "called solve &lt;it&gt;" in page
     code, _, err = run(capsys, "report", place, "-o", out, "-n", 3)
     assert code == 1 and "project says" in err
+    apart = Comparison(hidden=frozenset(run_keys(runs)[1:]))
+    project_file.write(place, Workspace(runs, comparison=apart))
+    code, printed, _ = run(capsys, "report", place, "-o", tmp_path / "apart.html", "--json")
+    assert code == 0 and "comparison" not in {f["figure"] for f in json.loads(printed)["figures"]}
     traces[1].unlink()
     code, _, err = run(capsys, "report", place, "-o", out)
     assert code == 1 and "two.csv is not at" in err
