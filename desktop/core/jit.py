@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from numba import cfunc, njit
+from numba.core import event
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -44,6 +46,40 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         return njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
         return njit(nogil=True, **options)(function)
+
+
+class _Compilations(event.Listener):
+    """Counts kernels that are compiled rather than loaded, in whatever thread."""
+
+    def __init__(self) -> None:
+        self.begun = self.under_way = 0
+        self.told: list[Callable[[int, bool], None]] = []
+        self._lock = Lock()
+
+    def on_start(self, event: event.Event) -> None:
+        self._change(1, 1)
+
+    def on_end(self, event: event.Event) -> None:
+        self._change(0, -1)
+
+    def _change(self, begun: int, under_way: int) -> None:
+        with self._lock:
+            self.begun += begun
+            self.under_way += under_way
+            said = self.begun, self.under_way > 0
+        for tell in tuple(self.told):
+            tell(*said)
+
+
+_compilations = _Compilations()
+event.register("numba:compile", _compilations)
+
+
+def watch(tell: Callable[[int, bool], None]) -> Callable[[], None]:
+    """Call ``tell(n, more)`` when the n-th kernel of this process begins or ends to be compiled, in the
+    thread that needs it; `more`: some are being compiled now. What is returned ends that."""
+    _compilations.told.append(tell)
+    return lambda: _compilations.told.remove(tell)
 
 
 def callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:

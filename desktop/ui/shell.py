@@ -343,8 +343,8 @@ class MainWindow(ProgramWindow):
             self.presentation.show_snapshot(old, new)
         if self.comparing is not None:
             self.comparing.bench.refresh()
-        if new.opening is not old.opening:
-            self._show_task(new.opening)
+        if (new.opening, new.preparing) != (old.opening, old.preparing):
+            self._show_task(new.opening, new.preparing)
         if new.problem is not old.problem:
             self._show_problem(new)
         self._show_selection()
@@ -387,14 +387,16 @@ class MainWindow(ProgramWindow):
         else:
             self.report_bar.hide()
 
-    def _show_task(self, task: Task | None) -> None:
-        for widget in (self._task, self._progress, self.cancel):
-            widget.setVisible(task is not None)
-        if task is None:
+    def _show_task(self, task: Task | None, preparing: Task | None) -> None:
+        for widget in (self._task, self._progress):
+            widget.setVisible(task is not None or preparing is not None)
+        self.cancel.setVisible(task is not None)
+        shown = preparing or task  # what is waited for, if both are there
+        if shown is None:
             return
-        remaining = "" if task.left is None else left(task.left)
-        self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
-        fraction = task.fraction
+        remaining = "" if shown.left is None else left(shown.left)
+        self._task.setText(" – ".join(part for part in (shown.title, shown.text, remaining) if part))
+        fraction = shown.fraction
         self._progress.setRange(0, 0 if fraction is None else 1000)
         if fraction is not None:
             self._progress.setValue(round(1000 * fraction))
@@ -728,7 +730,7 @@ class MainWindow(ProgramWindow):
 
     def _size_docks(self) -> None:
         wide = min(62 * self.fontMetrics().averageCharWidth(), int(0.25 * self.width()))
-        high = int(0.2 * self.height())
+        high = max(int(0.2 * self.height()), min(12 * self.fontMetrics().height(), int(0.3 * self.height())))
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
 

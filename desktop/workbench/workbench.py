@@ -47,6 +47,9 @@ SWEEP_PARAMETERS = 60
 N_LIMIT = 999
 #: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
 INLINE = 0.008
+#: Kernels compiled in a process from which on it counts as the first start, and about how many there are
+#: until a trace is on the screen; later starts load them.
+FIRST_START, KERNELS = 12, 200
 #: Breaks come no closer by hand than this share of the run.
 CLOSEST = 1e-6
 
@@ -90,7 +93,8 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held."""
+    """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held;
+    `preparing`: kernels are being compiled, as at the first start."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -104,6 +108,7 @@ class Snapshot:
     undo: str | None = None
     redo: str | None = None
     opening: Task | None = None
+    preparing: Task | None = None
     problem: Problem | None = None
     explained: Explained = NOTHING
 
@@ -133,6 +138,7 @@ class Workbench:
 
     def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
         given = executors or {}
+        self._deliver = deliver
         self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
         self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
         self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
@@ -147,6 +153,7 @@ class Workbench:
         self._fits = _Fits()
         self._store: Any = None
         self._open_member: Callable[[str], None] = lambda _: None
+        self._unwatch: Callable[[], None] = lambda: None
         self.snapshot = Snapshot()
 
     # ---- who listens
@@ -169,12 +176,28 @@ class Workbench:
         self._files.cancel()
         self._release()
         self._files.close()
+        self._unwatch()
 
     # ---- opening
 
     def warm_up(self) -> None:
         """Load and compile, beside the window, what the first trace will need."""
-        self._sweeping.submit("Getting ready", lambda job: _warm_up(), lambda _: None, self._failed)
+
+        def work(job: Job) -> None:
+            from desktop.core import jit
+
+            self._unwatch = jit.watch(self._compiling)
+            _warm_up()
+
+        self._sweeping.submit("Getting ready", work, lambda _: None, self._failed)
+
+    def _compiling(self, count: int, more: bool) -> None:
+        """Another kernel is or was compiled; called in the thread that needs it."""
+        if count < FIRST_START:
+            return
+        done = min(count, KERNELS - 1)
+        task = Task("Getting ready for the first time", "this takes about a minute, once", done, KERNELS)
+        self._deliver(lambda: self._show(preparing=task if more else None))
 
     def open(
         self,

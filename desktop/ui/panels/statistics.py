@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -31,6 +32,8 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 #: Bars of a chart at most; of more locations, groups of neighbours are drawn.
 _BARS = 400
+#: Width, in heights of the text, from which on numbers and picture stand beside each other.
+_BESIDE = 52
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,7 @@ class StatisticsPanel(QWidget):
         self.picture.setAccessibleName(self.tr("Picture"))
         self.picture.addItem(self.tr("Concurrency: share of time by number computing"), "concurrency")
         self.picture.addItem(self.tr("Utilization of every location"), "utilization")
+        self.picture.activated.connect(lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
         self.scope = QComboBox()
         self.scope.setAccessibleName(self.tr("Details of"))
@@ -151,28 +155,52 @@ class StatisticsPanel(QWidget):
         self.note = QLabel()
         self.note.setWordWrap(True)
         self._explained = Explained()
+        self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         head = QHBoxLayout()
         for widget in (self.picture, self.scope):
             widget.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
             head.addWidget(widget, 1)
-        right = QWidget()
-        column = QVBoxLayout(right)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addLayout(head)
-        column.addWidget(self.chart, 1)
-        row = QHBoxLayout()
-        row.addWidget(self.note, 1)
-        row.addWidget(self.replay)
-        column.addLayout(row)
+        head.addWidget(self.replay)
         split = QSplitter(Qt.Orientation.Horizontal)
+        split.setChildrenCollapsible(False)
         split.addWidget(self.table)
-        split.addWidget(right)
+        split.addWidget(self.chart)
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 6, 6, 6)
-        layout.addWidget(split)
+        layout.addLayout(head)
+        layout.addWidget(split, 1)
+        layout.addWidget(self.note)
+        self._narrow = False
         self._draw()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Numbers and picture beside each other, or one of them where there is no room for both."""
+        em = self.fontMetrics().height()
+        self.table.verticalHeader().setDefaultSectionSize(em + 6)
+        self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
+        narrow = self.width() < _BESIDE * em
+        if narrow != self._narrow:
+            self._narrow = narrow
+            if narrow:
+                self.picture.insertItem(0, self.tr("Numbers"), "numbers")
+                self.picture.setCurrentIndex(0)
+            else:
+                self.picture.removeItem(0)
+        numbers = self.picture.currentData() == "numbers"
+        self.table.setVisible(numbers or not narrow)
+        self.chart.setVisible(not numbers)
+        self.note.setVisible(not narrow)  # then it is told where the pointer rests
 
     def set_theme(self, theme: Any) -> None:
         self.chart.set_theme(theme)
@@ -205,6 +233,8 @@ class StatisticsPanel(QWidget):
                 self.table.selectColumn(found.focus + 1)
         self.replay.setEnabled(bool(found.stats) and not found.replayed)
         self.note.setText(found.problem or self._remark())
+        for told in (self.note, self.scope):
+            told.setToolTip(self.note.text())
 
     def _value(self, i: int) -> Callable[[Metric], float]:
         return lambda metric: metric.value(self._explained.stats[i])
@@ -248,7 +278,7 @@ class StatisticsPanel(QWidget):
             )
             return
         scope, stats = found.scopes[found.focus], found.stats[found.focus]
-        if self.picture.currentData() == "concurrency":
+        if self.picture.currentData() != "utilization":
             self.chart.set_content(*_concurrency(scope.label, stats))
         elif stats.is_processor.any():
             self.chart.set_content(*_utilization(scope.label, stats, found.names))
