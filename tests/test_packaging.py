@@ -50,12 +50,15 @@ def installed(archives, tmp_path_factory):
     command = [sys.executable, "-m", "pip", "install", *quiet, "--target", str(target), str(archives[0])]
     subprocess.run(command, check=True)
     # Compiling all kernels anew would take a minute; those of the tree are of the same sources.
-    for kernel in (ROOT / "desktop").rglob("__pycache__/*.nb[ic]"):
-        copy = target / kernel.relative_to(ROOT)
-        copy.parent.mkdir(exist_ok=True)
-        shutil.copy2(kernel, copy)
-    for file in (ROOT / "desktop").rglob("*.py"):
-        shutil.copystat(file, target / file.relative_to(ROOT))
+    for file in (target / "desktop").rglob("*.py"):
+        source = ROOT / file.relative_to(target)
+        if "resources" in source.parts:
+            continue
+        shutil.copystat(source, file)
+        for kernel in source.parent.glob(f"__pycache__/{source.stem}.*.nb[ic]"):
+            copy = target / kernel.relative_to(ROOT)
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy2(kernel, copy)
     return target
 
 
