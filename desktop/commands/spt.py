@@ -154,10 +154,17 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     runner = Runner(experiment)
     with _ended_as_by_ctrl_c(), _shown() as progress:
         try:
+            done = experiments.state_of(experiment, experiments.read_journal(experiment))
+            if done.finished and not options.check:
+                return _stands(experiment)
             runner.check(progress)
             estimate = runner.estimate(progress=progress)
             if options.check:
+                from desktop.core.delay import delay_unit_s
+
+                unit = delay_unit_s()
                 result = {
+                    "delay_unit_s": unit,
                     "run_s": estimate.run_s,
                     "sigma_s": estimate.sigma_s,
                     "trials_left": estimate.left,
@@ -167,7 +174,8 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
                 return result, [
                     f"one unperturbed run takes {estimate.run_s:.4g} s (standard deviation "
                     f"{estimate.sigma_s:.3g} s), {estimate.left} trials about {estimate.left_s:.4g} s; "
-                    f"{estimate.replicates} replicates show an effect of a tenth of the run"
+                    f"{estimate.replicates} replicates show an effect of a tenth of the run; one unit of "
+                    f"delay takes {1e9 * unit:.3g} ns here"
                 ]
             runner.run(progress)
         except KeyboardInterrupt:

@@ -72,7 +72,7 @@ class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
     `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
     the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
-    lacks. `unread`: why there are no effects."""
+    lacks. `unread`: why there are no effects. `unit_s`: what one unit of delay takes here."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -88,6 +88,7 @@ class ExperimentSnapshot:
     hierarchy: str = ""
     unread: str = ""
     estimate: Estimate | None = None
+    unit_s: float = float("nan")
     running: str = "idle"
     consented: bool = False
     commands: tuple[str, ...] = ()
@@ -647,12 +648,16 @@ class ExperimentBench:
         self._ask(experiment)
         names = experiment.names
 
-        def offered(job: Job) -> tuple[Offer, ...]:
+        def offered(job: Job) -> tuple[tuple[Offer, ...], float]:
+            from desktop.core.delay import delay_unit_s
             from desktop.core.design import offers
 
-            return offers(names) if len(names) <= LISTED else ()
+            return offers(names) if len(names) <= LISTED else (), delay_unit_s()
 
-        self._planning.submit("Designs", offered, lambda found: self._show(offers=found), self._failed)
+        def done(found: tuple[tuple[Offer, ...], float]) -> None:
+            self._show(offers=found[0], unit_s=found[1])
+
+        self._planning.submit("Designs", offered, done, self._failed)
         self._read_journal()
 
     def _ask(self, experiment: Experiment) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from desktop import cli, resources
+from desktop.core.delay import delay_unit_s
 from desktop.core.effects import analyse, ranked
 from desktop.data import jobs
 from desktop.data.experiment import (
@@ -806,6 +807,9 @@ def test_the_delay_header_delays_in_proportion(tmp_path):
     )
     said = subprocess.run([calibrated], capture_output=True, text=True, check=True).stdout
     assert 0.05 < float(said.split("=")[1]) < 50
+    # The unit that Phasewright tells is that of the header: a multiplication after the other.
+    unit = (seconds(40000) - seconds(10000)) / (2000 * 30000)
+    assert unit / 1.5 < delay_unit_s() < 1.5 * unit
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler on this machine")

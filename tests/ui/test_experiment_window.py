@@ -43,6 +43,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.units import digits
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 needs_shell = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests are shell scripts")
@@ -151,6 +152,9 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
     program.busy.editingFinished.emit()
     program.find_button.click()
     assert {"F7", "CS1", "FB1_1"} <= {row.key for row in program.factors.grid.rows}
+    settle(qtbot, window)
+    nanoseconds = 300e9 * window.bench.snapshot.unit_s
+    assert program.delay.text() == f"300 units, {digits(nanoseconds, 2)} ns a call here"
     for name in ("F2", "F3", "F5", "F6"):
         program.factors.grid.toggled.emit(name, False)
     settle(qtbot, window)

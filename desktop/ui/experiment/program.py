@@ -33,6 +33,7 @@ from desktop.ui.experiment.parts import (
 )
 from desktop.ui.experiment.table import Column, ResultTable, Row
 from desktop.ui.theme import Theme
+from desktop.ui.units import quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _DELAY = re.compile(r"-DSPT_DELAY=(\d+)")
@@ -97,6 +98,7 @@ class ProgramPage(Page):
         self.delay.setAccessibleName("SPT_DELAY, units of every factor that has none of its own")
         self.delay.setSpecialValueText("not set")
         self.delay.editingFinished.connect(self._set_delay)
+        self.delay.valueChanged.connect(lambda _: self._show_seconds())
         self.find_button = button(
             "Find places", self.find_places, "Scan the sources for #ifdef NAME … spt_delay(", "find"
         )
@@ -185,6 +187,7 @@ class ProgramPage(Page):
             self.found.setText("Tick the places that are to be factors.")
         if new.project.experiment is not old.project.experiment or new.problem:
             self._show(experiment)
+        self._show_seconds()
         if new.commands is not old.commands:
             first = list(new.commands[:4])
             more = [f"… {len(new.commands) - 4} more, all listed in step 3"] if len(new.commands) > 4 else []
@@ -233,6 +236,14 @@ class ProgramPage(Page):
             _RESPONSES,
             [Row((r.name, r.kind, r.pattern, r.unit or ""), r.name) for r in experiment.responses],
         )
+
+    def _show_seconds(self) -> None:
+        """The delay in seconds of this machine; the units of the Python module are other ones."""
+        experiment = self._experiment
+        seconds = self.delay.value() * self.bench.snapshot.unit_s
+        # Not while the unit is still being measured.
+        known = seconds > 0 and experiment is not None and bool(experiment.program.build)
+        self.delay.setSuffix(f" units, {quantity(seconds, 's', 2)} a call here" if known else " units")
 
     def set_theme(self, theme: Theme) -> None:
         self.factors.set_theme(theme)

@@ -1,0 +1,31 @@
+"""What one unit of an artificial delay takes on this machine."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+from desktop.core.jit import kernel
+
+_COUNT, _TIMES = 200_000, 20
+
+
+@kernel
+def _multiplied(count: int, x: float) -> float:
+    # Every product waits for the one before, as in `spt_delay`; rounding keeps a compiler from shortening it.
+    for _ in range(count):
+        x *= 1.0000000001
+    return x
+
+
+@cache
+def delay_unit_s() -> float:
+    """Seconds of one dependent multiplication, which is the unit of ``spt_delay``: the shortest of several
+    measurements, so that other work on the machine does not enter."""
+    _multiplied(1, 1.0)
+    best = float("inf")
+    for _ in range(_TIMES):
+        begun = time.perf_counter()
+        _multiplied(_COUNT, 1.0)
+        best = min(best, time.perf_counter() - begun)
+    return best / _COUNT
