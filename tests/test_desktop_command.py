@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import configparser
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -155,6 +156,20 @@ def test_names_agree_everywhere():
     assert [kind.text for kind in about.iter("mediatype")] == types
     assert said["MimeType"].rstrip(";").split(";") == types
     assert [kind.text for kind in about.iter("category")] == said["Categories"].split(";")[:2]
+
+
+@pytest.mark.parametrize(
+    ("tool", "words", "name"),
+    [
+        ("desktop-file-validate", (), f"{DESKTOP_ID}.desktop"),
+        ("appstreamcli", ("validate", "--no-net"), f"{DESKTOP_ID}.metainfo.xml"),
+    ],
+)
+def test_the_desktops_own_tools_find_nothing_wrong(tool, words, name):
+    if shutil.which(tool) is None:
+        pytest.skip(f"{tool} is not installed")
+    told = subprocess.run([tool, *words, str(OURS / name)], capture_output=True, text=True)
+    assert told.returncode == 0, told.stdout + told.stderr
 
 
 def test_qt_names_its_windows_like_the_entry():
