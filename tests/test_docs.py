@@ -148,6 +148,24 @@ def test_options_in_brackets_exist() -> None:
                 assert option in known or command == "spt", f"{page}: {command} has no {option}"
 
 
+def test_the_tour_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from desktop.data import opening
+
+    monkeypatch.setattr(opening, "user_cache_path", lambda *_, **__: tmp_path / "cache")
+    tour = DOCS / "tour.md"
+    line = next(
+        line for page, line in commands() if page == tour.name and "phases" in line and "-n 4" in line
+    )
+    monkeypatch.chdir(ROOT)
+    assert cli.run(line.split()[1:]) == cli.DONE
+    printed = capsys.readouterr().out.rstrip().splitlines()
+    assert len(printed) == 7
+    told = {line.strip() for line, code in lines(tour) if code}
+    assert not [line for line in printed if line.strip() not in told]
+
+
 KEY = re.compile(r"(?<![\w+])((?:(?:Ctrl|Alt|Shift)\+)+[A-Z0-9][A-Za-z0-9]*|F\d{1,2}|`[\[\],.A-Z]`)(?![\w+])")
 #: Pages on which F and a number is a factor of an experiment.
 FACTORS = {"misprints.md", "spt.md"}
