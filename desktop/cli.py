@@ -151,7 +151,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     sub.add_argument("-o", "--output", type=Path, metavar="OUT.h5", help="where to (default: the cache)")
     sub.add_argument("--format", choices=FORMATS, help="do not look at the content")
-    sub.add_argument("--time-unit", choices=("s", "ms", "us", "ns"), default="s", help="of a curve file")
+    sub.add_argument(
+        "--time-unit",
+        choices=("s", "ms", "us", "ns"),
+        default="s",
+        help="of a curve file, or of a trace that says none",
+    )
     sub.add_argument("--force", action="store_true", help="import anew and replace what is there")
     sub.add_argument(
         "--scheduler", metavar="ADDRESS", help="read on a dask.distributed cluster, such as tcp://host:8786"

@@ -8,8 +8,9 @@ schema, its reader and its writer follow from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -78,6 +79,9 @@ TABLES: dict[str, dict[str, str]] = {
 }
 
 Severity = Literal["info", "notice", "loss", "error"]
+#: Units in which times may be given: how many of them are a second.
+UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
 
 #: Which of several open regions decides what a location does, see `Sink.describe`.
@@ -240,7 +244,8 @@ class Importer:
     empty for a directory). `read(path, sink, progress)` delivers it, in bounded memory, and raises
     `TraceFormatError` only when nothing usable can be read. `files(path)` lists what belongs to the
     source (for size and hash), largest scope first found by the importer. `divisible`: `read` asks
-    `Sink.wants` for every location and reads (nearly) nothing of those that are not wanted.
+    `Sink.wants` for every location and reads (nearly) nothing of those that are not wanted. `takes_unit`:
+    sources may leave open how long their ticks are, and `read` can be told as its last argument `unit`.
     """
 
     id: str
@@ -251,6 +256,23 @@ class Importer:
     files: Callable[[Path], list[Path]]
     patterns: tuple[str, ...] = ()
     divisible: bool = False
+    takes_unit: bool = False
+    unit: str = "s"
+
+    def in_unit(self, unit: str) -> Importer:
+        """The same for sources whose ticks are that long, one of `UNITS`.
+
+        Raises
+        ------
+        ValueError : sources of this kind always say it themselves.
+        """
+        if unit == self.unit:
+            return self
+        if not self.takes_unit:
+            raise ValueError(f"{self.title} says its own unit of time")
+        version = f"{self.version} ({unit})"
+        read = partial(self.read, unit=unit)  # type: ignore[call-arg]  # it has one, as `takes_unit` says
+        return replace(self, version=version, read=read, unit=unit)
 
 
 def columns_like(table: str, rows: int) -> dict[str, NDArray[Any]]:

@@ -69,7 +69,8 @@ def open_trace(
     format_id : one of `desktop.data.importers.FORMATS`; None: found from the content.
     force : import again even if the store of an earlier import is up to date.
     output : where the store goes; None: into the user's cache.
-    time_unit : of the times in a curve file, one of `desktop.data.importers.curve.UNITS`.
+    time_unit : of the times in a curve file, and of an OTF trace that does not define it: one of
+        `desktop.data.events.UNITS`.
     workers : processes among which the locations of a large trace are divided; None: one for each core.
         The store does not depend on it.
     scheduler : address of a `dask.distributed` scheduler (``tcp://host:8786``), whose workers read the
@@ -195,7 +196,11 @@ class _Source:
         if self._importer:
             possible = [self._importer]
         elif self._time_unit != "s":
-            possible = [curve.importer_in(self._time_unit)]
+            possible = [
+                found.in_unit(self._time_unit)
+                for name in importers.FORMATS
+                if (found := importers.importer(name)).takes_unit and self._format_id in (None, name)
+            ]
         else:
             names = importers.FORMATS if self._format_id is None else (self._format_id,)
             possible = [importers.importer(name) for name in names]
@@ -270,15 +275,14 @@ class _Source:
 
     def _choose(self, path: Path) -> Importer:
         found = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)
-        if self._time_unit == "s":
-            return found
-        if found.id != curve.IMPORTER.id:
+        try:
+            return found.in_unit(self._time_unit)
+        except ValueError:
             raise TraceFormatError(
                 f"is of the kind {found.title}, which says its own unit of time",
                 file=path,
                 hint="leave the unit of time out",
-            )
-        return curve.importer_in(self._time_unit)
+            ) from None
 
 
 def _work_folder(target: Path) -> WorkFolder:

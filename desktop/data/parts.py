@@ -100,6 +100,7 @@ class _PartWriter(StoreWriter):
 def import_part(
     trace: Path,
     format_id: str,
+    unit: str,
     number: int,
     parts: int,
     regions: Sequence[Region],
@@ -118,7 +119,7 @@ def import_part(
         raise StoreError(
             f"is not there for {platform.node()}", file=trace, hint="put it where all workers see it"
         )
-    importer = importers.importer(format_id)
+    importer = importers.importer(format_id).in_unit(unit)
     refused = None
     with _PartWriter(target, trace, importer, number, parts) as writer:
         for region in regions:
@@ -187,7 +188,9 @@ def _read_all(
     progress: Progress,
 ) -> list[Part] | None:
     count = farm.workers
-    tasks = [(trace, importer.id, k, count, regions, farm.folder / f"{k}.h5") for k in range(count)]
+    tasks = [
+        (trace, importer.id, importer.unit, k, count, regions, farm.folder / f"{k}.h5") for k in range(count)
+    ]
     done = farm.run(import_part, tasks, progress, "reading")
     if any(isinstance(future.exception(), TraceFormatError) for future in done):
         return None

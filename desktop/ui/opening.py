@@ -84,7 +84,7 @@ class OpenDialog(QDialog):
         self.unit.setObjectName("unit")
         for unit in UNITS:
             self.unit.addItem(unit, unit)
-        self.unit.setToolTip(self.tr("Of the times in a curve file; all other kinds say their own"))
+        self.unit.setToolTip(self.tr("Of the times in a curve file, or in an OTF trace that does not say it"))
         self.workers = QSpinBox()
         self.workers.setObjectName("workers")
         self.workers.setRange(0, _MOST_PROCESSES)
@@ -128,7 +128,7 @@ class OpenDialog(QDialog):
             self.source.setText(name)
 
     def _refresh(self) -> None:
-        self.unit.setEnabled(self.kind.currentData() in (None, "curve"))
+        self.unit.setEnabled(self.kind.currentData() in (None, "curve", "otf1"))
         there = self.source.text().strip()
         self._buttons.button(QDialogButtonBox.StandardButton.Open).setEnabled(
             bool(there) and Path(there).expanduser().exists()
@@ -173,6 +173,7 @@ class ChoiceDialog(QDialog):
         self.list = QListWidget()
         self.list.addItems(list(names))
         self.list.setCurrentRow(0)
+        self.list.setAccessibleName(self.tr("Traces in the archive"))
         self.list.itemActivated.connect(lambda _: self.accept())
         buttons = QDialogButtonBox(
             QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel

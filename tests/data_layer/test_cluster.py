@@ -85,7 +85,7 @@ _IMPORT_PART = parts.import_part
 def killed_once(*task: Any) -> Any:
     """Read the part, and end as if the machine had failed before anybody heard of it."""
     part = _IMPORT_PART(*task)
-    number, target = task[2], task[5]
+    number, target = task[3], task[6]
     killed = target.parent.parent / "killed"
     if number == 1 and not killed.exists():
         killed.touch()
@@ -108,7 +108,7 @@ def test_a_stop_reaches_the_workers(scheduler: str, tmp_path: Path, monkeypatch:
 
 
 def read_for_ever(*task: Any) -> None:
-    number, target, progress = task[2], task[5], task[6]
+    number, target, progress = task[3], task[6], task[7]
     notes = target.parent.parent
     (notes / f"begun{number}").touch()
     try:

@@ -385,6 +385,31 @@ def test_without_resolution_times_are_ticks(tmp_path: Path) -> None:
     assert memory.locations[0].first == 255
 
 
+def test_the_unit_of_time_counts_where_the_trace_says_none(tmp_path: Path) -> None:
+    """Also in the parts of a divided import, and from the cache; a trace that says its own keeps it."""
+    events = {f"{stream}.events": f"1\n*{stream}\nE1\n{n}\nL1\n" for stream, n in ((1, "f4241"), (2, "3e9"))}
+    files = {"": "1:1\n2:2\n", "0.def": 'DF1NM"f"\nDP1NM"a"\nDP2NM"b"\n'} | events
+    master = oracle.write(tmp_path, files)
+    found = []
+    for unit, second, workers in (("s", 1, 1), ("ms", 10**3, 1), ("ns", 10**9, 1), ("ns", 10**9, 2)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("desktop.data.opening.DIVIDED", 0)
+            target = tmp_path / f"{unit}{workers}.h5"
+            with open_trace(master, output=target, time_unit=unit, workers=workers) as store:
+                assert store.ticks_per_second == second
+                assert store.report.findings["timer resolution"].severity == "notice"
+                assert store.notes["unit of time"] == f"ticks, taken as {unit}"
+                found.append([store.column("events", "time", i).tolist() for i in range(2)])
+            with open_trace(master, output=target, time_unit=unit) as again:
+                assert again.ticks_per_second == second
+    assert all(times == found[0] for times in found)
+    said = oracle.write(tmp_path, files | {"0.def": "DTR3e8\n" + files["0.def"]})
+    with open_trace(said, output=tmp_path / "said.h5") as store:
+        assert store.ticks_per_second == 1000
+    with pytest.raises(TraceFormatError, match="says its own unit of time"):
+        open_trace(said, output=tmp_path / "other.h5", time_unit="ns")
+
+
 def test_local_definitions_hold_in_their_stream(tmp_path: Path) -> None:
     events = "1\n*{}\nE1\nE2\nL2\nL1\n1\n*{}\n"
     files = {

@@ -248,7 +248,7 @@ _IMPORT_PART = parts.import_part
 
 
 def die_once(*task: Any) -> Any:
-    number, target = task[2], task[5]
+    number, target = task[3], task[6]
     died = target.parent.parent / "died"
     if number == 1 and not died.exists():
         died.touch()

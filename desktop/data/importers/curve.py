@@ -11,8 +11,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined, kernel
-from desktop.data.events import Importer, ImportReport, Location, Sink
+from desktop.data.events import UNITS, Importer, ImportReport, Location, Sink
 from desktop.data.lines import blocks, in_order, line_count, opener, unpacked_head
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
-
-#: Units in which times may be given: how many of them are a second.
-UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 LONGEST_LINE = 1 << 16
 _HINT = "every row needs a time and a number of processors"
@@ -348,10 +343,6 @@ IMPORTER = Importer(
     detect=detect,
     read=read,
     files=lambda path: [path],
+    takes_unit=True,
     patterns=("*.csv", "*.txt", "*.dat"),
 )
-
-
-def importer_in(unit: str) -> Importer:
-    """The importer for files whose times are in that unit, one of `UNITS`."""
-    return replace(IMPORTER, version=f"{IMPORTER.version} ({unit})", read=partial(read, unit=unit))

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
-from desktop.data.events import Importer, Location, Severity, Sink
+from desktop.data.events import UNITS, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import STREAM, Definitions, locations, read_master
 from desktop.data.importers._otf1.rows import FINDINGS as OF_ROWS
@@ -53,7 +53,8 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
     "repeated definitions": ("notice", "definitions have the number of an earlier one; the last was taken"),
     "timer resolution": (
         "notice",
-        "how many ticks make a second is not defined; what is called a second here is a tick",
+        "how many ticks make a second is not defined; a tick is taken as one unit of time, as set on import "
+        "(--time-unit, or the unit of time in the import options), which is a second unless one is chosen",
     ),
     "timer resolutions": (
         "notice",
@@ -137,10 +138,10 @@ class Task:
 
 
 class Trace:
-    """One trace on its way into a sink."""
+    """One trace on its way into a sink. unit: of its times, if it does not say so."""
 
-    def __init__(self, master: Path, sink: Sink, progress: Progress) -> None:
-        self.sink, self.progress = sink, progress
+    def __init__(self, master: Path, sink: Sink, progress: Progress, unit: str) -> None:
+        self.sink, self.progress, self.unit = sink, progress, unit
         self.files = Files(master)
         self.events = self.files.of("events")
         self.streams = self.listed()
@@ -200,6 +201,10 @@ class Trace:
         resolutions = [each.resolution for each in every if each.resolution]
         self.tell("timer resolution", not resolutions)
         self.tell("timer resolutions", len(set(resolutions)) > 1)
+        if resolutions and self.unit != IMPORTER.unit:
+            raise TraceFormatError(
+                "says its own unit of time", file=self.files.master, hint="leave the unit of time out"
+            )
         self.span = LONGEST_GAP * 86400 * resolutions[0] if resolutions else ln.LIMIT
         found, orphans = locations(every, (process for listed in self.streams.values() for process in listed))
         self.tell("parents", orphans)
@@ -208,9 +213,10 @@ class Trace:
             self.index[location.id] = self.sink.location(location)
         # The format has no clock offsets, so constant shifts are what is right if the clocks contradict.
         self.sink.describe(
-            ticks_per_second=float(resolutions[0]) if resolutions else 1.0,
+            ticks_per_second=float(resolutions[0] if resolutions else UNITS[self.unit]),
             repair=True,
-            notes=self.definitions.notes | ({} if resolutions else {"unit of time": "ticks"}),
+            notes=self.definitions.notes
+            | ({} if resolutions else {"unit of time": f"ticks, taken as {self.unit}"}),
         )
         self.rows = Rows(self.sink, self.definitions, self.index)
 
@@ -341,13 +347,13 @@ def detect(path: Path, head: bytes) -> bool:
         return False
 
 
-def read(path: Path, sink: Sink, progress: Progress) -> None:
+def read(path: Path, sink: Sink, progress: Progress, unit: str = "s") -> None:
     master = master_of(path)
     if master is None:
         raise TraceFormatError(
             "holds not exactly one OTF master file", file=path, hint="choose one *.otf file"
         )
-    Trace(master, sink, progress).read()
+    Trace(master, sink, progress, unit).read()
 
 
 def files(path: Path) -> list[Path]:
@@ -364,4 +370,5 @@ IMPORTER = Importer(
     files=files,
     patterns=("*.otf",),
     divisible=True,
+    takes_unit=True,
 )
