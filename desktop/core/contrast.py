@@ -8,7 +8,7 @@ function. Where a run is not (before its start, after its end, in a gap of its p
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -188,7 +188,8 @@ class Areas(NamedTuple):
 class Placement:
     """Runs on one axis from `start` to `end`: seconds, for ``normalised`` parts of each run.
 
-    `curves`: on the axis, 0 in gaps; in processors, or (`share`) in parts of each run's capacity.
+    `sources`: the runs' own curves, the first that of the reference. `curves`: on the axis, 0 in gaps; in
+    processors, or (`share`) in parts of each run's capacity.
     `spans`: (n, 2) where the phases of each run lie. `differences`: of each run less the reference, with
     their `areas`; None for the reference.
     """
@@ -197,6 +198,7 @@ class Placement:
     share: bool
     start: float
     end: float
+    sources: tuple[StepCurve, ...]
     curves: tuple[StepCurve, ...]
     spans: tuple[Floats, ...]
     differences: tuple[StepCurve | None, ...]
@@ -211,8 +213,14 @@ class Contrast:
     placement: Placement
 
 
-def place(alignment: Alignment, axis: str = "start", *, share: bool = False) -> Placement:
+def place(
+    alignment: Alignment, axis: str = "start", *, share: bool = False, before: Placement | None = None
+) -> Placement:
     """Put all runs on one of `AXES`, and subtract, in O(steps of all runs).
+
+    Parameters
+    ----------
+    before : a placement that may be of the same curves with other phases; then nothing is subtracted again.
 
     Raises
     ------
@@ -221,15 +229,14 @@ def place(alignment: Alignment, axis: str = "start", *, share: bool = False) -> 
     if axis not in AXES:
         raise ValueError(f"the axis is {axis!r}, it must be one of {', '.join(AXES)}")
     runs, reference = alignment.runs, alignment.reference
-    layout = _layout(alignment) if axis == "phases" else None
-    curves, spans = [], []
-    for k, run in enumerate(runs):
-        if layout is not None:
-            spans.append(layout[k])
-            curve = _stretched(run, layout[k])
-        else:
-            curve, where = _moved(run, axis)
-            spans.append(np.stack([where[:-1], where[1:]], axis=1))
+    sources = (runs[reference].curve, *(run.curve for run in runs))
+    known = before is not None and (before.axis, before.share, before.sources) == (axis, share, sources)
+    if before is not None and known and axis != "phases":
+        return replace(before, spans=tuple(_spans(run, axis) for run in runs))
+    spans = _layout(alignment) if axis == "phases" else [_spans(run, axis) for run in runs]
+    curves = []
+    for run, span in zip(runs, spans, strict=True):
+        curve = _stretched(run, span) if axis == "phases" else _moved(run.curve, axis)
         if share:
             level = curve.level / (run.curve.capacity or 1.0)
             curve = StepCurve(curve.edges, _still(level), 1.0, curve.unit)
@@ -241,6 +248,7 @@ def place(alignment: Alignment, axis: str = "start", *, share: bool = False) -> 
         share,
         min(min(c.start for c in curves), min(float(s[0, 0]) for s in spans)),
         max(max(c.start + c.duration for c in curves), max(float(s[-1, 1]) for s in spans)),
+        sources,
         tuple(curves),
         tuple(spans),
         tuple(differences),
@@ -263,17 +271,24 @@ def _layout(alignment: Alignment) -> list[Floats]:
     return spans
 
 
-def _moved(run: Phased, axis: str) -> tuple[StepCurve, Floats]:
-    """The curve moved, or moved and scaled, and where its breaks then are; whole ticks stay whole ticks."""
-    curve, breaks = run.curve, run.fit.breaks
-    first = float(curve.edges[0])
+def _spans(run: Phased, axis: str) -> Floats:
+    """Where the phases lie if the run is moved, or moved and scaled."""
+    places = run.fit.breaks
+    if axis != "absolute":
+        places = places - places[0]
+    if axis == "normalised":
+        places = places / places[-1]
+    return np.stack([places[:-1], places[1:]], axis=1)
+
+
+def _moved(curve: StepCurve, axis: str) -> StepCurve:
+    """The curve moved, or moved and scaled; whole ticks stay whole ticks."""
+    first, length = float(curve.edges[0]), float(curve.edges[-1] - curve.edges[0])
     if axis == "absolute" or (axis == "start" and first == 0):
-        return curve, breaks
+        return curve
     if axis == "start":
-        return _with_edges(curve, curve.edges - first, curve.unit), breaks - curve.start
-    length = float(curve.edges[-1]) - first
-    scaled = _with_edges(curve, (curve.edges - first) / length, 1.0)
-    return scaled, (breaks - breaks[0]) / (breaks[-1] - breaks[0])
+        return _with_edges(curve, curve.edges - first, curve.unit)
+    return _with_edges(curve, (curve.edges - first) / length, 1.0)
 
 
 def _stretched(run: Phased, spans: Floats) -> StepCurve:

@@ -321,9 +321,10 @@ class CompareWindow(ProgramWindow):
 
     def open_paths(self, paths: list[Path]) -> None:
         """A trace that is dropped is one run more; of several the others get windows of their own."""
-        self._owner.open_path(paths[0]) if not self.shown.entries else self._owner.desk.keeper.add_run(
-            paths[0]
-        )
+        if self.shown.entries:
+            self._owner.desk.keeper.add_run(paths[0])
+        else:
+            self._owner.open_path(paths[0])
         if paths[1:]:
             self.newWindowRequested.emit(paths[1:])
 
@@ -411,6 +412,8 @@ class CompareWindow(ProgramWindow):
             self._down.restoreState(state)
 
     def closeEvent(self, event: QCloseEvent) -> None:
+        if self._owner.comparing is not self:
+            return  # it has closed with its owner, and is closed once more with the program
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._down.saveState())
         self._owner.comparing = None
         for dialog in self.findChildren(ExportDialog):

@@ -200,7 +200,12 @@ class Contraster:
             self._show(**known, keys=(), alignment=None, placement=None, cells=(), refining=False, task=None,
                        problem="")  # fmt: skip
             return
-        loaded, path, current = self._loaded, self._keeper.path, self._keeper.current
+        before, loaded, path, current = (
+            self.snapshot.placement,
+            self._loaded,
+            self._keeper.path,
+            self._keeper.current,
+        )
         if shot.run is not None and shot.fit is not None and current is not None:
             # The run in the main window is at hand.
             here = replace(
@@ -221,7 +226,7 @@ class Contraster:
         self._show(**known, refining=True)
         self._lane.submit(
             "Comparing",
-            lambda job: _answer(wanted, comparison, loaded, path, job),
+            lambda job: _answer(wanted, comparison, loaded, before, path, job),
             done,
             failed,
             lambda task: self._show(task=task),
@@ -265,7 +270,12 @@ class _Loaded:
 
 
 def _answer(
-    wanted: Sequence[_Wanted], comparison: Comparison, before: Sequence[_Loaded], path: Path | None, job: Job
+    wanted: Sequence[_Wanted],
+    comparison: Comparison,
+    before: Sequence[_Loaded],
+    placed: Placement | None,
+    path: Path | None,
+    job: Job,
 ) -> tuple[tuple[_Loaded, ...], dict[str, Any]]:
     from desktop.core.contrast import table
 
@@ -276,7 +286,7 @@ def _answer(
     runs = [one.phased for one in loaded]
     keys = tuple(one.key for one in wanted)
     job.step(0, 0, "subtracting")
-    found, held = compared(comparison, keys, runs)
+    found, held = compared(comparison, keys, runs, placed)
     alignment = found.alignment
     ours = [m for m in comparison.matched if m.reference == keys[alignment.reference] and m.run in keys]
     answer = {
@@ -349,14 +359,20 @@ def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
     return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked))
 
 
-def compared(comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased]) -> tuple[Contrast, int]:
-    """The runs with these keys as they are to be compared, and for how many of them pairs by hand hold."""
+def compared(
+    comparison: Comparison, keys: Sequence[str], runs: Sequence[Phased], before: Placement | None = None
+) -> tuple[Contrast, int]:
+    """The runs with these keys as they are to be compared, and for how many of them pairs by hand hold.
+
+    `before`: what was compared last, see `desktop.core.contrast.place`.
+    """
     from desktop.core.contrast import Contrast, align, place
 
     reference = keys.index(comparison.reference) if comparison.reference in keys else 0
     fixed, held = pairs_by_run(comparison.matched, keys, reference, [run.fit.n for run in runs])
     alignment = align(runs, reference, fixed)
-    return Contrast(alignment, place(alignment, comparison.axis, share=comparison.share)), held
+    placement = place(alignment, comparison.axis, share=comparison.share, before=before)
+    return Contrast(alignment, placement), held
 
 
 def contrast(workspace: Workspace, runs: Sequence[Phased]) -> Contrast | None:

@@ -123,6 +123,25 @@ def test_the_other_axes_are_what_they_say() -> None:
     assert shared.areas[1] is not None and shared.areas[1].more == 0, "8 of 8 is as much as 16 of 16"
 
 
+@settings(deadline=None, max_examples=40)
+@given(runs, runs, st.sampled_from(AXES), st.booleans(), st.integers(1, 3))
+def test_other_phases_of_the_same_curves_are_placed_as_if_anew(
+    a: Phased, b: Phased, axis: str, share: bool, n: int
+) -> None:
+    before = place(align([a, b]), axis, share=share)
+    other = align([phased("x", a.curve, n), b])
+    quick, anew = place(other, axis, share=share, before=before), place(other, axis, share=share)
+    for one, two in zip(
+        (*quick.curves, quick.differences[1]), (*anew.curves, anew.differences[1]), strict=True
+    ):
+        assert one is not None and two is not None
+        assert np.array_equal(one.edges, two.edges) and np.array_equal(one.level, two.level)
+    assert all(np.array_equal(p, q) for p, q in zip(quick.spans, anew.spans, strict=True))
+    assert quick.areas == anew.areas and (quick.start, quick.end) == (anew.start, anew.end)
+    if axis != "phases":
+        assert quick.differences is before.differences, "nothing is subtracted again"
+
+
 def test_the_table_says_how_they_differ() -> None:
     a = held((4, 8), (6, 2), (5, 6))
     b = held((8, 8), (12, 3), (6, 4.5), (10, 6), name="b", capacity=16)

@@ -1,0 +1,180 @@
+"""The comparison of a project's runs without a window: what is asked, kept, and computed when."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from desktop.core.curve import StepCurve
+from desktop.errors import ProjectError
+from desktop.progress import Progress
+from desktop.workbench.contrasting import (
+    MOST,
+    Contraster,
+    _agree,
+    contrast,
+    load,
+    phased,
+    plain_run,
+    run_names,
+)
+from desktop.workbench.jobs import Inline
+from desktop.workbench.keeping import Keeper
+from desktop.workbench.model import Comparison, Matched, PhaseSettings, TraceId, Workspace, run_keys
+from desktop.workbench.workbench import Workbench
+
+LANES = ("store", "fit", "sweep", "statistics")
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("CACHE", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+def curve(path: Path, *levels: float) -> Path:
+    rows = [f"{k},{h:g}" for k, h in enumerate([*levels, 0])]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def made(tmp_path: Path, count: int) -> tuple[Workbench, Keeper, Contraster]:
+    """A project with so many runs, all done at once."""
+    bench = Workbench(executors={name: Inline() for name in LANES})
+    keeper = Keeper(bench, lambda _: None, lambda _: None, lambda: None, folder=tmp_path, executor=Inline())
+    for k in range(count):
+        path = curve(tmp_path / f"run{k}.csv", 4, 4, 1, 1, 3, 3 + k)
+        keeper.add_run(path) if k else bench.open(path)
+        bench.set_model("constant")
+        bench.set_n(3)
+    contraster = Contraster(bench, keeper, executor=Inline())
+    contraster.watch(True)
+    return bench, keeper, contraster
+
+
+def test_only_what_changes_is_computed_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench, _, contraster = made(tmp_path, 3)
+    first = contraster.snapshot
+    assert first.alignment is not None and first.placement is not None and not first.problem
+    assert [run.name for run in first.alignment.runs] == ["run0.csv", "run1.csv", "run2.csv"]
+    monkeypatch.setattr("desktop.workbench.contrasting.load", lambda *_: pytest.fail("it was read again"))
+    contraster.refresh()
+    assert contraster.snapshot.alignment is first.alignment, "nothing was asked"
+    contraster.change(axis="normalised")
+    second = contraster.snapshot
+    assert second.alignment is not None and second.placement is not None
+    assert second.placement.axis == "normalised"
+    assert all(a is b for a, b in zip(first.alignment.runs[:2], second.alignment.runs[:2], strict=True))
+    bench.set_n(2)
+    contraster.refresh()
+    third = contraster.snapshot
+    assert third.alignment is not None and third.alignment.runs[2].fit.n == 2
+    assert third.placement is not None and third.placement.differences is second.placement.differences
+
+
+def test_nothing_is_computed_for_nobody(tmp_path: Path) -> None:
+    _, _, contraster = made(tmp_path, 2)
+    contraster.watch(False)
+    before = contraster.snapshot
+    contraster.change(axis="absolute")
+    assert contraster.snapshot is before
+    contraster.watch(True)
+    assert contraster.snapshot.placement is not None and contraster.snapshot.placement.axis == "absolute"
+
+
+def test_as_many_as_can_be_told_apart(tmp_path: Path) -> None:
+    _, _, contraster = made(tmp_path, MOST + 1)
+    assert [entry.shown for entry in contraster.snapshot.entries] == [True] * MOST + [False]
+    contraster.show_run(contraster.snapshot.entries[0].key, False)
+    assert [entry.shown for entry in contraster.snapshot.entries] == [False] + [True] * MOST
+    assert contraster.snapshot.reference == contraster.snapshot.entries[1].key
+
+
+def test_a_run_that_is_gone_is_said_and_can_be_left_out(tmp_path: Path) -> None:
+    bench, keeper, contraster = made(tmp_path, 3)
+    contraster.watch(False)
+    keeper.save(tmp_path / "p.phasewright")
+    bench.close_document()
+    (tmp_path / "run0.csv").unlink()
+    keeper.open(tmp_path / "p.phasewright")
+    again = Contraster(bench, keeper, executor=Inline())
+    again.watch(True)
+    assert "run0.csv is not at" in again.snapshot.problem and again.snapshot.alignment is None
+    again.show_run(again.snapshot.entries[0].key, False)
+    assert not again.snapshot.problem and again.snapshot.alignment is not None
+
+
+def test_pairs_are_kept_and_undone_with_the_project(tmp_path: Path) -> None:
+    bench, keeper, contraster = made(tmp_path, 2)
+    key = contraster.snapshot.entries[1].key
+    contraster.pair(key, 0, 1)
+    contraster.pair(key, 1, 2)
+    (kept,) = keeper.workspace.comparison.matched
+    assert kept.pairs == ((0, 1), (1, 2)) and contraster.by_hand == {key: kept.pairs}
+    contraster.pair(key, 2, 1)
+    assert keeper.workspace.comparison.matched[0].pairs == ((2, 1),), "what contradicts it is let go"
+    bench.undo()
+    contraster.refresh()
+    assert keeper.workspace.comparison.matched == (kept,)
+    assert contraster.snapshot.alignment is not None
+    assert contraster.snapshot.alignment.rows.tolist() == [[-1, 0], [0, 1], [1, 2], [2, -1]]
+    contraster.match_again()
+    assert not keeper.workspace.comparison.matched and not contraster.by_hand
+
+
+pairs = st.tuples(st.integers(-1, 4), st.integers(-1, 4)).filter(lambda p: p != (-1, -1))
+
+
+@settings(deadline=None, max_examples=200)
+@given(pairs, pairs)
+def test_pairs_agree_if_both_can_hold(one: tuple[int, int], other: tuple[int, int]) -> None:
+    """An oracle of all alignments: both hold in one of them."""
+    from desktop.core.matching import Shapes, match
+
+    five = Shapes(np.zeros((5, 3)), np.full(5, 0.2), np.full(5, 0.2))
+    if one == other:
+        return
+    try:
+        match(five, five, [one, other])
+        possible = True
+    except ValueError:
+        possible = False
+    assert _agree(one, other) == possible and _agree(other, one) == possible
+
+
+def test_names_tell_runs_apart() -> None:
+    def trace(path: str) -> TraceId:
+        return TraceId(Path(path), Path(path).name, 0, "", "", "")
+
+    assert run_names([trace("/a/x.otf2"), trace("/b/y.otf2")]) == ("x.otf2", "y.otf2")
+    assert run_names([trace("/a/x.otf2"), trace("/b/x.otf2")]) == ("a/x.otf2", "b/x.otf2")
+    assert run_names([trace("/a/x.otf2")] * 2) == ("a/x.otf2 (1)", "a/x.otf2 (2)")
+
+
+def test_a_project_without_a_window(tmp_path: Path) -> None:
+    runs = tuple(
+        plain_run(curve(tmp_path / f"{k}.csv", 4, 1, k), PhaseSettings("constant", 3)) for k in (2, 3)
+    )
+    runs = tuple(replace(run, trace=replace(run.trace, sha256=run.trace.name * 20)) for run in runs)
+    curves = [load(run, None, Progress()) for run in runs]
+    made = [phased(run.trace.name, c, run.project.phases) for run, c in zip(runs, curves, strict=True)]
+    first, second = run_keys(runs)
+    asked = Comparison(second, axis="phases", matched=(Matched(second, first, 3, 3, ((2, 0),)),))
+    found = contrast(Workspace(runs, comparison=asked), made)
+    assert found is not None and found.alignment.reference == 1 and found.placement.axis == "phases"
+    assert [0, 2] in found.alignment.rows.tolist()
+    hidden = replace(asked, hidden=frozenset({first}))
+    assert contrast(Workspace(runs, comparison=hidden), made) is None
+    (tmp_path / "2.csv").unlink()
+    with pytest.raises(ProjectError, match="is not at"):
+        load(runs[0], None, Progress())
+
+
+def test_the_suggested_phases_are_those_of_the_curve() -> None:
+    steps = StepCurve(np.arange(41.0), np.repeat([8.0, 2.0, 6.0, 1.0], 10))
+    assert phased("x", steps, None).fit.n == 4
