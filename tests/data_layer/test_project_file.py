@@ -32,15 +32,18 @@ from desktop.errors import ProjectError, TraceFormatError
 from desktop.progress import Progress
 from desktop.workbench.keeping import read_workspace
 from desktop.workbench.model import (
+    AXES,
     CLASSES,
     COLOURS,
     MODELS,
     AnalysisSettings,
     Annotation,
+    Comparison,
     KeptComparison,
     KeptExperiment,
     KeptRun,
     KeptTable,
+    Matched,
     ModelSettings,
     NamedView,
     PhaseSettings,
@@ -127,6 +130,12 @@ edits = st.builds(
     st.lists(st.tuples(st.integers(0, 99), text), max_size=2).map(tuple),
     st.lists(st.builds(Row, st.integers(1, 9), text, text, time), max_size=2).map(tuple),
 )
+some = st.integers(-1, 4)
+matches = st.builds(Matched, text, text, st.just(5), st.just(5), st.lists(st.tuples(some, some)).map(tuple))
+comparisons = st.builds(
+    Comparison, text, st.frozensets(text, max_size=3), st.sampled_from(AXES), st.booleans(), st.booleans(),
+    st.booleans(), st.lists(matches, max_size=2).map(tuple),
+)  # fmt: skip
 names = st.text("abc -é", min_size=1, max_size=9).map(str.strip).filter(bool)
 places = st.lists(names, min_size=1, max_size=3)
 
@@ -164,6 +173,7 @@ def workspaces(draw: st.DrawFn, folder: Path) -> Workspace:
         tuple(draw(st.lists(experiments, max_size=2))),
         tuple(draw(st.lists(tables, max_size=2))),
         shown,
+        draw(comparisons),
     )
 
 
@@ -225,6 +235,12 @@ WRONG: list[tuple[str, Any, str]] = [
     (f"{RUN}.view.selection", [1], "tree.runs[0].project.view.selection is [1], it must be a list of 2"),
     (f"{RUN}.view.selection", [3, 1], "a range ends before it begins"),
     (f"{RUN}.rules.overrides.MPI_Send", "sleeping", "allowed are computing, overhead"),
+    ("tree.comparison", {"axis": "log"}, "tree.comparison: axis is log, allowed are absolute"),
+    (
+        "tree.comparison",
+        {"matched": [{"reference": "a", "run": "b", "of": 2, "phases": 2, "pairs": [[0, 2]]}]},
+        "tree.comparison.matched[0]: a pair names a phase that is not there",
+    ),
     (f"{RUN}.annotations.0.colour", 99, "tree.runs[0].project.annotations[0]: colour is 99"),
     (f"{RUN}.annotations.0.start_s", 1e301, "start_s is 1e+301, it must be of type float"),
     (f"{RUN}.views.0.number", 10, "tree.runs[0].project.views[0]: number is 10"),
@@ -254,7 +270,7 @@ def test_what_is_not_as_declared_is_named(tmp_path: Path, place: str, value: Any
 
 def test_all_problems_are_listed(tmp_path: Path) -> None:
     content = json.loads(KEPT.read_text())
-    for place, value, _ in WRONG[:4] + WRONG[13:15]:
+    for place, value, _ in WRONG[:4] + WRONG[15:17]:
         changed(content, place, value)
     file = tmp_path / "p.phasewright"
     file.write_text(json.dumps(content))
