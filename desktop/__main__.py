@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
+
+from desktop.environment import set_for_ourselves
 
 # Linear algebra is on small matrices here, for which its threads wait for each other longer than they work:
 # on a busy machine a fit of the factor model took ten times as long. Read when numpy is first imported.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+set_for_ourselves("OPENBLAS_NUM_THREADS", "1")
 
 
 def main(argv: list[str] | None = None) -> int:

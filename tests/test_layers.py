@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "desktop"
 
-# Each layer with the layers and packages it must not know. `errors` and `progress` know nobody.
+# Each layer with the layers and packages it must not know. `errors`, `progress` and `environment` know nobody.
 FORBIDDEN = {
     "core": (
         "desktop.data",
@@ -60,8 +60,8 @@ def test_layers_import_only_downwards(layer):
     assert not broken
 
 
-def test_errors_and_progress_know_nobody():
-    for name in ("errors.py", "progress.py"):
+def test_errors_progress_and_environment_know_nobody():
+    for name in ("errors.py", "progress.py", "environment.py"):
         assert not knows(imports(PACKAGE / name), "desktop")
 
 

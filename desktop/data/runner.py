@@ -37,6 +37,7 @@ from desktop.data.experiment import (
     state_of,
 )
 from desktop.data.guard import guard
+from desktop.environment import as_given
 from desktop.errors import RunError
 from desktop.progress import Cancelled, Progress
 
@@ -417,7 +418,7 @@ class Runner:
                     words[0] if self.experiment.program.shell else list(words),
                     shell=self.experiment.program.shell,
                     cwd=self.experiment.folder,
-                    env={**os.environ, **environment},
+                    env={**as_given(), **environment},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,

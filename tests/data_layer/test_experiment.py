@@ -82,6 +82,22 @@ def small(folder: Path, script: str = SCRIPT, **changes) -> Experiment:
     return experiment
 
 
+@pytest.mark.parametrize("users", [None, "2"])
+def test_a_measured_program_does_not_see_what_we_set_for_ourselves(tmp_path, users):
+    """We run linear algebra in one thread; a program that uses the same library must not be slowed by it."""
+    script = SCRIPT.replace("value=10", "value=$((10 + ${OPENBLAS_NUM_THREADS:-100}))", 1)
+    folder = small(tmp_path / "experiment", script, plan=Plan(replicates=1)).folder
+    given = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    if users:
+        given["OPENBLAS_NUM_THREADS"] = users
+    subprocess.run(
+        [sys.executable, "-m", "desktop", "spt", "run", str(folder), "--yes"],
+        env=given, check=True, capture_output=True,
+    )  # fmt: skip
+    values = [trial.responses[0] for trial in read_journal(read_experiment(folder))]
+    assert min(values) == 10 + int(users or 100)
+
+
 # --- the description ---
 
 

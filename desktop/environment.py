@@ -1,0 +1,18 @@
+"""The environment variables that this program sets for itself, and the environment without them."""
+
+from __future__ import annotations
+
+import os
+
+_ours: dict[str, str] = {}
+
+
+def set_for_ourselves(name: str, value: str) -> None:
+    """Set a variable for this program, unless the user has."""
+    if name not in os.environ:
+        os.environ[name] = _ours[name] = value
+
+
+def as_given() -> dict[str, str]:
+    """The environment as the user gave it: what a measured program must run in."""
+    return {name: value for name, value in os.environ.items() if _ours.get(name) != value}
