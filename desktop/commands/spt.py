@@ -409,7 +409,8 @@ def _told_design(made: Design, result: dict[str, Any], options: argparse.Namespa
         words = result["defining_relation"]
         shown = " = ".join(words[:12]) + (f" = ... ({len(words)} words)" if len(words) > 12 else "")
         lines.append(f"defining relation I = {shown}")
-        pattern = ", ".join(f"A{i} = {n}" for i, n in enumerate(result["word_length_pattern"], 3) if n)
+        lengths = [f"A{i} = {n}" for i, n in enumerate(result["word_length_pattern"], 3) if n]
+        pattern = ", ".join(lengths[:8]) + (", ..." if len(lengths) > 8 else "")
         least = ", the least there is" if made.minimum_aberration else ""
         lines.append(f"word lengths      {pattern}{least}")
         lines.append("clear             " + (", ".join(result["clear_main_effects"]) or "no main effect"))

@@ -410,6 +410,31 @@ def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentWindow,
         assert page.content.height() <= page.height(), "nothing has to be scrolled on a usual screen"
 
 
+def test_an_effect_is_pinned_only_to_its_own_region(
+    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+) -> None:
+    """By the name of its routine, or as the user says; never to whatever runs longest."""
+    runs = tmp_path / "runs.csv"
+    runs.write_text("MPI_Isend,mystery,wall\n-,-,1.5\n+,-,2.5\n-,+,1.6\n+,+,2.9\n")
+    opened(qtbot, window, runs)
+    sample = next(s for s in resources.samples() if "wave1d" in str(s.path))
+    window.bench.pin(sample.path)
+    settle(qtbot, window)
+    panel = window.read_page.pinning
+    window.bench.select("MPI_Isend")
+    assert (
+        panel.region.currentData() == "MPI_Isend" and "MPI_Isend is pinned to MPI_Isend" in panel.said.text()
+    )
+    window.bench.select("mystery")
+    assert "No region is called like mystery" in panel.said.text() and "pinned" not in panel.said.text()
+    panel.region.setCurrentText("MPI_Waitall")
+    panel.region.activated.emit(panel.region.currentIndex())
+    assert "mystery is pinned to MPI_Waitall" in panel.said.text()
+    window.bench.select("MPI_Isend")
+    window.bench.select("mystery")
+    assert panel.region.currentData() == "MPI_Waitall", "what the user said is remembered"
+
+
 def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentWindow) -> None:
     opened(qtbot, window, DATA / "nistir5131_table2_runs.csv")
     page, found = window.read_page, window.bench.snapshot.effects

@@ -455,7 +455,8 @@ class PinPanel(QWidget):
         super().__init__()
         self.bench = bench
         self.open = button("Choose trace…", self._choose, "Any trace or imported file")
-        self.region = choice("Region", [], lambda _: self._draw())
+        self._chosen: dict[str, str] = {}  # region that the user says an effect belongs to
+        self.region = choice("Region", [], self._choose_region)
         self.chart = Chart("Share of the region in every phase")
         self.table = ResultTable("Phases with the region")
         self.said = quiet(
@@ -477,14 +478,24 @@ class PinPanel(QWidget):
         if pinned is None:
             return
         if pinned is not old.pinned:
+            self._chosen = {}
             largest = pinned.names[int(np.argmax(pinned.exclusive_s.sum(0)))]
             fill(self.region, [(name, name) for name in sorted(pinned.names)], largest)
         if pinned is not old.pinned or new.selected != old.selected:
-            factor = _factors(new).get(new.selected)
-            likely = pinned.likely(factor.routine if factor else new.selected)
-            if likely:
-                fill_to(self.region, likely)
+            fill_to(self.region, self._belongs(new))
             self._draw()
+
+    def _belongs(self, new: ExperimentSnapshot) -> str:
+        """The region of the chosen effect: as the user said, else one called as its routine; "" if none."""
+        factor = _factors(new).get(new.selected)
+        routine = factor.routine if factor and factor.routine else new.selected
+        likely = new.pinned.likely(routine) if new.pinned else ""
+        return self._chosen.get(new.selected, likely)
+
+    def _choose_region(self, name: str) -> None:
+        if self.bench.snapshot.selected:
+            self._chosen[self.bench.snapshot.selected] = name
+        self._draw()
 
     def _choose(self) -> None:
         name, _ = QFileDialog.getOpenFileName(self, "Open a trace")
@@ -519,7 +530,9 @@ class PinPanel(QWidget):
         self.table.show_rows(columns, rows)
         runs = [str(p + 1) for p in range(len(rows)) if inclusive[p] > 0]
         selected = self.bench.snapshot.selected
-        pin = f"{selected} is pinned to {name}: it" if selected else f"{name}"
+        pin = f"{selected} is pinned to {name}: it" if selected else name
+        if selected and not self._belongs(self.bench.snapshot):
+            pin = f"No region is called like {selected} or its routine; choose the one it belongs to. {name}"
         noun = "phase" if len(runs) == 1 else "phases"
         self.said.setText(
             f"{pin} runs in {noun} {', '.join(runs)} of {len(rows)} of {pinned.path.name}, mostly in phase "
