@@ -225,6 +225,8 @@ class Handbook(QMainWindow):
     def show_place(self, place: str) -> None:
         """Show ``"page.md#heading"`` in front of the other windows."""
         page, _, anchor = place.partition("#")
+        if not (docs() / page).is_file():
+            page, anchor = INDEX, ""
         url = QUrl.fromLocalFile(str(docs() / page))
         if anchor:
             url.setFragment(anchor)

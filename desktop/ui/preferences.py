@@ -225,11 +225,13 @@ class _Window:
 
 def _windows() -> tuple[_Window, ...]:
     from desktop.ui.actions import COMMANDS
+    from desktop.ui.compare.actions import COMPARE_COMMANDS
     from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
     from desktop.ui.model.actions import MODEL_COMMANDS
 
     return (
         _Window("main", "Main window", COMMANDS),
+        _Window("compare", "Compare runs", COMPARE_COMMANDS),
         _Window("model", "Factor model", MODEL_COMMANDS),
         _Window("experiment", "Experiments", EXPERIMENT_COMMANDS),
     )

@@ -226,6 +226,15 @@ class MainWindow(ProgramWindow):
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             shown.addAction(dock.toggleViewAction())
             dock.toggleViewAction().setStatusTip(f"Show or hide the panel {spec.title.lower()}")
+        shown.addSeparator()
+        shown.addAction(self._toolbar.toggleViewAction())
+        self._toolbar.toggleViewAction().setStatusTip("Show or hide the toolbar")
+        explained = self.menus["Help"].addMenu("Panels explained")
+        for spec, dock in zip(panels(), self._docks.values(), strict=True):
+            about = explained.addAction(spec.title, partial(self.show_help, spec.page))
+            about.setStatusTip(f"What the panel {spec.title.lower()} shows, in the handbook")
+            dock.addAction(about)
+            dock.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         modes = QActionGroup(self)
         for mode in ("select", "pan", "zoom"):
             modes.addAction(self.actions_by_id[f"mode_{mode}"])

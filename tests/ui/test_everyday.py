@@ -1,0 +1,521 @@
+"""What is expected of any program: preferences, palette, handbook, About, dropped files, the first start."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtGui import (
+    QAction,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDropEvent,
+    QGuiApplication,
+    QKeySequence,
+)
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QDockWidget, QMenu, QPushButton, QTextBrowser, QWidget
+from pytestqt.qtbot import QtBot
+
+from desktop import resources
+from desktop.core import jit
+from desktop.data import memory
+from desktop.ui import handbook, units
+from desktop.ui.about import About, versions_text
+from desktop.ui.app import Windows, load_font
+from desktop.ui.commands import COMMON, always
+from desktop.ui.compare_window import CompareWindow
+from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.handbook import contents, docs, search, slug
+from desktop.ui.model_window import ModelWindow
+from desktop.ui.palette import Palette, entries, score
+from desktop.ui.panels import panels
+from desktop.ui.preferences import Preferences
+from desktop.ui.program_window import ProgramWindow
+from desktop.ui.settings import COLOUR_SETS, Settings, put_settings_aside
+from desktop.ui.shell import MainWindow
+
+KINDS = (MainWindow, CompareWindow, ModelWindow, ExperimentWindow)
+LINK = re.compile(r"\]\(([^)]+)\)")
+
+
+@pytest.fixture(autouse=True)
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    yield
+    units.set_time_unit("")
+    memory.set_limit(memory.DEFAULT)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+
+
+@pytest.fixture
+def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Windows]:
+    """The program with one empty window; all are closed after."""
+    load_font(qapp)
+    made = Windows(qapp, settings)
+    made.open()
+    yield made
+    for window in list(made._open):
+        if isinstance(window, MainWindow):
+            window.close_unasked()
+        else:
+            window.close()
+    if handbook.Handbook.last is not None:
+        handbook.Handbook.last.close()
+
+
+@pytest.fixture
+def window(windows: Windows) -> MainWindow:
+    (first,) = windows._open
+    assert isinstance(first, MainWindow)
+    return first
+
+
+@pytest.fixture
+def curve(tmp_path: Path) -> Path:
+    file = tmp_path / "curve.csv"
+    rng = np.random.default_rng(5)
+    rows = [f"{t / 1000:.6f},{h}" for t, h in enumerate(rng.integers(0, 9, 400))]
+    file.write_text("\n".join([*rows, "0.4,0"]) + "\n", encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def opened(qtbot: QtBot, window: MainWindow, curve: Path) -> MainWindow:
+    window.open_path(curve)
+    qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+    assert window.workbench.snapshot.problem is None
+    return window
+
+
+def dialog(window: QWidget, name: str) -> QDialog:
+    found = window.findChild(QDialog, name)
+    assert isinstance(found, QDialog) and found.isVisible()
+    return found
+
+
+def preferences(window: MainWindow) -> Preferences:
+    window.actions_by_id["preferences"].trigger()
+    found = dialog(window, "preferences")
+    assert isinstance(found, Preferences)
+    return found
+
+
+def make(kind: type[ProgramWindow], main: MainWindow, settings: Settings) -> ProgramWindow:
+    if kind is MainWindow:
+        return main
+    return CompareWindow(main) if kind is CompareWindow else kind(settings)
+
+
+# ---- commands
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_action_is_found_and_says_what_it_does(
+    qtbot: QtBot, window: MainWindow, settings: Settings, kind: type[ProgramWindow]
+) -> None:
+    shown = make(kind, window, settings)
+    listed = [entry.action for entry in entries(shown)]
+    menus = [menu.menuAction() for menu in shown.findChildren(QMenu)]
+    for action in shown.findChildren(QAction):
+        if action.isSeparator() or action in menus or action.objectName().startswith("_q_"):
+            continue
+        assert action in listed or action.shortcuts() or not action.isVisible(), action.text()
+    for action in listed:
+        assert action.statusTip(), f"{action.text()} has no tip"
+    for command in shown.COMMANDS:
+        assert command.enabled is always or getattr(command.enabled, "needs", ""), f"{command.id}: why not?"
+    for key in {key for command in shown.COMMANDS for key in command.keys}:
+        owners = [command.id for command in shown.COMMANDS if key in command.keys]
+        assert len(owners) == 1, (key, owners)
+        assert QKeySequence(key).toString() == key, "as it is stored and compared"
+    if shown is not window:
+        shown.close()
+
+
+def test_words_are_found_in_any_order() -> None:
+    assert score("zoom sel", "Zoom to selection") == score("sel zoom", "Zoom to selection") > 0
+    assert score("zoom", "Zoom in") > score("zoom", "Lazoom it") > 0, "the beginning of a word counts more"
+    assert score("zin", "Zoom in") == 0 and score("zmin", "Zoomin") > 0, "letters with gaps, within a word"
+    assert score("view", "Zoom in", "View") > 0 and score("zoom", "Zoom in") > score("zoom", "All", "Zoom")
+    assert score("", "Zoom in") > 0 and score("nothing such", "Zoom in") == 0
+
+
+def test_the_palette_runs_what_is_chosen(qtbot: QtBot, opened: MainWindow) -> None:
+    before = opened.workbench.snapshot.project.phases.n
+    opened.actions_by_id["palette"].trigger()
+    palette = dialog(opened, "palette")
+    assert isinstance(palette, Palette)
+    QTest.keyClicks(palette.words, "phases mor")
+    entry = palette.chosen()
+    assert entry is not None and entry.action is opened.actions_by_id["more"]
+    row = palette.list.currentItem()
+    assert row is not None and [row.text(c) for c in range(3)] == ["More phases", "Analyse", "]"]
+    QTest.keyClick(palette.words, Qt.Key.Key_Return)
+    assert not palette.isVisible()
+    assert opened.workbench.snapshot.project.phases.n == before + 1
+
+
+def test_the_palette_says_why_a_command_cannot_be_had(qtbot: QtBot, window: MainWindow) -> None:
+    window.actions_by_id["palette"].trigger()
+    palette = dialog(window, "palette")
+    assert isinstance(palette, Palette)
+    palette.words.setText("zoom selection")
+    assert palette.note.text().startswith("This needs a selected range or phase.")
+    QTest.keyClick(palette.words, Qt.Key.Key_Return)
+    assert palette.isVisible(), "nothing happened"
+    palette.words.setText("xyzzy")
+    assert palette.chosen() is None and palette.list.topLevelItemCount() == 0
+    palette.reject()
+
+
+def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, window: MainWindow) -> None:
+    windows.open_model()
+    model = windows._open[-1]
+    assert isinstance(model, ModelWindow)
+    window.actions_by_id["palette"].trigger()
+    palette = dialog(window, "palette")
+    assert isinstance(palette, Palette)
+    palette.words.setText("bundled example")
+    entry = palette.chosen()
+    assert entry is not None and entry.window is model
+    QTest.keyClick(palette.words, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: model.bench.snapshot.project.table is not None, timeout=60_000)
+
+
+# ---- preferences
+
+
+def test_a_changed_key_is_shown_everywhere_and_kept(
+    qtbot: QtBot, windows: Windows, window: MainWindow, settings: Settings
+) -> None:
+    shown = preferences(window)
+    keys = shown.keys
+    keys.choose("main", "show_all")
+    keys.edit.setKeySequence(QKeySequence("Ctrl+G"))
+    assert keys.note.text() == "Ctrl+G is free."
+    keys.apply.click()
+    assert [k.toString() for k in window.actions_by_id["show_all"].shortcuts()] == ["Ctrl+G"]
+    assert "Ctrl+G" in window.keys_html() and "Ctrl+G" in window.actions_by_id["show_all"].toolTip()
+    assert any("Ctrl+G" in [k.toString() for k in e.action.shortcuts()] for e in entries(window))
+    # A key that belongs to another command is named, then taken from it.
+    keys.edit.setKeySequence(QKeySequence("Ctrl+S"))
+    assert "“Save project” (Main window)" in keys.note.text() and "loses it" in keys.note.text()
+    keys.add.click()
+    assert window.keys_of(command(window, "show_all")) == ("Ctrl+G", "Ctrl+S")
+    assert window.actions_by_id["save"].shortcuts() == []
+    again = Settings(QSettings(settings._store.fileName(), QSettings.Format.IniFormat))
+    settings._store.sync()
+    assert again.keys("main", command(window, "show_all")) == ("Ctrl+G", "Ctrl+S")
+    # One, and all, as at first; then nothing is left in the file.
+    keys.restore.click()
+    assert window.keys_of(command(window, "show_all")) == ("Home", "Ctrl+0")
+    assert window.actions_by_id["save"].shortcuts() == []
+    keys.choose("main", "undo")
+    keys.none.click()
+    assert window.actions_by_id["undo"].shortcuts() == []
+    shown.pages.setCurrentWidget(keys)
+    shown.reset_page.click()
+    assert window.actions_by_id["undo"].shortcuts() and window.actions_by_id["save"].shortcuts()
+    assert not [key for key in settings._store.allKeys() if key.startswith("keys/")]
+    shown.reject()
+
+
+def command(window: ProgramWindow, name: str):
+    return next(c for c in window.COMMANDS if c.id == name)
+
+
+def test_a_key_of_all_windows_is_taken_from_each(qtbot: QtBot, windows: Windows, window: MainWindow) -> None:
+    windows.open_model()
+    model = windows._open[-1]
+    shown = preferences(window)
+    shown.keys.choose("all", "palette")
+    shown.keys.edit.setKeySequence(QKeySequence("Ctrl+J"))
+    assert "All cells together" in shown.keys.note.text()
+    shown.keys.apply.click()
+    for each in (window, model):
+        assert [k.toString() for k in each.actions_by_id["palette"].shortcuts()] == ["Ctrl+J"]
+    assert model.actions_by_id["joint"].shortcuts() == []
+    shown.reject()
+
+
+def test_looks_and_units_act_at_once_in_all_windows(
+    qtbot: QtBot, windows: Windows, opened: MainWindow, settings: Settings
+) -> None:
+    windows.open_experiment()
+    other = windows._open[-1]
+    shown = preferences(opened)
+    pictures = set()
+    for name in COLOUR_SETS:
+        shown.appearance.colours.setCurrentIndex(shown.appearance.colours.findData(name))
+        shown.appearance.colours.activated.emit(shown.appearance.colours.currentIndex())
+        assert opened._theme.colours == other._theme.colours == name
+        pictures.add(bytes(opened.curve_view.picture(1.0).constBits()))
+    assert len(pictures) == len(COLOUR_SETS), "each set looks otherwise"
+    before = opened._cursor_text.text()
+    assert before.startswith("400.0 ms")
+    box = shown.general.unit
+    box.setCurrentIndex(box.findData("µs"))
+    box.activated.emit(box.currentIndex())
+    assert settings.time_unit == "µs" and opened._cursor_text.text().startswith("400000 µs")
+    shown.general.memory.setValue(128)
+    assert memory.limit() == 128 << 20
+    shown.reset_all.click()
+    assert (settings.colours, settings.time_unit, settings.memory) == ("soft", "", 512)
+    assert opened._cursor_text.text() == before and memory.limit() == memory.DEFAULT
+    assert shown.general.memory.value() == 512 and other._theme.colours == "soft"
+    shown.reject()
+
+
+def test_broken_settings_are_put_aside(tmp_path: Path) -> None:
+    file = tmp_path / "phasewright.ini"
+    file.write_bytes(b"[General\n\x00\xff no settings at all")
+    found = Settings(QSettings(str(file), QSettings.Format.IniFormat))
+    assert found.aside is not None and found.aside.read_bytes().startswith(b"[General\n")
+    assert not file.exists() and found.theme == "system"
+    found.theme = "dark"
+    found._store.sync()
+    assert Settings(QSettings(str(file), QSettings.Format.IniFormat)).theme == "dark"
+    store = QSettings(str(tmp_path / "odd.ini"), QSettings.Format.IniFormat)
+    for name in ("time_unit", "memory", "colours", "reopen", "keys/main/open"):
+        store.setValue(name, QPoint(1, 2))
+    odd = Settings(store)
+    assert (odd.time_unit, odd.memory, odd.colours, odd.reopen) == ("", 512, "soft", False)
+    from desktop.ui.actions import COMMANDS
+
+    assert odd.keys("main", COMMANDS[0]) == ()
+
+
+def test_settings_are_reset_with_a_backup(tmp_path: Path) -> None:
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path))
+    try:
+        assert put_settings_aside("backup") is None
+        own = Settings()
+        own.theme = "dark"
+        own._store.sync()
+        kept = put_settings_aside("backup")
+        assert kept is not None and "theme=dark" in kept.read_text() and kept.parent.is_relative_to(tmp_path)
+        assert Settings().theme == "system"
+    finally:
+        QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, "")
+
+
+def test_the_last_project_is_opened_again_if_wanted(
+    qtbot: QtBot, windows: Windows, opened: MainWindow, settings: Settings, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    project = tmp_path / "kept.phasewright"
+    assert opened.desk._save(project)
+    assert settings.last_project == project
+    windows.open()
+    second = windows._open[-1]
+    assert isinstance(second, MainWindow)
+    windows.go_on(second, reopen=True)
+    qtbot.waitUntil(lambda: second.desk.keeper.path == project and not second.busy, timeout=60_000)
+    project.unlink()
+    assert settings.last_project is None
+
+
+# ---- handbook
+
+
+def test_every_link_of_the_handbook_leads_somewhere() -> None:
+    pages = [page for _, page in contents()]
+    assert pages[0] == "index.md" and "window.md" in pages and len(pages) == len(set(pages))
+    headings = {}
+    for page in pages:
+        text = (docs() / page).read_text(encoding="utf-8")
+        headings[page] = {slug(line.lstrip("#")) for line in text.splitlines() if line.startswith("#")}
+    for spec in panels():
+        page, _, anchor = spec.page.partition("#")
+        assert page in pages and (not anchor or anchor in headings[page]), spec.page
+
+
+def test_all_pages_are_searched(qapp: QApplication) -> None:
+    found = [section.place for section, _ in search("waiting message")]
+    assert "statistics.md#messages-and-waiting" in found
+    assert found == [section.place for section, _ in search("MESSAGE waiting")]
+    assert search("") == [] and search("waiting xyzzy") == []
+
+
+def test_the_handbook_goes_back_and_asks_before_it_leaves(
+    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went: list[QUrl] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: went.append(url) or True)
+    window.actions_by_id["handbook"].trigger()
+    shown = handbook.handbook()
+    page = shown.page
+    assert shown.isVisible() and page.source().fileName() == "index.md"
+    page.anchorClicked.emit(QUrl("statistics.md#messages-and-waiting"))
+    assert page.source().fileName() == "statistics.md" and page.verticalScrollBar().value() > 0
+    assert page.textCursor().block().text() == "Messages and waiting"
+    page.backward()
+    assert page.source().fileName() == "index.md"
+    page.forward()
+    assert page.source().fileName() == "statistics.md"
+    for outside in ("https://example.org/x", "../../README.md", "file:///etc/hostname"):
+        page.anchorClicked.emit(QUrl(outside))
+        assert page.source().fileName() == "statistics.md" and outside in shown._outside_text.text()
+    assert went == [], "not opened without being asked"
+    next(b for b in shown.findChildren(QPushButton) if "browser" in b.text()).click()
+    assert len(went) == 1
+    shown.words.setText("alias resolution")
+    shown._choose(shown.list.item(0))
+    assert page.source().fileName() == "spt.md" and page.extraSelections()
+    shown.words.setText("xyzzy")
+    assert shown.list.item(0).text() == "No page holds all these words."
+    shown.close()
+    assert handbook.Handbook.last is None
+
+
+def test_what_is_this_opens_the_page_of_what_has_the_focus(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.show_panel("statistics")
+    opened.panel("statistics").picture.setFocus()
+    assert opened._about_focus() == "statistics.md#levels-and-efficiencies"
+    opened.actions_by_id["what_is_this"].trigger()
+    page = handbook.handbook().page
+    assert page.textCursor().block().text() == "Levels and efficiencies"
+    opened.curve_view.setFocus()
+    page_name, _, heading = opened._about_focus().partition("#")
+    assert heading == "the-curve" and "## The curve" in (docs() / page_name).read_text(encoding="utf-8")
+    explained = [e for e in entries(opened) if e.place == "Help › Panels explained"]
+    assert [e.text for e in explained] == [spec.title for spec in panels()]
+
+
+def test_the_handbook_is_found_where_the_resources_are(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a frozen program; its pictures too, and no others."""
+    elsewhere = tmp_path / "resources"
+    shutil.copytree(resources.folder() / "docs", elsewhere / "docs")
+    pictures = elsewhere / "docs" / "pictures"
+    pictures.mkdir(exist_ok=True)
+    shutil.copy(resources.folder() / "icons" / "phasewright.svg", pictures / "shot.svg")
+    (tmp_path / "secret.svg").write_text("<svg/>")
+    (elsewhere / "docs" / "new.md").write_text("# New\n\n![a](pictures/shot.svg) ![b](../../secret.svg)\n")
+    index = elsewhere / "docs" / "index.md"
+    index.write_text(index.read_text(encoding="utf-8") + "\n- [A new page](new.md)\n", encoding="utf-8")
+    monkeypatch.setattr(resources, "folder", lambda: elsewhere)
+    handbook.sections.cache_clear()
+    try:
+        assert ("A new page", "new.md") in contents()
+        shown = handbook.handbook()
+        shown.show_place("new.md")
+        image = 2  # QTextDocument.ResourceType.ImageResource
+        assert shown.page.loadResource(image, QUrl("pictures/shot.svg")) is not None
+        assert shown.page.loadResource(image, QUrl("../../secret.svg")) is None
+        assert shown.page.loadResource(image, QUrl("https://example.org/a.png")) is None
+        shown.close()
+    finally:
+        handbook.sections.cache_clear()
+
+
+# ---- the rest
+
+
+def test_about_names_versions_citations_and_licences(qtbot: QtBot, window: MainWindow) -> None:
+    window.actions_by_id["about"].trigger()
+    about = dialog(window, "about")
+    assert isinstance(about, About)
+    pages = [about.pages.widget(i) for i in range(about.pages.count())]
+    texts = [page.toPlainText() for page in pages if isinstance(page, QTextBrowser)]
+    assert "numba" in texts[0] and "ORNL/TM-11637" in texts[1] and "UTK-CS-97-354" in texts[1]
+    assert "Bitstream" in texts[2] and "MPICH" in texts[2] and "cholesky_16" in texts[2]
+    copy = about.findChild(QPushButton, "copy")
+    assert isinstance(copy, QPushButton)
+    copy.click()
+    assert QGuiApplication.clipboard().text() == versions_text()
+    about.reject()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_dropped_on_any_part_of_any_window(
+    qtbot: QtBot, window: MainWindow, settings: Settings, kind: type[ProgramWindow], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    shown = make(kind, window, settings)
+    shown.show()
+    dropped: list[Path] = []
+    monkeypatch.setattr(shown, "open_paths", dropped.extend)
+    targets: list[QWidget] = [shown]
+    if shown is window:
+        dock = window._docks["statistics"]
+        dock.show()
+        targets.append(dock)
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / name)) for name in ("a.csv", "b.csv")])
+    none, copy, left = Qt.KeyboardModifier.NoModifier, Qt.DropAction.CopyAction, Qt.MouseButton.LeftButton
+    for target in targets:
+        dropped.clear()
+        for child in target.findChildren(QWidget):
+            assert not child.acceptDrops() or isinstance(child, QDockWidget), f"{child} would take the drop"
+        enter = QDragEnterEvent(QPoint(5, 5), copy, data, left, none)
+        QApplication.sendEvent(target, enter)
+        assert enter.isAccepted() and shown._drop_hint.isVisible()
+        QApplication.sendEvent(target, QDropEvent(QPointF(5, 5), copy, data, left, none))
+        assert not shown._drop_hint.isVisible()
+        assert [path.name for path in dropped] == ["a.csv", "b.csv"]
+    if shown is not window:
+        shown.close()
+
+
+def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window: MainWindow) -> None:
+    told: list[tuple[int, bool]] = []
+    end = jit.watch(lambda count, more: told.append((count, more)))
+
+    def twice(x: int) -> int:
+        return 2 * x
+
+    kernel = jit.njit(twice)
+    assert kernel(2) == 4
+    end()
+    assert kernel(2.0) == 4.0
+    (first, more), (last, after) = told
+    assert more and not after and first == last
+    bench = window.workbench
+    bench._compiling(3, True)
+    qtbot.wait(20)
+    assert bench.snapshot.preparing is None, "a few are compiled at every start"
+    bench._compiling(60, True)
+    qtbot.waitUntil(lambda: window._task.isVisible())
+    assert "for the first time" in window._task.text() and window._progress.value() == 300
+    bench._compiling(60, False)
+    qtbot.waitUntil(lambda: not window._task.isVisible() or bench.snapshot.opening is not None)
+
+
+def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.resize(1500, 900)
+    opened.show_panel("statistics")
+    panel = opened.panel("statistics")
+    qtbot.waitUntil(lambda: panel.model.rowCount() > 0, timeout=60_000)
+
+    def narrow() -> bool:
+        return panel.picture.findData("numbers") >= 0
+
+    assert not narrow() and panel.table.isVisible() and panel.chart.isVisible()
+    opened.resize(800, 600)
+    qtbot.waitUntil(narrow)
+    assert panel.table.isVisible() and not panel.chart.isVisible()
+    panel.picture.setCurrentIndex(panel.picture.findData("concurrency"))
+    panel.picture.activated.emit(panel.picture.currentIndex())
+    assert panel.chart.isVisible() and not panel.table.isVisible()
+    opened.resize(1500, 900)
+    qtbot.waitUntil(lambda: not narrow())
+    assert panel.table.isVisible() and panel.chart.isVisible()
+
+
+def test_common_commands_are_in_every_window() -> None:
+    for kind in KINDS:
+        ids = [c.id for c in kind.COMMANDS]
+        assert {c.id for c in COMMON} <= set(ids) and len(ids) == len(set(ids))
