@@ -178,7 +178,11 @@ def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
     """The paper's mixed model for a tolerance (section 5.1); phases used, or 0 if n do not suffice.
 
     ``aj, ao[i]`` is a position that break i must reach, else the phases left cannot suffice (`laggard`).
-    The degrees turned down are followed only as far as the choice needs; ``walks`` (3, 8) is room for them.
+    ``walks`` (3, 8) is room for the walks of the three degrees.
+
+    The paper takes a quadratic longer than 2 constants and 4/3 linears, else a linear longer than 3/2
+    constants: the degree that gets furthest for its part of the tolerance. The one found in `degree`, from
+    the tolerance before, is followed to its end first, the others only as far as the choice needs.
 
     What the paper says of the end of the curve holds at every stop. Where it is silent (the quadratic
     reaches the end but is turned down, the linear does not reach it), linear and constant are compared by
@@ -190,32 +194,36 @@ def heuristic(tree, sj, so, n, e, aj, ao, walks, degree, pj, po, error, count):
     for i in range(n):
         tj, to = sj[q], so[q]
         last, tail = set_out(tree, e, j, o, tj, to, walks, count)
-        w = go_on(tree, e, 2, last, tail, tj, to, np.nan, walks, count)
-        chosen = -1
+        far = gap(tree.edges, j, o, tj, to)
+        chosen = degree[i]
+        w = go_on(tree, e, chosen, last, tail, tj, to, np.nan, walks, count)
+        for d in range(3):
+            if d == chosen:
+                continue
+            goal = w * (_PART[d] / _PART[chosen])
+            # Of a quadratic it must be known whether it gets as far as the stop.
+            known = goal if d < 2 or goal < far else np.nan
+            other = go_on(tree, e, d, last, tail, tj, to, known, walks, count)
+            if other > goal if d > chosen else w <= other * (_PART[chosen] / _PART[d]):
+                chosen = d
+                w = go_on(tree, e, d, last, tail, tj, to, np.nan, walks, count)
         whole = False
         if walks[2, 0] == tj and walks[2, 1] == to:
             eq = walks[2, 6]
-            el = eq + w * walks[2, 5] ** 2 / 5
-            ec = el + w * walks[2, 4] ** 2 / 3
+            el = eq + walks[2, 2] * walks[2, 5] ** 2 / 5
+            ec = el + walks[2, 2] * walks[2, 4] ** 2 / 3
             if eq < 0.5 * ec and eq < 0.75 * el:
                 chosen = 2
             elif el <= 0.75 * e:
                 chosen = 1 if el < 2 / 3 * ec else 0
                 whole = chosen == 1 or ec <= 0.5 * e
-        elif w > 2 * go_on(tree, e, 0, last, tail, tj, to, w / 2, walks, count) and w > 4 / 3 * go_on(
-            tree, e, 1, last, tail, tj, to, 3 / 4 * w, walks, count
-        ):
-            chosen = 2
+            elif chosen == 2:
+                goal = 1.5 * go_on(tree, e, 0, last, tail, tj, to, np.nan, walks, count)
+                chosen = 1 if go_on(tree, e, 1, last, tail, tj, to, goal, walks, count) > goal else 0
         if whole:
             j, o, error[i] = tj, to, el if chosen == 1 else ec
         else:
-            if chosen < 2:
-                w = go_on(tree, e, 0, last, tail, tj, to, np.nan, walks, count)
-            if chosen < 0:
-                wl = go_on(tree, e, 1, last, tail, tj, to, 1.5 * w, walks, count)
-                chosen = 1 if wl > 1.5 * w else 0
-                if chosen == 1:
-                    go_on(tree, e, 1, last, tail, tj, to, np.nan, walks, count)
+            go_on(tree, e, chosen, last, tail, tj, to, np.nan, walks, count)
             j, o, error[i] = int(walks[chosen, 0]), walks[chosen, 1], walks[chosen, 6]
         degree[i] = chosen
         pj[i + 1], po[i + 1] = j, o
