@@ -128,13 +128,17 @@ def fill(time, top, code, state, slot, bins, keys, ticks, most):
     """Sort states into bins: entries (bin, key, ticks), a key once per bin, bins ascending.
 
     ``state[NOW]`` and ``state[KEY]`` are when the last state began and what it was. There are at most
-    `most` bins; before there would be more, or more entries than there is room for, bins double in width.
+    `most` bins; so that there are no more, nor more entries than there is room for, bins double in width.
     A state without duration has an entry of no ticks.
     """
     w, n, first, now, key = state[0], state[1], state[2], state[3], state[4]
+    # At once as wide as they will have to be, or bins would be filled to be joined again.
+    while time.size and (time[-1] >> w) - (first >> w) >= most:
+        n = coarsen(bins, keys, ticks, n, slot)
+        w += 1
     for i in range(time.size):
         t = time[i]
-        while (t >> w) - (first >> w) >= most or n + (t >> w) - (now >> w) + 1 >= bins.size:
+        while n + (t >> w) - (now >> w) + 1 >= bins.size:
             n = coarsen(bins, keys, ticks, n, slot)
             w += 1
         if key >= 0:
