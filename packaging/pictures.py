@@ -5,8 +5,9 @@
     python3 dev.py pictures --check      draw nothing; exit code 1 if a picture is not what the program shows
 
 The real windows are driven without a display, on the bundled samples, with settings and a cache of their own.
-What is drawn depends on the sources, the bundled font and Qt's version only. As another version of Qt may put
-a line of text a pixel lower, `--check` compares what an eye sees and not bytes.
+What is drawn depends on the sources, the bundled font and Qt's version only, but for the length of a delay,
+which is measured where the program runs. As another version of Qt may also put a line of text a pixel lower,
+`--check` compares what an eye sees and not bytes.
 """
 
 from __future__ import annotations
@@ -80,9 +81,11 @@ class Stage:
         shown.show()
         return shown
 
-    def main(self, sample: int = 0, panel: str = "phases", use: str = "main") -> MainWindow:
+    def main(
+        self, sample: int = 0, panel: str = "phases", use: str = "main", path: Path | None = None
+    ) -> MainWindow:
         """The main window on a bundled trace: four phases, nothing selected, the whole run in view. `use`
-        names another window on the same trace."""
+        names another window; `path` is a copy of the trace."""
         from desktop import resources
         from desktop.ui.shell import MainWindow
         from desktop.ui.theme import LIGHT
@@ -90,7 +93,7 @@ class Stage:
         window: MainWindow = self.window(f"{use}-{sample}", lambda: MainWindow(self.settings()))
         bench = window.workbench
         if bench.snapshot.document is None:
-            window.open_path(resources.samples()[sample].path)
+            window.open_path(path or resources.samples()[sample].path)
             self.settle(window)
         size_docks(window, wide=300, high=150)
         window.statusBar().clearMessage()
@@ -312,16 +315,36 @@ def _preferences(stage: Stage) -> QImage:
     return _closed(stage, window, preferences)
 
 
+def _project(stage: Stage) -> MainWindow:
+    """A window of its own on two runs of one program, of different size and with other communication."""
+    from desktop import resources
+
+    # The panel says where files are; where this clone is, is nobody's business.
+    place = stage.folder / "runs"
+    if not place.exists():
+        shutil.copytree(resources.samples()[0].path.parent, place / "cholesky_16")
+        for file in (OTHER_RUN, resources.example_table()):
+            shutil.copy(file, place)
+    window = stage.main(panel="project", use="compared", path=place / "cholesky_16" / "traces.otf2")
+    keeper = window.desk.keeper
+    if len(keeper.workspace.runs) < 2:
+        keeper.add_run(place / OTHER_RUN.name)
+        stage.settle(window)
+        window.workbench.set_n(4)
+        stage.settle(window)
+        keeper.add_files(tables=(place / resources.example_table().name,))
+        stage.settle(window)
+    return window
+
+
+def _held(stage: Stage) -> QImage:
+    return _dock(stage, _project(stage), "project")
+
+
 def _compare(stage: Stage) -> QImage:
-    """Two runs of one program, of different size and with other communication."""
     from desktop.ui.compare_window import CompareWindow
 
-    owner = stage.main(use="compared")
-    if len(owner.desk.keeper.workspace.runs) < 2:
-        owner.desk.keeper.add_run(OTHER_RUN)
-        stage.settle(owner)
-        owner.workbench.set_n(4)
-        stage.settle(owner)
+    owner = _project(stage)
     window = stage.window("compare", lambda: CompareWindow(owner))
     stage.settle(window)
     return stage.paint(window)
@@ -400,6 +423,7 @@ PICTURES: dict[str, Callable[[Stage], QImage]] = {
     "profile": _panel("profile", phase=1),
     "messages": _panel("messages", phase=1),
     "changes": _panel("changes"),
+    "project": _held,
     "timeline": _timeline,
     "presentation": _presentation,
     "figure": _figure,
