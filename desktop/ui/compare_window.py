@@ -16,8 +16,10 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QPushButton,
+    QSizePolicy,
     QSplitter,
     QStackedWidget,
+    QToolBar,
     QToolButton,
     QVBoxLayout,
     QWidget,
@@ -43,6 +45,17 @@ _TITLE = "Compare runs – Phasewright"
 _WINDOW = "compare"
 
 
+def _labelled(text: str, widget: QWidget) -> QWidget:
+    """A widget with its name before it, as one."""
+    holder, label = QWidget(), QLabel(text)
+    label.setBuddy(widget)
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(6, 0, 6, 0)
+    row.addWidget(label)
+    row.addWidget(widget)
+    return holder
+
+
 class CompareWindow(ProgramWindow):
     """Compares the runs of the project of `owner`, and closes with it."""
 
@@ -64,6 +77,7 @@ class CompareWindow(ProgramWindow):
         self.setObjectName("compare_window")
         self.setWindowTitle(_TITLE)
         self._make_centre()
+        self._make_controls()
         self._make_actions()
         self._make_status()
         self._restore_layout()
@@ -99,9 +113,9 @@ class CompareWindow(ProgramWindow):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
-        self.setCentralWidget(column(self.problem_bar, self.notice_bar, self._controls(), self._pages))
+        self.setCentralWidget(column(self.problem_bar, self.notice_bar, self._pages))
 
-    def _controls(self) -> QWidget:
+    def _make_controls(self) -> None:
         self.runs = QToolButton()
         self.runs.setObjectName("runs")
         self.runs.setText(self.tr("Runs"))
@@ -128,14 +142,12 @@ class CompareWindow(ProgramWindow):
             self.tr("The durations of the phases by run, as a table of run times in the factor model")
         )
         self.to_model_button.clicked.connect(lambda: self.to_model(None))
-        row = QHBoxLayout()
-        row.setContentsMargins(8, 4, 8, 4)
-        row.addWidget(self.runs)
-        for text, widget in ((self.tr("&Reference"), self.reference), (self.tr("A&xis"), self.axis)):
-            label = QLabel(text)
-            label.setBuddy(widget)
-            row.addWidget(label)
-            row.addWidget(widget)
+        bar = self._bar = QToolBar(self.tr("Comparison"))
+        bar.setObjectName("comparison")
+        bar.setMovable(False)
+        bar.addWidget(self.runs)
+        bar.addWidget(_labelled(self.tr("&Reference"), self.reference))
+        bar.addWidget(_labelled(self.tr("A&xis"), self.axis))
         for name, text in (
             ("side_by_side", self.tr("Side by side")),
             ("share", self.tr("% of all processors")),
@@ -145,16 +157,16 @@ class CompareWindow(ProgramWindow):
             button.setObjectName(name)
             button.clicked.connect(lambda on, name=name: self.bench.change(**{name: on}))
             self._toggles[name] = button
-            row.addWidget(button)
-        row.addStretch(1)
+            bar.addWidget(button)
+        space = QWidget()
+        space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
+        bar.addWidget(space)
         self._again = QPushButton(self.tr("Match again"))
         self._again.setToolTip(self.tr("Let go of all matches that were set by hand"))
         self._again.clicked.connect(self.bench.match_again)
-        row.addWidget(self._again)
-        row.addWidget(self.to_model_button)
-        self._bar = QWidget()
-        self._bar.setLayout(row)
-        return self._bar
+        bar.addWidget(self._again)
+        bar.addWidget(self.to_model_button)
+        self.addToolBar(bar)
 
     def _start_page(self) -> QWidget:
         title = QLabel(self.tr("Compare runs"))

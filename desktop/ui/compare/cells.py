@@ -175,11 +175,11 @@ class CellsTable(QTableView):
         unit = time_scale(longest)
         self.cells.show(cells, None if unit == self._unit else columns(unit.factor, unit.symbol))
         self._unit = unit
-        self.verticalHeader().setDefaultSectionSize(round(1.5 * self.fontMetrics().height()))
         if not same:
             self._fit_columns()
 
     def _fit_columns(self) -> None:
+        self.verticalHeader().setDefaultSectionSize(round(1.5 * self.fontMetrics().height()))
         self.resizeColumnsToContents()
         for k in (0, _RUN):
             self.setColumnWidth(k, min(self.columnWidth(k), 24 * self.fontMetrics().averageCharWidth()))

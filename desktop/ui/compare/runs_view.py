@@ -32,7 +32,7 @@ DASHES = ((1, 1), (10, 14), (4, 8), (16, 20), (2, 5), (7, 12))
 #: Logical pixels between the marks on a line.
 _APART = 150
 # In lines of text: heights of a strip of phases and between two of them; from which on differences are shown.
-_STRIP, _LINK, _DIFFERENCE = 1.35, 1.2, 19
+_STRIP, _LINK, _DIFFERENCE = 1.35, 1.2, 16
 
 
 class RunsView(TimePlot):
@@ -143,11 +143,12 @@ class RunsView(TimePlot):
         self._strips = [band(top + k * (em * _STRIP + link), em * _STRIP) for k in range(count)]
         top = (self._strips[-1].bottom() if self._strips else top) + em * 0.6
         bottom = self.height() - (2 * em + 12)
-        shown = self.height() >= (_DIFFERENCE + 1.2 * count) * em
+        lanes = count if self._side_by_side else 1
+        shown = self.height() >= (_DIFFERENCE + 1.2 * count + 1.6 * lanes) * em
         heading = em * 1.7 if shown else 0.0
         room = max(bottom - top - heading, 4.0)
         upper = room * (0.68 if shown else 1.0)
-        lanes, gap = (count if self._side_by_side else 1), em * 0.5
+        gap = em * 0.5
         high = max((upper - gap * (lanes - 1)) / max(lanes, 1), 2.0)
         self._lanes = [Lane(band(top + k * (high + gap), high)) for k in range(lanes)]
         below = self._lanes[-1].rect.bottom() if self._lanes else top
@@ -289,11 +290,11 @@ class RunsView(TimePlot):
                 )
                 if alone:
                     painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
-                painter.setPen(
-                    QPen(QColor(t.text if row == self._row else t.border), 2 if row == self._row else 0)
-                )
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
+                chosen = row == self._row
+                if chosen or box.width() >= 4:
+                    painter.setPen(QPen(QColor(t.text if chosen else t.border), 2 if chosen else 0))
+                    painter.setBrush(Qt.BrushStyle.NoBrush)
+                    painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
                 number = f"{phase + 1}" + ("*" if phase in self._by_hand.get(k, ()) else "")
                 inside = QRectF(max(box.left(), left), r.top(), 0, r.height())
                 inside.setRight(min(box.right(), right))
@@ -397,7 +398,23 @@ class RunsView(TimePlot):
             )
             self._frame(painter, lane.rect)
             if self._side_by_side and lane.rect.height() > 2.5 * em:
-                self._sample(painter, i, lane.rect.left() + 6, lane.rect.top() + 0.9 * em, 2.6 * em)
+                self._paint_name(painter, i, lane.rect)
+
+    def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
+        """Whose lane it is, on a ground that lets the curve shine through."""
+        assert self._alignment is not None
+        metrics = self.fontMetrics()
+        em = metrics.height()
+        name = metrics.elidedText(
+            self._alignment.runs[run].name, Qt.TextElideMode.ElideMiddle, int(r.width() / 3)
+        )
+        box = QRectF(r.left() + 4, r.top() + 4, metrics.horizontalAdvance(name) + 3.6 * em, 1.25 * em)
+        ground = QColor(self._theme.background)
+        ground.setAlpha(215)
+        painter.fillRect(box, ground)
+        self._sample(painter, run, box.left() + 4, box.center().y(), 2.6 * em)
+        painter.setPen(QColor(self._theme.text))
+        painter.drawText(box.adjusted(3.2 * em, 0, 0, 0), _MIDDLE, name)
 
     def _back_to_front(self) -> list[int]:
         """The reference last, so that its line lies over the others."""
