@@ -510,17 +510,27 @@ def foldover(design: Design, factor: str | None = None) -> Design:
     """The design and its mirror image, the halves as blocks.
 
     All signs reversed, words of odd length vanish (resolution III becomes IV); one factor's signs reversed,
-    that factor and its two-factor interactions become clear.
+    that factor and its two-factor interactions become clear. A word that vanishes is + in one half and - in
+    the other from then on: it is what tells the halves apart, and the note names it.
 
     Raises
     ------
-    ValueError : the design is not regular or full already, or there is no such factor.
+    ValueError : the design is not regular or full already, there is no such factor, or no word vanishes (the
+    mirror image would be the same runs).
     """
     if not design.regular or design.kind == "full":
         raise ValueError("only a regular fraction can be folded over")
     if factor is not None and factor not in design.factors:
         raise ValueError(f"there is no factor {factor!r}")
     turned = [factor is None or name == factor for name in design.factors]
+    words = [members for _, members in design.defining_relation()]
+    vanishing = [members for members in words if sum(turned[j] for j in members) % 2]
+    if not vanishing and len(words) + 1 == 1 << (len(design.factors) - design.base):
+        what = "every sign" if factor is None else f"the signs of {factor}"
+        raise ValueError(
+            f"reversing {what} repeats the same runs, as no word of the defining relation changes its sign; "
+            "fold over a factor that is in one, or run replicates"
+        )
     bit = 1 << design.base
     masks = [mask | bit if turn else mask for mask, turn in zip(design.masks, turned, strict=True)]
     # The new base column is + in the first half: a column turned there is as before, in the second reversed.
@@ -535,7 +545,8 @@ def foldover(design: Design, factor: str | None = None) -> Design:
         tuple(masks),
         tuple(signs),
         np.repeat([0, 1], design.runs),
-        note="the second half mirrors the first; each half is a block",
+        note="the second half mirrors the first and is run after it, so what changes between the halves is "
+        f"counted as {design.term(vanishing[0]) if vanishing else 'an interaction of many factors'}",
     )
 
 

@@ -24,6 +24,7 @@ from desktop.core.design import (
     run_sheet,
     smallest_runs,
 )
+from desktop.core.effects import analyse, trials
 
 
 def words_by_brute_force(design):
@@ -176,12 +177,33 @@ def test_full_foldover_raises_the_resolution():
 def test_every_word_of_a_foldover_is_told(count, runs, factor):
     """As many of each length as the runs say, with signs that hold in every run; also where the base factor
     of a half is no factor."""
-    folded = foldover(regular(names_for(count), runs), factor)
+    design = regular(names_for(count), runs)
+    if factor is None and not any(design.word_lengths()[::2]):
+        mirrored = {tuple(row) for row in -design.levels}
+        assert mirrored == {tuple(row) for row in design.levels}
+        with pytest.raises(ValueError, match="repeats the same runs"):
+            foldover(design)
+        return
+    folded = foldover(design, factor)
     words = folded.defining_relation()
     for length, number in enumerate(folded.word_lengths(), 1):
         assert sum(len(members) == length for _, members in words) == number
     for sign, members in words:
         assert (folded.column(members) == sign).all()
+
+
+@pytest.mark.parametrize("factor", [None, "B"])
+def test_what_changes_between_the_halves_is_named(factor):
+    """A step between the halves moves that one effect, by the step, and no other."""
+    folded = foldover(regular(names_for(5), 8), factor)
+    steady = np.random.default_rng(5).normal(10, 1, 16)
+    x = folded.levels.astype(float)
+    before = analyse(trials(folded.factors, x, steady))
+    after = analyse(trials(folded.factors, x, steady + 3 * folded.blocks))
+    pairs = zip(after.effects, before.effects, strict=True)
+    moved = [(a.term, a.aliases, a.value - b.value) for a, b in pairs if abs(a.value - b.value) > 1e-9]
+    ((term, aliases, size),) = moved
+    assert folded.note.rpartition(" ")[2] in (term, *aliases) and abs(size) == pytest.approx(3)
 
 
 def test_foldover_of_one_factor_frees_it():
