@@ -33,6 +33,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.jit import kernel
 from desktop.data.atomic import PartFile
 from desktop.data.events import (
     SEVERITIES,
@@ -494,15 +495,13 @@ class StoreWriter(_Described):
     def _count(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
         tally = self.description.tallies[location]
         if table == "events":
-            entered = block["kind"] == EventKind.ENTER
-            counts = [
-                np.bincount(block["region"][k], minlength=len(self.regions)) for k in (entered, ~entered)
-            ]
-            self._enters = np.pad(self._enters, (0, len(self.regions) - self._enters.size)) + counts[0]
             if self._recorded.size < len(self.regions):
                 self._recorded = np.array([not region.synthetic for region in self.regions], bool)
-            tally.enter += int(counts[0][self._recorded].sum())
-            tally.leave += int(counts[1][self._recorded].sum())
+                self._enters = np.pad(self._enters, (0, self._recorded.size - self._enters.size))
+            kind, region = (np.ascontiguousarray(block[name]) for name in ("kind", "region"))
+            entered, left = count_events(kind, region, self._recorded, self._enters)
+            tally.enter += entered
+            tally.leave += left
         elif table == "messages":
             kinds = np.bincount(block["kind"], minlength=len(MessageKind))
             tally.sent += int(kinds[MessageKind.SEND] + kinds[MessageKind.ISEND])
@@ -775,6 +774,22 @@ def _writing(path: Path) -> Iterator[None]:
         raise StoreError(
             f"cannot be written ({reason})", file=path, hint="choose another folder or make room"
         ) from error
+
+
+_ENTER = int(EventKind.ENTER)
+
+
+@kernel
+def count_events(kind: Any, region: Any, recorded: Any, enters: Any) -> tuple[int, int]:
+    """How many enters and leaves are of regions that are recorded; adds to the enters (regions,) of each."""
+    entered = left = 0
+    for i in range(kind.size):
+        if kind[i] == _ENTER:
+            enters[region[i]] += 1
+            entered += recorded[region[i]]
+        else:
+            left += recorded[region[i]]
+    return entered, left
 
 
 # --- reading ---
