@@ -300,7 +300,9 @@ def _palette(stage: Stage) -> QImage:
     window.show_palette()
     palette = window.findChild(Palette)
     assert palette is not None
-    palette.findChild(QLineEdit).setText("phase")
+    words = palette.findChild(QLineEdit)
+    assert words is not None
+    words.setText("phase")
     return _closed(stage, window, palette)
 
 

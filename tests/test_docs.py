@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -219,10 +220,10 @@ def test_pictures_are_used_and_exist() -> None:
 # ---- examples of the developers' page
 
 
-def example(named: str) -> dict[str, object]:
+def example(named: str) -> dict[str, Any]:
     """What the block of developing.md that defines `named` leaves behind."""
     code = next(block for block in blocks(DOCS / "developing.md", "python") if named in block)
-    names: dict[str, object] = {"__name__": "example"}
+    names: dict[str, Any] = {"__name__": "example"}
     exec(compile(code, "developing.md", "exec"), names)
     return names
 
