@@ -193,3 +193,55 @@ def test_snapshot_draws_the_window(tmp_path):
     assert (image.width(), image.height()) == (1280, 800)
     colours = {image.pixel(x, y) for x in range(0, 1280, 3) for y in range(0, 800, 3)}
     assert len(colours) > 30
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """How the window would have been started, without one."""
+    from desktop.ui import app
+
+    calls = []
+    monkeypatch.setattr(app, "run", lambda files, how: calls.append((files, how)) or 0)
+    return calls
+
+
+def test_the_window_is_told_how_to_start(capsys, curve_file, tmp_path, started):
+    assert run(capsys, curve_file)[0] == 0
+    assert run(capsys, "--safe-mode", curve_file)[0] == 0
+    assert run(capsys, "--log-level", "debug", "--log-file", tmp_path / "log.txt")[0] == 0
+    (files, usual), (same, safe), (none, logged) = started
+    assert files == same == [str(curve_file)] and none == []
+    assert (usual.safe, usual.log_level, usual.log_file, usual.notice) == (False, "info", None, "")
+    assert safe.safe and (logged.log_level, logged.log_file) == ("debug", tmp_path / "log.txt")
+    assert run(capsys, "--", curve_file)[0] == 0 and started[-1][0] == [str(curve_file)]
+
+
+def test_wrong_options_of_the_window_end_with_2(capsys, tmp_path, started):
+    code, out, err = run(capsys, "--safe-mood")
+    assert code == 2 and not out and "there is no option --safe-mood" in err
+    assert run(capsys, "--log-level", "loud")[0] == 2
+    assert run(capsys, "--safe-mode", tmp_path / "nothing.trf")[0] == 1
+    assert not started
+    code, out, _ = run(capsys, "--version")
+    assert code == 0 and out.startswith("phasewright ")
+    code, out, _ = run(capsys, "--help")
+    assert code == 0 and "--safe-mode" in out and "--reset-settings" in out
+
+
+def test_settings_are_put_aside_and_it_says_where(capsys, tmp_path, started):
+    from PySide6.QtCore import QSettings, QStandardPaths
+
+    QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path))
+    try:
+        code, _, err = run(capsys, "--reset-settings")
+        assert code == 0 and "there were no settings to be reset" in err
+        file = tmp_path / "Phasewright" / "phasewright.ini"
+        file.parent.mkdir()
+        file.write_text("[General]\ntheme=dark\n")
+        code, _, err = run(capsys, "--reset-settings")
+        (kept,) = file.parent.iterdir()
+        assert code == 0 and str(kept) in err and kept.read_text() == "[General]\ntheme=dark\n"
+        assert str(kept) in started[-1][1].notice, "the window says it too"
+    finally:
+        usual = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.GenericConfigLocation)
+        QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, usual)

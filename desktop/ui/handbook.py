@@ -187,12 +187,12 @@ class Handbook(QMainWindow):
         split.addWidget(right)
         split.setStretchFactor(1, 1)
         split.setChildrenCollapsible(False)
-        em = self.fontMetrics().height()
-        split.setSizes([15 * em, 45 * em])
+        left.setMinimumWidth(8 * self.fontMetrics().height())
         self.setCentralWidget(split)
         self._make_actions()
         self._list("")
         self.resize(self._first_size())
+        split.setSizes([self.width() * 28 // 100, self.width() * 72 // 100])
 
     def _make_actions(self) -> None:
         bar = QToolBar(self.tr("Pages"))

@@ -56,7 +56,7 @@ def entries(window: ProgramWindow) -> list[Entry]:
             if menu is not None:
                 menu.aboutToShow.emit()  # some are filled only when they are opened
                 collect(menu, f"{place} › {text}" if place else text)
-            elif text and not action.isSeparator():
+            elif text and not action.isSeparator() and all(action != entry.action for entry in found):
                 found.append(Entry(text, place, window, action))
 
     collect(window.menuBar(), "")

@@ -63,6 +63,8 @@ def digits(value: float, significant: int = 4) -> str:
 def quantity(value: float, unit: str, significant: int = 4) -> str:
     """``12.34 ms``."""
     chosen = time_scale(value) if unit == "s" else scale(value, unit)
+    if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
+        return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")
     return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QSettings, QStandardPaths, Qt, QUrl
 from PySide6.QtGui import (
     QAction,
     QDesktopServices,
@@ -306,7 +306,8 @@ def test_settings_are_reset_with_a_backup(tmp_path: Path) -> None:
         assert kept is not None and "theme=dark" in kept.read_text() and kept.parent.is_relative_to(tmp_path)
         assert Settings().theme == "system"
     finally:
-        QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, "")
+        usual = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.GenericConfigLocation)
+        QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, usual)
 
 
 def test_the_last_project_is_opened_again_if_wanted(

@@ -57,7 +57,9 @@ def time_ticks(a: float, b: float, count: float) -> Ticks:
         offset = f"+{whole * 10.0**power:.{max(-power, 0)}f} s"
     decimals = max(0, round(math.log10(scale)) - e)
     numbers = range(first, last + 1)
-    labels = [f"{(k - zero) * step / scale:.{decimals}f}" for k in numbers]
+    # A unit that was asked for may make long numbers, which are read in groups of three.
+    form = f",.{decimals}f" if asked_unit() is not None else f".{decimals}f"
+    labels = [f"{(k - zero) * step / scale:{form}}".replace(",", "\u2009") for k in numbers]
     return Ticks([k * step for k in numbers], labels, unit, offset)
 
 
@@ -131,7 +133,7 @@ def time_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, title: st
     metrics = painter.fontMetrics()
     label = "000.000"
     if asked_unit() is not None:  # whose numbers may be long
-        label = max(label, f"{max(abs(m.a), abs(m.b)) / time_unit(m.b - m.a)[0]:.1f}", key=len)
+        label = max(label, f"{max(abs(m.a), abs(m.b)) / time_unit(m.b - m.a)[0]:,.1f}", key=len)
     ticks = time_ticks(m.a, m.b, m.width / (metrics.horizontalAdvance(label) * 1.5))
     painter.setPen(QColor(theme.border))
     top = at.top()
