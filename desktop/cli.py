@@ -666,15 +666,16 @@ def _compare(options: argparse.Namespace) -> int:
     from desktop.commands import compare
 
     _check_budget(options.model, options.n)
+    codes: list[int] = []
     with _progress() as progress:
-        result, _ = compare.run(options, progress)
+        result = compare.run(options, progress, lambda store: codes.append(_outcome(store)))
     if options.json:
         _print_json(result)
     elif options.csv:
         _print_csv(compare.COLUMNS, (cell.values() for cell in result["cells"]))
     else:
         print("\n".join(compare.told(result, _si)))
-    return DONE
+    return max(codes)
 
 
 def _stats(options: argparse.Namespace) -> int:

@@ -16,6 +16,7 @@ from desktop import cli
 from desktop.data.project_file import write
 from desktop.workbench.contrasting import plain_run
 from desktop.workbench.model import Comparison, Matched, PhaseSettings, Workspace, run_keys
+from tests.data_layer import archives
 
 
 @pytest.fixture(autouse=True)
@@ -133,6 +134,13 @@ def test_the_suggested_number_is_taken_for_each(capsys, runs) -> None:  # type: 
             alone["breaks_s"],
             alone["epsilon"],
         )
+
+
+def test_lost_input_is_told_by_the_exit_code(capsys, runs, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    damaged = next(archives.unpack("damaged_a_evt_truncated_half", tmp_path).rglob("*.otf2"))
+    code, out, err = run(capsys, runs[0], damaged, "-n", 2)
+    assert code == 3 and out.startswith("1  small.csv") and "phasewright: " in err
+    assert run(capsys, *runs, "-n", 2)[0] == 0
 
 
 def test_what_cannot_be_is_said_in_one_sentence(capsys, runs) -> None:  # type: ignore[no-untyped-def]

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from desktop.core.contrast import Alignment, Placement
+    from desktop.data.store import TraceStore
     from desktop.workbench.model import KeptRun, Matched, PhaseSettings
 
 AXES = ("absolute", "start", "normalised", "phases")
@@ -56,8 +59,10 @@ def _pair(text: str) -> tuple[int, int, int]:
     return numbers[0], numbers[2] - 1, numbers[1] - 1
 
 
-def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], Alignment]:
-    """The comparison as one plain object, and what it is made of.
+def run(
+    options: argparse.Namespace, progress: Progress, seen: Callable[[TraceStore], object]
+) -> dict[str, Any]:
+    """The comparison as one plain object. `seen` is given each store while it is open.
 
     Raises
     ------
@@ -76,7 +81,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     runs = []
     for k, (one, phases, project) in enumerate(kept):
         part = Share(progress, k / len(kept), (k + 1) / len(kept))
-        runs.append(phased(names[k], load(one, project, part), phases))
+        runs.append(phased(names[k], load(one, project, part, seen), phases))
     keys = run_keys(tuple(one for one, _, _ in kept))
     fixed, _ = pairs_by_run(matched, keys, reference, [one.fit.n for one in runs])
     for k, of, own in options.match:
@@ -101,7 +106,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         ],
         "differences": _differences(alignment, placement),
         "cells": cells,
-    }, alignment  # fmt: skip
+    }  # fmt: skip
 
 
 def _differences(alignment: Alignment, placement: Placement) -> list[dict[str, Any]]:

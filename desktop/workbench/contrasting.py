@@ -30,6 +30,7 @@ from desktop.workbench.workbench import Workbench
 if TYPE_CHECKING:  # bring numba, which the window loads only after it is on screen
     from desktop.core.contrast import Alignment, Cell, Contrast, Phased, Placement
     from desktop.core.curve import StepCurve
+    from desktop.data.store import TraceStore
 
 #: Runs that are compared at once: as many as there are colours that everybody can tell apart.
 MOST = 6
@@ -323,8 +324,12 @@ def _phased(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress
     return phased(one.name, curve or load(one.run, path, progress), project.phases)
 
 
-def load(run: KeptRun, project: Path | None, progress: Progress) -> StepCurve:
+def load(
+    run: KeptRun, project: Path | None, progress: Progress, seen: Callable[[TraceStore], object] | None = None
+) -> StepCurve:
     """The curve of a run, by its rules; `project`: the file that it is kept in, to find the trace.
+
+    `seen` is given the store before it is closed.
 
     Raises
     ------
@@ -341,6 +346,8 @@ def load(run: KeptRun, project: Path | None, progress: Progress) -> StepCurve:
             hint="open that run and say where it is, or leave it out of the comparison",
         )  # fmt: skip
     with open_trace(place, progress, **asdict(run.trace.options)) as store:
+        if seen is not None:
+            seen(store)
         return build(store, run.project.rules or Rules(), progress).curve()
 
 
