@@ -15,8 +15,18 @@ from hypothesis import strategies as some
 from desktop import cli
 from desktop.core.design import orthogonal_array, plackett_burman, regular, run_sheet
 from desktop.core.effects import analyse
-from desktop.data.runs import is_runs, kind_of, read_array, read_effects, read_places, read_runs, write_sheet
+from desktop.data.runs import (
+    is_runs,
+    kind_of,
+    read_array,
+    read_effects,
+    read_places,
+    read_runs,
+    read_table,
+    write_sheet,
+)
 from desktop.errors import TableError
+from desktop.workbench.comparing import tables_in
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 
@@ -148,15 +158,22 @@ def test_levels_that_are_none(tmp_path, text, sentence):
         read_runs(table(tmp_path, text), factors=["a"])
 
 
-@settings(deadline=None, max_examples=100)
-@given(some.binary(max_size=200))
+@settings(deadline=None, max_examples=150)
+@given(some.one_of(some.binary(max_size=200), some.text("012-+.,;\n xf", max_size=120).map(str.encode)))
 def test_any_bytes_end_in_trials_or_one_sentence(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("any") / "runs.csv"
-    path.write_bytes(b"a,response\n" + data)
-    try:
-        read_runs(path)
-    except TableError as error:
-        assert str(error) and "\n" not in str(error)
+    for heading in (b"a,response\n", b"a,b,response\n", b"place,delay,response\n", b"term,effect,delay\n"):
+        path.write_bytes(heading + data)
+        is_runs(path)
+        for read in (read_runs, read_table, read_array, read_places, read_effects):
+            try:
+                read(path)
+            except TableError as error:
+                assert str(error) and "\n" not in str(error)
+        try:
+            tables_in(path)
+        except (TableError, ValueError) as error:
+            assert str(error) and "\n" not in str(error)
 
 
 def test_a_sheet_comes_back(tmp_path):
