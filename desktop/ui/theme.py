@@ -33,6 +33,7 @@ class Theme:
     raised: str
     text: str
     muted: str
+    disabled: str
     grid: str
     border: str
     accent: str
@@ -76,6 +77,7 @@ LIGHT = Theme(
     raised="#ffffff",
     text="#1a1f26",
     muted="#55606d",
+    disabled="#66707b",
     grid="#dde2e8",
     border="#838d99",
     accent="#0b5fa5",
@@ -103,6 +105,7 @@ DARK = Theme(
     raised="#2a3037",
     text="#e8ebef",
     muted="#a3adb8",
+    disabled="#87919d",
     grid="#2c333b",
     border="#717c89",
     accent="#6cb6ec",
@@ -205,7 +208,7 @@ def palette(theme: Theme) -> QPalette:
         for r in roles:
             p.setColor(r, QColor(colour))
     for r in (role.WindowText, role.Text, role.ButtonText):
-        p.setColor(QPalette.ColorGroup.Disabled, r, QColor(theme.border))
+        p.setColor(QPalette.ColorGroup.Disabled, r, QColor(theme.disabled))
     return p
 
 
@@ -218,7 +221,12 @@ def stylesheet(theme: Theme) -> str:
         QHeaderView::section {{ color: {theme.muted}; background: {theme.surface}; border: none;
             border-bottom: 1px solid {theme.border}; padding: 3px 6px; }}
         QTableView {{ gridline-color: {theme.grid}; border: 1px solid {theme.grid}; }}
-        QTableView:focus, QListView:focus, QTreeView:focus {{ border: 1px solid {theme.focus}; }}
+        QTextEdit, QPlainTextEdit {{ border: 1px solid {theme.grid}; }}
+        QTableView:focus, QListView:focus, QTreeView:focus, QTextEdit:focus, QPlainTextEdit:focus {{
+            border: 1px solid {theme.focus}; }}
+        QPushButton:default:focus, QCommandLinkButton:focus {{ border: 2px solid {theme.focus};
+            border-radius: 3px; background: {theme.raised}; color: {theme.text};
+            padding: 3px 12px; outline: none; }}
         QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 2px; }}
         QStatusBar {{ border-top: 1px solid {theme.grid}; }}
         QStatusBar::item {{ border: none; }}

@@ -171,6 +171,7 @@ class ClassesPanel(QWidget):
         found.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.search = QLineEdit()
         self.search.setPlaceholderText("Find a region or role")
+        self.search.setAccessibleName("Find a region or role")
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(found.setFilterFixedString)
         self._view = view = QTableView()

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 from desktop.ui import tables
 from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, RowsModel
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -38,7 +38,8 @@ def _bytes(value: float) -> str:
 
 
 class Matrix(QWidget):
-    """Senders from the top, receivers from the left, brighter is more (logarithmic)."""
+    """Senders from the top, receivers from the left, brighter is more (logarithmic). The arrow keys go from
+    cell to cell; the table beside it says the same."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,7 +50,10 @@ class Matrix(QWidget):
         self._unit = "B"
         self._image = QImage()
         self._area = QRectF()
+        self._at = (0, 0)  # where the arrow keys are
         self.setAccessibleName(self.tr("Matrix of messages"))
+        self.setAccessibleDescription(self.tr("No messages are known."))
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMouseTracking(True)
 
     def show_pairs(self, sender: Any, receiver: Any, weight: Any, names: tuple[str, ...], unit: str) -> None:
@@ -64,7 +68,8 @@ class Matrix(QWidget):
         self._paint_image()
         busiest = np.unravel_index(int(np.argmax(grid)), grid.shape) if grid.any() else None
         if busiest is not None:
-            self.setAccessibleDescription(self._told(int(busiest[0]), int(busiest[1])))
+            self._at = int(busiest[0]), int(busiest[1])
+            self.setAccessibleDescription(self._told(*self._at))
         self.update()
 
     def set_theme(self, theme: Theme) -> None:
@@ -104,6 +109,7 @@ class Matrix(QWidget):
         t, em = self._theme, self.fontMetrics().height()
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(t.background))
+            paint_focus(painter, self, t)
             if not self._grid.any():
                 painter.setPen(QColor(t.muted))
                 flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
@@ -120,6 +126,9 @@ class Matrix(QWidget):
             painter.setPen(QPen(QColor(t.border), 0))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.drawRect(self._area)
+            if self.hasFocus():
+                painter.setPen(QPen(QColor(t.fit), 2))
+                painter.drawRect(self._box(*self._at))
             painter.setPen(QColor(t.text))
             row = QRectF(self._area.left(), self._area.bottom() + 3, side, em * 1.4)
             painter.drawText(row, Qt.AlignmentFlag.AlignCenter, self.tr("Receiver"))
@@ -135,6 +144,25 @@ class Matrix(QWidget):
             painter.drawText(
                 QRectF(-side / 2, -em * 0.8, side, em * 1.4), Qt.AlignmentFlag.AlignCenter, self.tr("Sender")
             )
+
+    def keyPressEvent(self, event: Any) -> None:
+        key = Qt.Key(event.key())
+        steps = {Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0)}
+        down, across = (steps | {Qt.Key.Key_Down: (1, 0)}).get(key, (0, 0))
+        if (down, across) == (0, 0) or not self._grid.any():
+            super().keyPressEvent(event)
+            return
+        last = self._grid.shape[0] - 1
+        self._at = min(max(self._at[0] + down, 0), last), min(max(self._at[1] + across, 0), last)
+        self.setAccessibleDescription(self._told(*self._at))
+        place = self._box(*self._at).bottomRight().toPoint()
+        QToolTip.showText(self.mapToGlobal(place), self._told(*self._at), self)
+        self.update()
+
+    def _box(self, i: int, j: int) -> QRectF:
+        """Where a cell is drawn."""
+        side = self._area.width() / self._grid.shape[0]
+        return QRectF(self._area.left() + j * side, self._area.top() + i * side, side, side)
 
     def mouseMoveEvent(self, event: Any) -> None:
         cell = self._cell(event.position())

@@ -100,6 +100,7 @@ class Chart(QWidget):
         self._x = (0.0, 1.0)
         self._hover: tuple[int, int] | None = None
         self.setAccessibleName(name)
+        self.setAccessibleDescription(self._content.empty)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
@@ -107,7 +108,7 @@ class Chart(QWidget):
         """Show another chart; the description says the same in words, for those who cannot see it."""
         self._content = content
         self._hover = None
-        self.setAccessibleDescription(description)
+        self.setAccessibleDescription(description or content.empty)
         self.update()
 
     @property

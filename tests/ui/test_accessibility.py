@@ -1,0 +1,426 @@
+"""For those who see badly or use no mouse: names, keys, focus, contrast and room, in every window, panel
+and dialog.
+
+Contrast is that of the WCAG: 4.5 for text, 3 for lines and for text that is switched off.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PySide6.QtCore import QSettings, Qt
+from PySide6.QtGui import QAccessible, QImage, QPalette
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QAbstractItemView,
+    QAbstractScrollArea,
+    QAbstractSlider,
+    QAbstractSpinBox,
+    QApplication,
+    QCheckBox,
+    QComboBox,
+    QDockWidget,
+    QHeaderView,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QPushButton,
+    QRadioButton,
+    QScrollBar,
+    QStatusBar,
+    QTabBar,
+    QTabWidget,
+    QTextEdit,
+    QToolBar,
+    QToolButton,
+    QWidget,
+)
+
+from desktop.resources import example_table, folder, samples
+from desktop.ui import theme as themes
+from desktop.ui.about import About
+from desktop.ui.app import Windows, application, load_font
+from desktop.ui.crashes import Trouble
+from desktop.ui.experiment.cube import CubePlot
+from desktop.ui.exporting import FigureDialog, ReportDialog
+from desktop.ui.handbook import Handbook
+from desktop.ui.model.dialogs import AddRuns, AssignColumns
+from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.palette import Palette
+from desktop.ui.panels import panels
+from desktop.ui.panels.messages import Matrix
+from desktop.ui.panels.views import NoteDialog
+from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.heat import HeatMap
+from desktop.ui.plots.sweep_plots import SweepPlot
+from desktop.ui.plots.time_plot import TimePlot
+from desktop.ui.preferences import Preferences
+from desktop.ui.settings import COLOUR_SETS, Settings
+from desktop.ui.shell import MainWindow
+from desktop.workbench.model import Annotation
+from desktop.workbench.modelling import Unassigned
+from tests.ui.test_theme import contrast
+
+SPT = Path(__file__).parent.parent / "data" / "spt"
+PLOTS = (Chart, CubePlot, HeatMap, Matrix, SweepPlot, TimePlot)
+#: What Qt makes inside of other widgets: reached through them.
+PARTS = (QScrollBar, QHeaderView, QToolBar)
+TEXTS = (QLabel, QPushButton, QToolButton, QCheckBox, QRadioButton)
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Scene:
+    """All windows of the program with something in them."""
+
+    def __init__(self, app: QApplication, settings: Settings, place: Path) -> None:
+        self.windows = Windows(app, settings)
+        self._place = place
+        self.windows.open([samples()[0].path])
+        self.windows.open([])
+        self.windows.open_model(example_table())
+        self.windows.open_experiment(SPT / "measured_2026-11-21_screen_2p6m2.csv")
+        self.windows.open_experiment(folder() / "examples" / "quicksort")
+        self.windows.open_experiment()
+        self.windows.open_model()
+        self.main = self.windows._open[0]
+        assert isinstance(self.main, MainWindow)
+        self.settle()
+        self.main.workbench.set_n(4)
+        self.main.workbench.select_phase(1)
+        self.main.workbench.annotate("a remark", 0.1)
+        self.main.desk.keep_view(1)
+        self.windows.open_comparison(self.main)
+        self.settle()
+
+    def settle(self) -> None:
+        """Until nothing is being computed, and a little longer."""
+        for _ in range(3000):
+            QApplication.processEvents()
+            if not any(self._busy(window) for window in self.windows._open):
+                break
+            QTest.qWait(10)
+        QApplication.processEvents()
+
+    @staticmethod
+    def _busy(window: QWidget) -> bool:
+        bench = getattr(window, "bench", None)
+        return bool(getattr(window, "busy", False) or getattr(bench, "busy", False))
+
+    def looks(self) -> Iterator[tuple[str, QWidget]]:
+        """Every window with each of its panels, pages and steps in front; every dialog."""
+        main = self.main
+        for spec in panels():
+            main.show_panel(spec.id)
+            self.settle()
+            yield f"panel {spec.id}", main
+        for window in self.windows._open[1:]:
+            yield type(window).__name__, window
+            for tabs in window.findChildren(QTabWidget):
+                for k in range(tabs.count()) if tabs.isVisible() else ():
+                    tabs.setCurrentIndex(k)
+                    self.settle()
+                    yield f"{type(window).__name__} {tabs.tabText(k)}", window
+        for dialog in self.dialogs():
+            dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
+            dialog.show()
+            QApplication.processEvents()
+            yield type(dialog).__name__, dialog
+            for tabs in dialog.findChildren(QTabWidget):
+                for k in range(1, tabs.count()):
+                    tabs.setCurrentIndex(k)
+                    QApplication.processEvents()
+                    yield f"{type(dialog).__name__} {tabs.tabText(k)}", dialog
+            dialog.close()
+            dialog.deleteLater()
+
+    def dialogs(self) -> Iterator[QWidget]:
+        main = self.main
+        shown, deliver = main.workbench.snapshot, main._results.deliver
+        yield NoteDialog(main, "Annotate", Annotation(0.1, "a remark", 0.2))
+        yield OpenDialog(lambda *_: None, str(self._place), main)
+        yield ChoiceDialog(("one/run.csv", "two/run.csv"), lambda _: None, main)
+        yield FigureDialog(shown, deliver, main.curve_view.visible_range(), main)
+        yield ReportDialog(shown, deliver, main)
+        yield Preferences(main.settings, main)
+        yield About(main)
+        yield Palette(main)
+        yield Handbook()
+        yield AssignColumns(
+            Unassigned("what,where\n1,2\n", ("what", "where"), {}, ("code", "system", "p", "time"))
+        )
+        yield AddRuns(("LU",), ("here",), str(self._place))
+        yield Trouble("Something went wrong.", "More about it.", "The report.")
+
+    def close(self) -> None:
+        for window in tuple(self.windows._open):
+            window.close_unasked() if isinstance(window, MainWindow) else window.close()
+        QApplication.processEvents()
+
+
+@pytest.fixture(scope="module")
+def scene(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    place = tmp_path_factory.mktemp("scene")
+    for name in ("CACHE", "STATE", "DATA"):
+        os.environ[f"XDG_{name}_HOME"] = str(place / name.lower())
+    load_font(qapp)
+    made = Scene(qapp, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
+    yield made
+    made.close()
+    for name in ("CACHE", "STATE", "DATA"):
+        del os.environ[f"XDG_{name}_HOME"]
+
+
+def seen(root: QWidget) -> list[QWidget]:
+    """All widgets of a window that are in view, but for what Qt makes inside of others."""
+    return [
+        widget
+        for widget in root.findChildren(QWidget)
+        if widget.isVisible() and widget.window() is root and not inner(widget) and not behind(widget)
+    ]
+
+
+def behind(widget: QWidget | None) -> bool:
+    """In a dock that is behind another tab, which Qt takes for visible."""
+    while widget is not None and not isinstance(widget, QDockWidget):
+        widget = widget.parentWidget()
+    return widget is not None and widget.visibleRegion().isEmpty()
+
+
+def inner(widget: QWidget) -> bool:
+    parent = widget.parentWidget()
+    return (
+        isinstance(widget, PARTS)
+        or isinstance(parent, (QComboBox, QAbstractSpinBox, QLineEdit, QTabBar, QDockWidget, *PARTS))
+        or (isinstance(parent, QAbstractScrollArea) and parent.viewport() is widget)
+        or widget.objectName().startswith("qt_")
+        or (isinstance(parent, QAbstractItemView) and isinstance(widget, QAbstractButton))
+    )
+
+
+def controls(root: QWidget) -> list[QWidget]:
+    """What can be used."""
+    kinds = (
+        *(QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit),
+        *(QPlainTextEdit, QTextEdit, QTabBar),
+    )
+    return [
+        widget
+        for widget in seen(root)
+        if isinstance(widget, (*kinds, *PLOTS)) and not (isinstance(widget, QTabBar) and widget.count() < 2)
+    ]
+
+
+def told(widget: QWidget) -> str:
+    """Of what kind a widget is, and where it is, for a failure to be understood."""
+    names = [widget.objectName() or type(widget).__name__]
+    while widget.parentWidget() is not None:
+        widget = widget.parentWidget()
+        names.append(widget.objectName() or type(widget).__name__)
+    return " < ".join(names[:5])
+
+
+def said(widget: QWidget) -> str:
+    """What a screen reader calls it."""
+    found = QAccessible.queryAccessibleInterface(widget)
+    return "" if found is None else found.text(QAccessible.Text.Name).strip()
+
+
+def test_everything_that_can_be_used_has_a_name(scene: Scene) -> None:
+    nameless: set[str] = set()
+    undescribed: set[str] = set()
+    for name, root in scene.looks():
+        for widget in controls(root):
+            if not isinstance(widget, QTabBar) and not said(widget):
+                nameless.add(f"{name}: {told(widget)}")
+            if isinstance(widget, PLOTS) and not widget.accessibleDescription():
+                undescribed.add(f"{name}: {told(widget)}")
+    assert not nameless, listed(nameless)
+    assert not undescribed, listed(undescribed)
+
+
+def test_everything_that_can_be_used_is_reached_by_tab(scene: Scene) -> None:
+    """Buttons of toolbars are not, as their commands are in the menus and the palette; nor are the buttons
+    of docks, which View > Panels stands for."""
+    unreached: set[str] = set()
+    for name, root in scene.looks():
+        chain, widget = {root}, root.nextInFocusChain()
+        while widget not in chain:
+            chain.add(widget)
+            widget = widget.nextInFocusChain()
+        group = {id(b) for b in root.findChildren(QRadioButton)}
+        for widget in controls(root):
+            if not widget.isEnabled() or isinstance(widget.parentWidget(), QToolBar) or id(widget) in group:
+                continue
+            tab = Qt.FocusPolicy.TabFocus.value & widget.focusPolicy().value
+            if widget not in chain or not tab:
+                unreached.add(f"{name}: {told(widget)} {said(widget)!r}")
+    assert not unreached, listed(unreached)
+
+
+def test_labels_with_a_mnemonic_lead_somewhere(scene: Scene) -> None:
+    lost = {
+        f"{name}: {label.text()!r}"
+        for name, root in scene.looks()
+        for label in seen(root)
+        if isinstance(label, QLabel) and has_mnemonic(label) and label.buddy() is None
+    }
+    assert not lost, listed(lost)
+
+
+def has_mnemonic(label: QLabel) -> bool:
+    rich = label.textFormat() == Qt.TextFormat.RichText or "<" in label.text()
+    return not rich and "&" in label.text().replace("&&", "")
+
+
+#: As if by a key: the style shows the focus only to those who use keys.
+KEYS = Qt.FocusReason.ShortcutFocusReason
+
+
+def test_what_has_the_focus_looks_otherwise(scene: Scene) -> None:
+    unseen: set[str] = set()
+    for name, root in scene.looks():
+        root.activateWindow()
+        QApplication.processEvents()
+        for widget in controls(root):
+            if not widget.isEnabled() or not widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+                continue
+            others = (one for one in controls(root) if one is not widget and one.isEnabled())
+            next(others, root).setFocus(KEYS)
+            QApplication.processEvents()
+            without = around(widget)
+            widget.setFocus(KEYS)
+            QApplication.processEvents()
+            if widget.hasFocus() and around(widget) == without:
+                unseen.add(f"{name}: {told(widget)} {said(widget)!r}")
+    assert not unseen, listed(unseen)
+
+
+def around(widget: QWidget) -> QImage:
+    """As it looks with what is drawn right around it, such as the frame of a combo box."""
+    return widget.grab().toImage()
+
+
+THEMES = [themes.coloured(base, colours) for base in (themes.LIGHT, themes.DARK) for colours in COLOUR_SETS]
+
+
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: f"{theme.name}-{theme.colours}")
+def test_the_palette_has_contrast(theme: themes.Theme) -> None:
+    """Every text role on every ground it stands on, and on what is selected; switched off, 3 at least."""
+    role, group = QPalette.ColorRole, QPalette.ColorGroup
+    made = themes.palette(theme)
+    pairs = [
+        (text, ground)
+        for text in (role.WindowText, role.Text, role.ButtonText, role.PlaceholderText, role.Link)
+        for ground in (role.Window, role.Base, role.AlternateBase, role.Button)
+    ]
+    pairs += [(role.ToolTipText, role.ToolTipBase), (role.HighlightedText, role.Highlight)]
+    for of, least in ((group.Active, 4.5), (group.Inactive, 4.5), (group.Disabled, 3.0)):
+        for text, ground in pairs:
+            found = contrast(made.color(of, text).name(), made.color(of, ground).name())
+            assert found >= least, (of, text, ground, round(found, 2))
+
+
+@pytest.mark.parametrize("theme", [themes.LIGHT, themes.DARK], ids=lambda theme: theme.name)
+def test_texts_as_they_are_drawn_have_contrast(scene: Scene, theme: themes.Theme) -> None:
+    """From the picture: what differs most from the ground of a label, button, box, table or plot."""
+    for window in scene.windows._open:
+        window.use_theme(theme)
+    faint: set[str] = set()
+    try:
+        for name, root in scene.looks():
+            root.ensurePolished()
+            for widget in seen(root):
+                text = widget.text() if isinstance(widget, TEXTS) else said(widget)
+                there = isinstance(widget, (*TEXTS, *PLOTS, QComboBox, QLineEdit, QAbstractItemView))
+                empty = isinstance(widget, QAbstractItemView) and not widget.model().rowCount()
+                empty |= isinstance(widget, QComboBox) and not widget.currentText()
+                if not there or empty or not text or min(widget.width(), widget.height()) < 8:
+                    continue
+                found = strongest(widget.grab().toImage())
+                if found < (4.5 if widget.isEnabled() else 3.0):
+                    faint.add(f"{name}: {told(widget)} {text[:30]!r} {found:.2f}")
+    finally:
+        for window in scene.windows._open:
+            window.apply_settings()
+    assert not faint, listed(faint)
+
+
+def pixels(image: QImage) -> NDArray[np.uint32]:
+    image = image.convertToFormat(QImage.Format.Format_RGB32)
+    stride = image.bytesPerLine() // 4
+    flat: NDArray[np.uint32] = np.frombuffer(image.constBits(), np.uint32)
+    return flat.reshape(image.height(), stride)[:, : image.width()] & 0xFFFFFF
+
+
+def strongest(image: QImage) -> float:
+    """The contrast of what differs most from the commonest colour."""
+    colours, counts = np.unique(pixels(image), return_counts=True)
+    ground = f"#{colours[counts.argmax()]:06x}"
+    return max(contrast(f"#{colour:06x}", ground) for colour in colours.tolist())
+
+
+def cut(root: QWidget) -> set[str]:
+    """Texts that have less room than they need."""
+    found = set()
+    for widget in seen(root):
+        if (
+            not isinstance(widget, TEXTS)
+            or not widget.text()
+            or isinstance(widget.parentWidget(), QStatusBar)
+        ):
+            continue
+        if isinstance(widget, QLabel) and widget.wordWrap():
+            needed = widget.heightForWidth(widget.width())
+            short = needed > widget.height() + 1
+        else:
+            short = widget.minimumSizeHint().width() > widget.width() + 1
+            short |= widget.minimumSizeHint().height() > widget.height() + 1
+        if short:
+            found.add(f"{told(widget)} {widget.text()[:40]!r} {widget.size().toTuple()}")
+    return found
+
+
+@pytest.mark.parametrize("scale", ["1", "2"])
+def test_no_text_is_cut(scale: str, tmp_path: Path) -> None:
+    """On a screen of 1280 x 720, and on one of twice the pixels where all is drawn twice as large."""
+    environment = os.environ | {
+        f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "STATE", "DATA")
+    }
+    environment["QT_SCALE_FACTOR"] = scale
+    words = [sys.executable, "-m", "tests.ui.test_accessibility", str(tmp_path)]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"ratio {scale}\n"), done.stdout + done.stderr[-3000:]
+
+
+def listed(problems: set[str]) -> str:
+    return "\n".join(["", *sorted(problems)])
+
+
+def main(place: Path) -> int:
+    """Print what is cut in any window of 1280 x 720."""
+    app = application()
+    app.setQuitOnLastWindowClosed(False)
+    scene = Scene(app, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
+    print("ratio", f"{scene.main.devicePixelRatioF():g}")
+    for window in scene.windows._open:
+        window.resize(1280, 720)
+    problems = {f"{name}: {text}" for name, root in scene.looks() for text in cut(root)}
+    for problem in sorted(problems):
+        print(problem)
+    scene.close()
+    return len(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
