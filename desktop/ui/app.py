@@ -128,7 +128,8 @@ class Windows:
             crash.forget()
         recovered = self.offer_recoveries()
         last = first.settings.last_project
-        if reopen and not recovered and last is not None and isinstance(first, MainWindow):
+        # What was open at a crash may be why.
+        if reopen and not (crashed or recovered) and last is not None and isinstance(first, MainWindow):
             first.open_path(last)
 
     def offer_recoveries(self) -> bool:
@@ -263,7 +264,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     OSError: the file that is to be logged to cannot be written.
     """
     app = application()
-    start_log(how.log_level, how.log_file, passing=how.safe)
+    log = start_log(how.log_level, how.log_file, passing=how.safe)
     settings = Settings.passing() if how.safe else Settings()
     windows = Windows(app, settings)
     if isinstance(app, Application):
@@ -272,7 +273,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     session = None
     if not how.safe:
         with suppress(OSError):  # where nothing can be written, nothing can be told of
-            session = Session()
+            session = Session(log)
     first = windows.open(Path(name) for name in files)
     notices = [how.notice] if how.notice else []
     if settings.aside is not None:

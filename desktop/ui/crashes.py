@@ -41,6 +41,13 @@ from desktop.ui.settings import log_folder
 _log = logging.getLogger("phasewright")
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
 LOG = "phasewright.log"
+_BEGIN = "INFO started"  # how the log of a session begins
+_QT_LEVELS = {
+    QtMsgType.QtDebugMsg: logging.DEBUG,
+    QtMsgType.QtInfoMsg: logging.INFO,
+    QtMsgType.QtCriticalMsg: logging.ERROR,
+    QtMsgType.QtFatalMsg: logging.ERROR,  # after which Qt ends the program
+}
 #: Bytes of a log before the next one is begun, and how many former ones are kept.
 LOG_SIZE, LOGS = 1 << 20, 2
 #: Lines of the log in a report, and how often one and the same error is logged.
@@ -75,7 +82,7 @@ def start_log(level: str = "info", file: Path | None = None, *, passing: bool = 
 def qt_says(kind: QtMsgType, _: QMessageLogContext, text: str) -> None:
     """Qt's own messages; the offscreen platform's remark on every window tells nothing."""
     if "propagateSizeHints" not in text:
-        _log.log(logging.DEBUG if kind == QtMsgType.QtDebugMsg else logging.WARNING, "Qt: %s", text)
+        _log.log(_QT_LEVELS.get(kind, logging.WARNING), "Qt: %s", text)
 
 
 class _Last(logging.Handler):
@@ -101,18 +108,22 @@ def report(what: str, lines: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Crash:
-    """A session that has ended without saying so; `where`: what it wrote when it crashed."""
+    """A session that has ended without saying so; `log`: where it logged, `where`: what it wrote when it
+    crashed."""
 
     file: Path
     begun: float
+    log: str
     where: str
 
     def report(self) -> str:
         begun = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
-        try:
-            lines = (log_folder() / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-        except OSError:
-            lines = []
+        lines: list[str] = []
+        with suppress(OSError, ValueError):
+            lines = Path(self.log).read_text(encoding="utf-8", errors="replace").splitlines()
+        begins = [k for k, line in enumerate(lines) if line.endswith(_BEGIN)]
+        if len(begins) > 1:  # the last one is of the session that asks
+            lines = lines[: begins[-1]]
         return report(f"A session begun at {begun} has crashed.\n{self.where}", lines[-LINES:])
 
     def forget(self) -> None:
@@ -122,9 +133,9 @@ class Crash:
 
 
 class Session:
-    """This run of the program, so that the next one knows whether it has crashed."""
+    """This run of the program, so that the next one knows whether it has crashed. `log`: where it logs."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, log: Path | None = None, folder: Path | None = None) -> None:
         folder = folder or log_folder()
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"session-{token_hex(4)}.crash"
@@ -132,7 +143,7 @@ class Session:
         self._lock.setStaleLockTime(0)  # only its end makes it stale, not its age
         self._lock.tryLock(0)
         self._file: IO[str] = self._path.open("w", encoding="utf-8")
-        json.dump({"begun": datetime.now().timestamp()}, self._file)
+        json.dump({"begun": datetime.now().timestamp(), "log": str(log or "")}, self._file)
         self._file.write("\n")
         self._file.flush()
         faulthandler.enable(self._file)
@@ -159,9 +170,10 @@ def crashes(folder: Path | None = None) -> list[Crash]:
         lock.unlock()
         try:
             head, _, where = file.read_text(encoding="utf-8", errors="replace").partition("\n")
-            crash = Crash(file, float(json.loads(head)["begun"]), where.strip())
+            known = json.loads(head)
+            crash = Crash(file, float(known["begun"]), str(known["log"]), where.strip())
         except (OSError, ValueError, LookupError, TypeError):
-            crash = Crash(file, 0.0, "")
+            crash = Crash(file, 0.0, "", "")
         if crash.where:
             found.append(crash)
         else:

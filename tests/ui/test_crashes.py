@@ -209,7 +209,10 @@ def test_the_start_after_a_crash_tells_of_it_once(tmp_path: Path) -> None:
     words, report = json.loads(after.stdout)
     assert "ended in a crash" in words and "sent" in words
     assert "Segmentation fault" in report and "deep_inside" in report, "where it was"
-    assert "started" in report, "the end of that session's log"
+    log = report.partition("Last lines of the log:")[2]
+    assert log.count("started") == 1 and "uncaught" not in log, (
+        "the end of that session's log, not of this one's"
+    )
     assert not list((tmp_path / "state").rglob("session-*")), "told of once, and itself ended well"
     assert json.loads(run(NEXT, tmp_path).stdout) is None
 
@@ -217,7 +220,7 @@ def test_the_start_after_a_crash_tells_of_it_once(tmp_path: Path) -> None:
 def test_a_running_session_and_one_that_was_killed_are_no_crash(tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     was_enabled = crashes.faulthandler.is_enabled()
-    session = Session(folder)
+    session = Session(folder=folder)
     try:
         assert crashes.crashes(folder) == [] and len(list(folder.glob("*.crash"))) == 1
     finally:
@@ -226,7 +229,7 @@ def test_a_running_session_and_one_that_was_killed_are_no_crash(tmp_path: Path) 
             crashes.faulthandler.enable(sys.__stderr__)
     assert list(folder.iterdir()) == []
     code = "import sys, time; from pathlib import Path; from desktop.ui.crashes import Session; "
-    code += "s = Session(Path(sys.argv[1])); print(flush=True); time.sleep(60)"
+    code += "s = Session(folder=Path(sys.argv[1])); print(flush=True); time.sleep(60)"
     killed = subprocess.Popen(
         [sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE, cwd=ROOT, env=environment(tmp_path)
     )
