@@ -41,9 +41,11 @@ _HASHED_AT_ONCE = 1 << 20
 
 #: Bytes of all sources from which on a process for each at a time gains more than its start costs.
 SIDE_BY_SIDE = 1 << 24
-#: Bytes of a trace from which on its locations are divided among processes; below, two gain less than they
-#: take to start.
+#: Bytes of a trace from which on its locations are divided among processes, and cores from which on that is
+#: done unasked: to read in parts and to put them together takes two thirds more of processors' time, and one
+#: process keeps two cores busy already.
 DIVIDED = 1 << 28
+DIVIDED_AMONG = 4
 
 #: Path, size in bytes and modification time in ns of every file of a source.
 Stamp = list[tuple[str, int, int]]
@@ -71,8 +73,8 @@ def open_trace(
     output : where the store goes; None: into the user's cache.
     time_unit : of the times in a curve file, and of an OTF trace that does not define it: one of
         `desktop.data.events.UNITS`.
-    workers : processes among which the locations of a large trace are divided; None: one for each core.
-        The store does not depend on it.
+    workers : processes among which the locations of a large trace are divided; None: one for each core, if
+        there are enough of them to gain by it. The store does not depend on it.
     scheduler : address of a `dask.distributed` scheduler (``tcp://host:8786``), whose workers read the
         locations instead; they must see the source and the folder of the store at the same paths. Formats
         that cannot be divided are read here all the same.
@@ -101,7 +103,7 @@ def open_trace(
     if output is None:
         _make_cache(target)
     try:
-        how = _Where(cores() if workers is None else workers, scheduler)
+        how = _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
         _import(source, target, stamp, progress or Progress(), how)
     except DesktopError as error:
         error.file = error.file or str(path)  # a process that died has no name for what it read
@@ -133,7 +135,7 @@ def import_all(
     workers = min(cores(), len(sources))
     on_cluster = options.get("scheduler") is not None  # which divides each
     if workers > 1 and not on_cluster and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
-        options = options | {"workers": cores() // workers}
+        options = options | {"workers": _worthwhile(cores() // workers)}
         tasks = [(path, output, options) for path, output in sources]
         with TemporaryDirectory(prefix="phasewright-") as folder, Farm(Path(folder), workers) as farm:
             done = farm.run(_import_one, tasks, progress, "importing")
@@ -146,6 +148,11 @@ def import_all(
         except (DesktopError, OSError, ValueError, MemoryError) as error:
             outcomes.append(error)
     return outcomes
+
+
+def _worthwhile(processes: int) -> int:
+    """So many among which a trace may be divided, or one, if that few gain nothing."""
+    return processes if processes >= DIVIDED_AMONG else 1
 
 
 def _import_one(path: Path, output: Path | None, options: dict[str, Any], progress: Progress) -> Path:

@@ -88,7 +88,7 @@ class OpenDialog(QDialog):
         self.workers = QSpinBox()
         self.workers.setObjectName("workers")
         self.workers.setRange(0, _MOST_PROCESSES)
-        self.workers.setSpecialValueText(self.tr("One for each core"))
+        self.workers.setSpecialValueText(self.tr("As many as pay"))
         self.workers.setToolTip(self.tr("That read the locations of a large trace side by side, here"))
         self.scheduler = QLineEdit()
         self.scheduler.setObjectName("scheduler")

@@ -244,6 +244,29 @@ def test_in_processes_with_one_that_dies(tmp_path: Path, monkeypatch: pytest.Mon
     assert {path.name for path in tmp_path.iterdir()} == {"whole.h5", "divided.h5", "died"}
 
 
+@pytest.mark.parametrize("cores, asked, divided", [(2, None, 0), (4, None, 4), (2, 2, 2), (8, 1, 0)])
+def test_few_cores_do_not_divide_unasked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cores: int, asked: int | None, divided: int
+) -> None:
+    """It takes more of processors' time than two of them would save."""
+
+    class Noted(Exception):
+        pass
+
+    class Farm:
+        def __init__(self, folder: Path, workers: int) -> None:
+            raise Noted(workers)
+
+    monkeypatch.setattr(opening, "DIVIDED", 0)
+    monkeypatch.setattr(opening, "cores", lambda: cores)
+    monkeypatch.setattr(opening, "Farm", Farm)
+    if divided:
+        with pytest.raises(Noted, match=str(divided)):
+            open_trace(SAMPLE, output=tmp_path / "store.h5", workers=asked)
+    else:
+        open_trace(SAMPLE, output=tmp_path / "store.h5", workers=asked).close()
+
+
 _IMPORT_PART = parts.import_part
 
 
