@@ -57,7 +57,7 @@ _OFFERS = (
     Column("Trials", "Runs times replicates"),
     Column("Time", "Trials times the measured time of one run"),
 )
-_LEAST = (("any", "3"), ("IV: main effects clear of pairs", "4"), ("V: pairs clear too", "5"))
+_LEAST = (("any", "3"), ("IV or more", "4"), ("V or more", "5"))
 _ALIASES = 400
 
 
@@ -76,6 +76,7 @@ class DesignPage(Page):
         self.budget.setAccessibleName("Most treatments")
         self.budget.valueChanged.connect(lambda _: self._show_fitting())
         self.least = choice("Least resolution", _LEAST, lambda _: self._show_fitting())
+        self.least.setToolTip("IV keeps main effects clear of pairs, V keeps pairs clear of pairs as well")
         self.kind = choice("Kind of design", _KINDS, self._set_kind)
         self.array = choice("Array", [], lambda name: self._plan(f"take {name}", array=name))
         self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
