@@ -63,6 +63,7 @@ from desktop.ui.panels.messages import Matrix
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.heat import HeatMap
+from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.preferences import Preferences
@@ -329,6 +330,29 @@ def test_the_palette_has_contrast(theme: themes.Theme) -> None:
         for text, ground in pairs:
             found = contrast(made.color(of, text).name(), made.color(of, ground).name())
             assert found >= least, (of, text, ground, round(found, 2))
+
+
+def test_annotations_are_seen_on_every_ground() -> None:
+    for theme in THEMES:
+        assert all(contrast(colour, theme.background) >= 3 for colour in COLOURS), theme.name
+
+
+@pytest.mark.qt_log_ignore("does not support raise")  # the offscreen platform, of the tip
+def test_the_matrix_is_read_by_arrow_keys(scene: Scene) -> None:
+    panel = scene.main.panel("messages")
+    scene.main.show_panel("messages")
+    scene.settle()
+    matrix = panel.findChild(Matrix)
+    first = matrix.accessibleDescription()
+    for _ in range(40):
+        QTest.keyClick(matrix, Qt.Key.Key_Left)
+        QTest.keyClick(matrix, Qt.Key.Key_Up)
+    corner = matrix.accessibleDescription()
+    QTest.keyClick(matrix, Qt.Key.Key_Right)
+    beside = matrix.accessibleDescription()
+    assert corner.split(" to ")[0] == beside.split(" to ")[0] and len({first, corner, beside}) == 3
+    QTest.keyClick(matrix, Qt.Key.Key_Down)
+    assert matrix.accessibleDescription().split(" to ")[0] != beside.split(" to ")[0]
 
 
 @pytest.mark.parametrize("theme", [themes.LIGHT, themes.DARK], ids=lambda theme: theme.name)

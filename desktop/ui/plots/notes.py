@@ -13,8 +13,9 @@ from desktop.ui.plots.scales import TimeMap
 from desktop.ui.theme import Theme
 from desktop.workbench.model import Annotation
 
-#: The Okabe-Ito set, told apart by the colour-blind; the text stands on the theme's own ground beside it.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#7f7f7f")
+#: After the Okabe-Ito set, told apart by the colour-blind; orange and sky blue are darker than there,
+#: so that lines are seen on every ground. The text stands on the theme's own ground beside it.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b97f00", "#2c90cc", "#8c6d1f", "#7f7f7f")
 COLOUR_NAMES = ("Blue", "Vermilion", "Green", "Purple", "Orange", "Sky blue", "Brown", "Grey")
 #: Rows of flags above each other, and characters of text at most.
 ROWS, CHARACTERS = 4, 28
