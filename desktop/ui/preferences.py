@@ -263,6 +263,7 @@ class _Keys(QWidget):
         self.edit.setClearButtonEnabled(True)
         self.edit.setAccessibleName(self.tr("New key"))
         self.edit.keySequenceChanged.connect(self._tell)
+        self.table.itemActivated.connect(lambda *_: self.edit.setFocus())
         self.apply = QPushButton(self.tr("&Set"))
         self.apply.clicked.connect(lambda: self._assign(self._asked()))
         self.add = QPushButton(self.tr("A&dd"))
@@ -271,6 +272,8 @@ class _Keys(QWidget):
         self.none.clicked.connect(lambda: self._assign(()))
         self.restore = QPushButton(self.tr("As at &first"))
         self.restore.clicked.connect(lambda: self._assign(None))
+        for button in (self.apply, self.add, self.none, self.restore):
+            button.setAutoDefault(False)  # Return in the words above is no answer
         self.note = QLabel()
         self.note.setWordWrap(True)
         self.note.setMinimumHeight(2 * self.fontMetrics().height())
