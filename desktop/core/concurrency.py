@@ -54,16 +54,22 @@ def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Flo
 
 def _summary(curve: StepCurve) -> _Summary:
     level = curve.level
-    which: NDArray[np.int64] | None = None
-    low, high, are_whole = extent(level)
-    if low >= 0 and high < 1 << 20 and are_whole:
-        levels = np.arange(int(high) + 1, dtype=np.float64)
-    else:
-        levels, which = np.unique(level, return_inverse=True)
-    block = max(BLOCK, BLOCK_PER_LEVEL * levels.size)
-    before = np.zeros((-(-level.size // block), levels.size))
-    add_blocks(curve.edges, level if which is None else which, block, before)
+    if curve.capacity < 1 << 20:
+        # Most curves count processors, so their levels are whole numbers up to all of them.
+        levels = np.arange(int(curve.capacity) + 1, dtype=np.float64)
+        block, before = _blocks(level.size, levels.size)
+        if add_blocks(curve.edges, level, block, before):
+            return _Summary(levels, None, before, block)
+    levels, which = np.unique(level, return_inverse=True)
+    block, before = _blocks(level.size, levels.size)
+    add_blocks(curve.edges, which, block, before)
     return _Summary(levels, which, before, block)
+
+
+def _blocks(steps: int, levels: int) -> tuple[int, Floats]:
+    """Steps in a block, and room for the time at each level before each."""
+    block = max(BLOCK, BLOCK_PER_LEVEL * levels)
+    return block, np.zeros((-(-steps // block), levels))
 
 
 def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
@@ -83,23 +89,17 @@ def _until(curve: StepCurve, summary: _Summary, time: float) -> Floats:
 
 
 @kernel
-def extent(level: Any) -> tuple[float, float, bool]:
-    """The least and the largest level, and whether all are whole numbers."""
-    low = high = level[0]
-    are_whole = True
-    for value in level:
-        low, high = min(low, value), max(high, value)
-        are_whole &= value == np.floor(value)
-    return low, high, are_whole
-
-
-@kernel
-def add_blocks(edges: Any, at: Any, block: int, before: Any) -> None:
-    """The time at each level before each block of steps."""
-    for k in range(1, before.shape[0]):
-        before[k] = before[k - 1]
-        first = (k - 1) * block
-        add_time(edges[first : first + block + 1], at[first : first + block], before[k])
+def add_blocks(edges: Any, at: Any, block: int, before: Any) -> bool:
+    """The time at each level before each block of steps; False if a level is none of those counted."""
+    time = np.zeros(before.shape[1])
+    for k in range(before.shape[0]):
+        before[k] = time
+        for i in range(k * block, min((k + 1) * block, at.size)):
+            level = np.int64(at[i])
+            if level != at[i] or level < 0 or level >= time.size:
+                return False
+            time[level] += edges[i + 1] - edges[i]
+    return True
 
 
 @kernel
