@@ -39,15 +39,25 @@ def table_of(found: Effects) -> dict[str, tuple[float, float]]:
     return {e.term: (e.value, e.se) for e in found.effects if e.estimable}
 
 
-def read_compared(path: Path, response: str | None = None, delay: float = 0.0) -> Compared:
-    """The table of `tables_in` that was measured with this delay; the first if `delay` is 0.
+def read_compared(
+    path: Path, response: str | None = None, delay: float = 0.0, processors: float = 0.0
+) -> Compared:
+    """The only table of `tables_in`, or of several the one that was measured with this.
 
     Raises
     ------
     TableError, ExperimentError, ValueError : there is none.
     """
     tables = tables_in(path, response)
-    return next((t for t in tables if t.delay == delay), tables[0])
+    if len(tables) == 1:
+        return tables[0]
+    for table in tables:
+        if (table.delay, table.processors) == (delay, processors):
+            return table
+    raise ValueError(
+        f"{Path(path).name} holds {len(tables)} tables of effects, none of them with delay {delay:g} on "
+        f"{processors:g} processors; add it anew"
+    )
 
 
 def tables_in(path: Path, response: str | None = None) -> tuple[Compared, ...]:

@@ -750,7 +750,7 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
     compared = []
     for one in kept.compared:
         try:
-            found = read_compared(one.path, delay=one.delay)
+            found = read_compared(one.path, delay=one.delay, processors=one.processors)
         except (DesktopError, OSError, ValueError) as error:
             said.append(f"it cannot be compared with {one.path.name}: {error}")
             continue

@@ -451,6 +451,16 @@ def test_effects_alone_are_compared(bench):
     with (DATA / "nistir5417_table3_scaling.csv").open() as file:
         printed = list(csv.DictReader(file))
     assert {s.term for s in comparing.two_scales(bench.snapshot.parts)} == {r["factor"] for r in printed}
+    # Beside another table they come back from a project each with its own effects.
+    bench.open(DATA / "measured_2026-11-21_screen_2p6m2.csv")
+    bench.add_table(DATA / "nistir5417_tables1_2_iub.csv")
+    bench.open_kept(bench.kept())
+    tables = bench.snapshot.project.tables
+    assert [(t.processors, t.effects["F17"][0]) for t in tables] == [(8, 6.03), (24, 2.14)]
+    bench.set_table(0, processors=4.0)
+    bench.open_kept(bench.kept())
+    assert "none of them with delay 0 on 4 processors" in bench.snapshot.problem
+    assert [t.processors for t in bench.snapshot.project.tables] == [24]
 
 
 def test_level_means_are_means():
