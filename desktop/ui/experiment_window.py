@@ -31,7 +31,7 @@ from desktop.ui.experiment.program import ProgramPage
 from desktop.ui.experiment.read import ReadPage
 from desktop.ui.experiment.run import RunPage
 from desktop.ui.experiment.table import tab_separated
-from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.message_bar import MessageBar, column, scrolled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
@@ -95,7 +95,7 @@ class ExperimentWindow(ProgramWindow):
             self.steps.setTabToolTip(number - 1, f"Ctrl+{number}")
         self.steps.currentChanged.connect(lambda _: self._refresh_actions())
         self._stack = QStackedWidget()
-        self._stack.addWidget(self._start_page())
+        self._stack.addWidget(scrolled(self._start_page()))
         self._stack.addWidget(self.steps)
         self.setCentralWidget(column(self.problem_bar, self._stack))
 

@@ -8,7 +8,16 @@ from typing import Literal
 import PySide6
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QPlainTextEdit,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
 
 import desktop
 
@@ -81,6 +90,16 @@ class MessageBar(QFrame):
         )
         parts = (self.sentence, self._details.toPlainText().strip(), versions)
         QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))
+
+
+def scrolled(page: QWidget) -> QScrollArea:
+    """A page that scrolls where it has less room than its texts need."""
+    area = QScrollArea()
+    area.setWidget(page)
+    area.setWidgetResizable(True)
+    area.setFrameShape(QFrame.Shape.NoFrame)
+    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+    return area
 
 
 def column(*widgets: QWidget) -> QWidget:

@@ -31,7 +31,7 @@ from PySide6.QtWidgets import (
 from desktop import resources
 from desktop.data.atomic import write_text
 from desktop.ui import theme as themes
-from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.message_bar import MessageBar, column, scrolled
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.plot_pane import PlotPane
@@ -159,7 +159,7 @@ class ModelWindow(ProgramWindow):
             splitter.setObjectName(name)
             splitter.setChildrenCollapsible(splitter is self._down)
         self._pages = QStackedWidget()
-        self._pages.addWidget(self._start_page())
+        self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
         self.setCentralWidget(column(self.problem_bar, self.merge_bar, self._pages))
         self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)

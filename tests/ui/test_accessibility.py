@@ -417,7 +417,7 @@ def cut(root: QWidget) -> set[str]:
 
 @pytest.mark.parametrize("scale", ["1", "2"])
 def test_no_text_is_cut(scale: str, tmp_path: Path) -> None:
-    """On a screen of 1280 x 720, and on one of twice the pixels where all is drawn twice as large."""
+    """In windows of 1280 x 720 and 800 x 500, also on a screen where all is drawn twice as large."""
     environment = os.environ | {
         f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "STATE", "DATA")
     }
@@ -432,14 +432,16 @@ def listed(problems: set[str]) -> str:
 
 
 def main(place: Path) -> int:
-    """Print what is cut in any window of 1280 x 720."""
+    """Print what is cut in any window, large or small."""
     app = application()
     app.setQuitOnLastWindowClosed(False)
     scene = Scene(app, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
     print("ratio", f"{scene.main.devicePixelRatioF():g}")
-    for window in scene.windows._open:
-        window.resize(1280, 720)
-    problems = {f"{name}: {text}" for name, root in scene.looks() for text in cut(root)}
+    problems = set()
+    for size in ((1280, 720), (800, 500)):
+        for window in scene.windows._open:
+            window.resize(*size)
+        problems |= {f"{name}: {text}" for name, root in scene.looks() for text in cut(root)}
     for problem in sorted(problems):
         print(problem)
     scene.close()
