@@ -310,6 +310,8 @@ def _stretched(run: Phased, spans: Floats) -> StepCurve:
         level.append(curve.level[first - 1 : last])
     e, h = np.concatenate(edges), np.concatenate(level)
     wide = e[1:] > e[:-1]  # a step narrower than the axis can tell has no place on it
+    if not wide.any():  # nor has the whole run: it shows as the shortest stretch there is
+        return StepCurve([e[0], np.nextafter(e[0], np.inf)], h[:1], curve.capacity)
     return StepCurve(_still(np.append(e[:-1][wide], e[-1])), _still(h[wide]), curve.capacity)
 
 

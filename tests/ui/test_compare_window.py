@@ -14,16 +14,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from desktop import cli
-from desktop.core.contrast import Cell
+from desktop.core.contrast import AXES, Cell, Phased, align, place
 from desktop.core.matching import NONE
+from desktop.core.phases import fit
 from desktop.data.project_file import read
 from desktop.resources import samples
 from desktop.ui.app import Windows, load_font
+from desktop.ui.compare.runs_view import RunsView
 from desktop.ui.compare_window import CompareWindow
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.model_window import ModelWindow
@@ -33,6 +37,7 @@ from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
 from desktop.workbench import model
 from desktop.workbench.model import Workspace
+from tests.strategies import curves
 
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise")
@@ -238,6 +243,40 @@ def test_a_curve_shows_in_its_colour_where_it_is(qtbot: QtBot, window: CompareWi
         }
         assert view.colour(run).name() in near
     assert view.colour(0) != view.colour(1)
+
+
+compared = st.lists(
+    st.builds(
+        lambda curve, n: Phased("a run", curve, fit(curve, n, "mixed")),
+        curves(max_steps=30, unit=1e-6),
+        st.integers(1, 12),
+    ),
+    min_size=2,
+    max_size=6,
+)
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(compared, st.sampled_from(AXES), st.booleans(), st.booleans(), st.integers(330, 1000), st.floats(0, 8))
+def test_whatever_runs_can_be_painted(
+    qtbot: QtBot, runs: list[Phased], axis: str, share: bool, flag: bool, size: int, deep: float
+) -> None:
+    """An exception while painting fails the test; of one colour is no picture."""
+    view = RunsView()
+    qtbot.addWidget(view)
+    view.resize(size, 1330 - size)
+    view.set_look(side_by_side=flag, relative=share)
+    alignment = align(runs, len(runs) - 1)
+    view.set_runs(alignment, place(alignment, axis, share=share))
+    view.grab()
+    a, b = view.visible_range()
+    view.zoom_to(a, a + (b - a) * 10**-deep)
+    view.set_cursor(a)
+    view.set_row(0)
+    image = view.grab().toImage()
+    line = [image.pixel(x, image.height() // 2) for x in range(image.width())]
+    assert len(set(line)) > 1
+    assert len(view.reading(a)) == 1 + len(runs)
 
 
 # --- correcting a match
