@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 import desktop
 from desktop import resources
+from desktop.ui.sizes import fitting
 
 _LIBRARIES = [
     "PySide6-Essentials",
@@ -108,8 +109,7 @@ class About(QDialog):
         layout = QVBoxLayout(self)
         for widget in (head, self.pages, buttons):
             layout.addWidget(widget)
-        em = self.fontMetrics().height()
-        self.resize(34 * em, 26 * em)
+        self.resize(fitting(self, 34, 26))
 
 
 def _licences() -> str:

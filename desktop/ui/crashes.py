@@ -23,7 +23,7 @@ from secrets import token_hex
 from types import TracebackType
 from typing import IO
 
-from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, Qt, QtMsgType, Signal
+from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, QSize, Qt, QtMsgType, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -37,6 +37,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.about import versions_text
 from desktop.ui.settings import log_folder
+from desktop.ui.sizes import fitting
 
 _log = logging.getLogger("phasewright")
 _FORMAT = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
@@ -305,8 +306,7 @@ class Trouble(QDialog):
 
     def _unfold(self, shown: bool) -> None:
         self.report.setVisible(shown)
-        em = self.fontMetrics().height()
-        self.resize(self.width(), self.sizeHint().height() + (20 * em if shown else 0))
+        self.resize(fitting(self, 34, 40) if shown else QSize(self.width(), self.sizeHint().height()))
 
 
 def tell_of(crash: Crash) -> Trouble:

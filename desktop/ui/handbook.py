@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from PySide6.QtCore import QSize, Qt, QUrl
+from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -41,6 +41,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.ui.sizes import fitting
 
 INDEX = "index.md"
 _LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+\.md)(?:#[\w-]*)?\)")
@@ -191,7 +192,7 @@ class Handbook(QMainWindow):
         self.setCentralWidget(split)
         self._make_actions()
         self._list("")
-        self.resize(self._first_size())
+        self.resize(fitting(self, 62, 46))
         split.setSizes([self.width() * 28 // 100, self.width() * 72 // 100])
 
     def _make_actions(self) -> None:
@@ -319,10 +320,6 @@ class Handbook(QMainWindow):
                 marks.append(mark)
                 at = self.page.document().find(word, at)
         self.page.setExtraSelections(marks)
-
-    def _first_size(self) -> QSize:
-        room, em = self.screen().availableSize(), self.fontMetrics().height()
-        return QSize(min(62 * em, int(0.9 * room.width())), min(46 * em, int(0.9 * room.height())))
 
     def closeEvent(self, event: QCloseEvent) -> None:
         Handbook.last = None

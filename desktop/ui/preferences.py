@@ -31,6 +31,7 @@ from PySide6.QtWidgets import (
 from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, Command
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
+from desktop.ui.sizes import fitting
 
 AnyCommand = Command[Any, Any]
 _PORTABLE = QKeySequence.SequenceFormat.PortableText
@@ -64,12 +65,14 @@ class Preferences(QDialog):
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
         self.reset_all = buttons.addButton(self.tr("Reset a&ll pages"), QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_all.clicked.connect(lambda: self._reset([self.general, self.appearance, self.keys]))
+        for button in buttons.buttons():
+            if isinstance(button, QPushButton):
+                button.setAutoDefault(False)  # Return in a field is no answer
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)
         layout.addWidget(self.pages)
         layout.addWidget(buttons)
-        em = self.fontMetrics().height()
-        self.resize(40 * em, 32 * em)
+        self.resize(fitting(self, 40, 32))
 
     def _reset(self, pages: Sequence[Any]) -> None:
         for page in pages:

@@ -37,6 +37,7 @@ from desktop.ui import theme as themes
 from desktop.ui import units
 from desktop.ui.commands import Command
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
+from desktop.ui.sizes import fitting
 
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
@@ -316,8 +317,7 @@ class ProgramWindow(QMainWindow):
         layout = QVBoxLayout(dialog)
         layout.addWidget(text)
         layout.addWidget(buttons)
-        unit = self.fontMetrics().height()
-        dialog.resize(38 * unit, 34 * unit)
+        dialog.resize(fitting(self, 38, 34))
         dialog.open()
 
     def keys_html(self) -> str:

@@ -161,6 +161,7 @@ class MainWindow(ProgramWindow):
         self.start_page.openRequested.connect(self.open_path)
         self.start_page.chooseRequested.connect(self.choose_file)
         self.start_page.keysRequested.connect(self.show_keys)
+        self.start_page.tourRequested.connect(partial(self.show_help, "tour.md"))
         self.start_page.clearRequested.connect(self._clear_recent)
         self.start_page.show_recent(self.settings.recent)
         self.curve_view = CurveView()

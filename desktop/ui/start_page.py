@@ -28,6 +28,7 @@ class StartPage(QScrollArea):
     openRequested = Signal(object)  # Path
     chooseRequested = Signal()
     keysRequested = Signal()
+    tourRequested = Signal()
     clearRequested = Signal()
 
     def __init__(self, samples: Sequence[Sample]) -> None:
@@ -99,10 +100,13 @@ class StartPage(QScrollArea):
         keys = QPushButton("List of keys (F1)")
         keys.setMinimumHeight(choose.minimumHeight())
         keys.clicked.connect(self.keysRequested)
+        tour = QPushButton("Tour in five minutes")
+        tour.setMinimumHeight(choose.minimumHeight())
+        tour.clicked.connect(self.tourRequested)
         row = QHBoxLayout()
         row.setSpacing(12)
-        row.addWidget(choose)
-        row.addWidget(keys)
+        for button in (choose, tour, keys):
+            row.addWidget(button)
         row.addWidget(QLabel("or drop a file or folder anywhere on this window"))
         row.addStretch(1)
         head = QVBoxLayout()
@@ -135,11 +139,11 @@ class _Link(QCommandLinkButton):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def event(self, event: QEvent) -> bool:
-        if event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange, QEvent.Type.Resize):
-            # Only where it differs: a new height is another resize.
-            if self.maximumHeight() != self.sizeHint().height():
-                self.setMaximumHeight(self.sizeHint().height())
-                self.updateGeometry()
+        sized = event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange, QEvent.Type.Resize)
+        # Only where it differs: a new height is another resize.
+        if sized and self.maximumHeight() != self.sizeHint().height():
+            self.setMaximumHeight(self.sizeHint().height())
+            self.updateGeometry()
         return super().event(event)
 
     def sizeHint(self) -> QSize:

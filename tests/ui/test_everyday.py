@@ -267,6 +267,9 @@ def test_looks_and_units_act_at_once_in_all_windows(
     box.setCurrentIndex(box.findData("µs"))
     box.activated.emit(box.currentIndex())
     assert settings.time_unit == "µs" and opened._cursor_text.text().startswith("400000 µs")
+    shown.general.memory.setFocus()
+    QTest.keyClick(shown.general.memory, Qt.Key.Key_Return)
+    assert settings.time_unit == "µs" and shown.isVisible(), "Return resets nothing"
     shown.general.memory.setValue(128)
     assert memory.limit() == 128 << 20
     shown.reset_all.click()
@@ -369,6 +372,10 @@ def test_the_handbook_goes_back_and_asks_before_it_leaves(
         page.anchorClicked.emit(QUrl(outside))
         assert page.source().fileName() == "statistics.md" and outside in shown._outside_text.text()
     assert went == [], "not opened without being asked"
+    window.start_page.tourRequested.emit()
+    assert page.source().fileName() == "tour.md"
+    page.backward()
+    page.anchorClicked.emit(QUrl("https://example.org/x"))
     next(b for b in shown.findChildren(QPushButton) if "browser" in b.text()).click()
     assert len(went) == 1
     shown.words.setText("alias resolution")

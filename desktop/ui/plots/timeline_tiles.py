@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
+from desktop.data import memory
 from desktop.workbench.jobs import Job, Lane
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
 #: Cells (locations times columns) that are made while painting; more are made beside the window.
 INLINE = 60_000
-#: Cells of a picture that reaches a screen beyond what is in view, to either side.
-ROOMY = 4_000_000
+#: Cells of a picture that reaches a screen beyond what is in view, to either side (fewer if memory is
+#: limited: so many bytes are counted for each).
+ROOMY, CELL_BYTES = 4_000_000, 128
 #: Columns of the picture of the whole run, which is there until a sharper one is.
 OVERVIEW = 1024
 #: The view has come to rest when it has not changed for so long (ms).
@@ -62,6 +64,10 @@ class Marks:
     messages: Messages | None = None
     collectives: tuple[Collective, ...] = ()
     unseen: int = 0
+
+
+def _roomy() -> int:
+    return min(ROOMY, memory.limit() // CELL_BYTES)
 
 
 class Tiles(QObject):
@@ -136,7 +142,7 @@ class Tiles(QObject):
         cells = count * view.columns
         timeline, bands, by_region = self._timeline, self._bands, self._by_region
         assert timeline is not None
-        margin = view.columns if 3 * cells <= ROOMY else 0
+        margin = view.columns if 3 * cells <= _roomy() else 0
         pixel = (view.b - view.a) / view.columns
         a, b = view.a - margin * pixel, view.b + margin * pixel
 
@@ -163,7 +169,7 @@ class Tiles(QObject):
     def _make_overview(self) -> None:
         timeline, bands, by_region, view = self._timeline, self._bands, self._by_region, self._view
         assert timeline is not None and view is not None
-        columns = max(min(OVERVIEW, ROOMY // max(len(bands), 1)), 64)
+        columns = max(min(OVERVIEW, _roomy() // max(len(bands), 1)), 64)
         end = timeline.end_s
 
         def done(placed: Placed) -> None:
