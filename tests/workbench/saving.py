@@ -1,8 +1,8 @@
 """A process that edits and saves a project until it is killed; run by test_keeping.
 
 ``python -m tests.workbench.saving save|autosave FILE FOLDER INTERVAL``; every line it prints is
-``WORD N TIME``: the number of edits so far when an edit was made, when an autosave was begun, or when a saving
-had returned.
+``WORD N TIME``: the number of edits so far when an edit was made, an autosave was begun, or a saving had
+returned.
 """
 
 from __future__ import annotations
