@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, cast
+from weakref import finalize
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
@@ -47,8 +48,17 @@ def put_settings_aside(why: str) -> Path | None:
     file = settings_file()
     if not file.exists():
         return None
-    kept = file.with_name(f"{file.stem}.{why}-{datetime.now():%Y%m%d-%H%M%S}{file.suffix}")
+    kept = file.with_name(f"{file.stem}.{why}-{_now()}{file.suffix}")
     return file.replace(kept)
+
+
+def _forget(store: QSettings, folder: TemporaryDirectory[str]) -> None:
+    store.sync()  # or it would make the folder again to write what it holds
+    folder.cleanup()
+
+
+def _now() -> str:
+    return f"{datetime.now():%Y%m%d-%H%M%S}"
 
 
 def _users_store() -> QSettings:
@@ -65,17 +75,24 @@ class Settings:
         self.aside: Path | None = None
         if self._store.status() == QSettings.Status.FormatError:
             file = Path(self._store.fileName())
-            self.aside = file.replace(file.with_name(f"{file.name}.broken-{datetime.now():%Y%m%d-%H%M%S}"))
-            self._store = QSettings(str(file), QSettings.Format.IniFormat)
-        self._folder: TemporaryDirectory[str] | None = None
+            try:
+                self.aside = file.replace(file.with_name(f"{file.name}.broken-{_now()}"))
+                self._store = QSettings(str(file), QSettings.Format.IniFormat)
+            except OSError:  # it stays where it is, and nothing is kept
+                self._pass()
 
     @classmethod
     def passing(cls) -> Settings:
         """As at the first start, and forgotten with the last reference."""
-        folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=True)
-        made = cls(QSettings(str(Path(folder.name) / "settings.ini"), QSettings.Format.IniFormat))
-        made._folder = folder
+        made = cls.__new__(cls)
+        made.aside = None
+        made._pass()
         return made
+
+    def _pass(self) -> None:
+        folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=True)
+        self._store = QSettings(str(Path(folder.name) / "settings.ini"), QSettings.Format.IniFormat)
+        finalize(self, _forget, self._store, folder)
 
     # ---- preferences
 

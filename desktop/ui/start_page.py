@@ -97,7 +97,7 @@ class StartPage(QScrollArea):
         choose.setMinimumHeight(int(2.4 * choose.fontMetrics().height()))
         choose.setMinimumWidth(18 * choose.fontMetrics().averageCharWidth())
         choose.clicked.connect(self.chooseRequested)
-        keys = QPushButton("List of keys (F1)")
+        keys = QPushButton("List of keys")
         keys.setMinimumHeight(choose.minimumHeight())
         keys.clicked.connect(self.keysRequested)
         tour = QPushButton("Tour in five minutes")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
 from collections.abc import Iterator
@@ -279,6 +280,23 @@ def test_looks_and_units_act_at_once_in_all_windows(
     shown.reject()
 
 
+def test_broken_settings_that_cannot_be_moved_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "phasewright.ini"
+    file.write_bytes(b"[General\n\x00\xff no settings at all")
+
+    def refused(*_: object) -> Path:
+        raise PermissionError("read-only")
+
+    monkeypatch.setattr(Path, "replace", refused)
+    found = Settings(QSettings(str(file), QSettings.Format.IniFormat))
+    found.theme = "dark"
+    found._store.sync()
+    assert found.theme == "dark" and found.aside is None
+    assert file.read_bytes().startswith(b"[General\n"), "as it was"
+
+
 def test_broken_settings_are_put_aside(tmp_path: Path) -> None:
     file = tmp_path / "phasewright.ini"
     file.write_bytes(b"[General\n\x00\xff no settings at all")
@@ -296,6 +314,16 @@ def test_broken_settings_are_put_aside(tmp_path: Path) -> None:
     from desktop.ui.actions import COMMANDS
 
     assert odd.keys("main", COMMANDS[0]) == ()
+
+
+def test_passing_settings_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    found = Settings.passing()
+    found.theme = "dark"
+    assert Settings.passing().theme == "system" and found.theme == "dark"
+    del found
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_are_reset_with_a_backup(tmp_path: Path) -> None:
