@@ -8,6 +8,7 @@ from PySide6.QtCore import QByteArray, QSize
 from PySide6.QtGui import (
     QCloseEvent,
     QGuiApplication,
+    QIcon,
 )
 from PySide6.QtWidgets import (
     QCommandLinkButton,
@@ -132,6 +133,7 @@ class ExperimentWindow(ProgramWindow):
              "choose; it takes about 20 seconds to build and run", self.choose_example),
         ):  # fmt: skip
             link = QCommandLinkButton(words, explanation)
+            link.setIcon(QIcon())  # Qt's own arrow is black on every theme
             link.clicked.connect(act)
             layout.addWidget(link)
         layout.addStretch(1)
