@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QEventLoop, QSettings
+from PySide6.QtCore import QByteArray, QEventLoop
 from PySide6.QtGui import QImageWriter
 
 from desktop.errors import DesktopError
@@ -46,34 +45,32 @@ def snapshot(
     from desktop.ui.theme import DARK, LIGHT
 
     application()
-    with TemporaryDirectory() as folder:
-        # The user's own layout, theme and list of files are neither used nor touched.
-        settings = QSettings(str(Path(folder) / "settings.ini"), QSettings.Format.IniFormat)
-        window = MainWindow(Settings(settings))
-        try:
-            window.use_theme(DARK if theme == "dark" else LIGHT)
-            window.resize(*size)
-            window.show()
-            window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
+    # The user's own layout, theme and list of files are neither used nor touched.
+    window = MainWindow(Settings.passing())
+    try:
+        window.use_theme(DARK if theme == "dark" else LIGHT)
+        window.resize(*size)
+        window.show()
+        window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
+        _settle(window)
+        if model is not None and model != window.workbench.snapshot.project.phases.model:
+            window.workbench.set_model(model)
             _settle(window)
-            if model is not None and model != window.workbench.snapshot.project.phases.model:
-                window.workbench.set_model(model)
-                _settle(window)
-                if n is None:
-                    window.workbench.use_suggestion()
-            if n is not None:
-                window.workbench.set_n(n)
-            _settle(window)
-            shown = window.workbench.snapshot
-            problem, run, fit = shown.problem, shown.run, shown.fit
-            if problem is not None or run is None or fit is None:
-                raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-            if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
-                raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
-            return run.curve, fit
-        finally:
-            window.close_unasked()
-            window.deleteLater()
+            if n is None:
+                window.workbench.use_suggestion()
+        if n is not None:
+            window.workbench.set_n(n)
+        _settle(window)
+        shown = window.workbench.snapshot
+        problem, run, fit = shown.problem, shown.run, shown.fit
+        if problem is not None or run is None or fit is None:
+            raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
+        if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
+            raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
+        return run.curve, fit
+    finally:
+        window.close_unasked()
+        window.deleteLater()
 
 
 def _settle(window: Any) -> None:
