@@ -77,6 +77,7 @@ class CellsModel(RowsModel):
         self.choices: Callable[[int], tuple[int, ...]] = lambda _: ()
         self.colour: Callable[[int], QColor] = lambda _: QColor()
         self.by_hand: frozenset[int] = frozenset()
+        self.accent = QColor()
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if role == Qt.ItemDataRole.DecorationRole and index.column() == _RUN:
@@ -91,8 +92,6 @@ class CellsModel(RowsModel):
             if role == Qt.ItemDataRole.ForegroundRole and self.choices(index.row()):
                 return QBrush(self.accent)
         return super().data(index, role)
-
-    accent = QColor()
 
     def flags(self, index: Index) -> Qt.ItemFlag:
         flags = super().flags(index)

@@ -535,7 +535,7 @@ class RunsView(TimePlot):
             share = ""
             if found.reference:
                 share = f" ({100 * found.signed / found.reference:+.3g} %)".replace("-", "−")
-            unit = {True: self.tr("of all"), False: self.tr("proc")}[placement.share]
+            unit = self.tr("of all") if placement.share else self.tr("proc")
             unit += "" if placement.axis == "normalised" else "·s"
             parts.append(f"{alignment.runs[k].name}: {digits(found.signed, 3)} {unit}{share}")
         text = self.tr("Less {0}, added up: {1}").format(name, "; ".join(parts))
