@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenu,
     QTextBrowser,
+    QToolBar,
     QVBoxLayout,
     QWidget,
 )
@@ -162,6 +163,11 @@ class ProgramWindow(QMainWindow):
         for child in self.findChildren(QWidget):
             # Otherwise plots and text fields take a drop before the window sees it.
             child.setAcceptDrops(False)
+        for bar in self.findChildren(QToolBar):
+            # Otherwise only a right click brings one back that was hidden.
+            shown = bar.toggleViewAction()
+            shown.setStatusTip(self.tr("Show or hide the bar {0}").format(bar.windowTitle()))
+            self.menus["View"].addAction(shown)
         for dock in self.findChildren(QDockWidget):
             # A floating dock is a window of its own.
             dock.setAcceptDrops(True)

@@ -227,9 +227,6 @@ class MainWindow(ProgramWindow):
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             shown.addAction(dock.toggleViewAction())
             dock.toggleViewAction().setStatusTip(f"Show or hide the panel {spec.title.lower()}")
-        shown.addSeparator()
-        shown.addAction(self._toolbar.toggleViewAction())
-        self._toolbar.toggleViewAction().setStatusTip("Show or hide the toolbar")
         explained = self.menus["Help"].addMenu("Panels explained")
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             about = explained.addAction(spec.title, partial(self.show_help, spec.page))
