@@ -419,21 +419,6 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: M
     assert value.y() <= title.y() + 8
 
 
-def test_a_restored_layout_has_one_row_of_tabs_on_each_side(
-    qtbot: QtBot, opened: MainWindow, settings: Settings, curve_file: Path
-) -> None:
-    opened.close_unasked()
-    again = MainWindow(settings)
-    qtbot.addWidget(again, before_close_func=MainWindow.close_unasked)
-    again.show()
-    QApplication.processEvents()
-    again.open_path(curve_file)
-    settle(qtbot, again)
-    qtbot.wait(50)
-    bars = [bar for bar in again.findChildren(QTabBar) if bar.isVisible() and bar.parent() is again]
-    assert len({bar.tabText(0) for bar in bars}) == len(bars) == 2
-
-
 def test_copied_picture_is_twice_the_screen(opened: MainWindow) -> None:
     trigger(opened, "copy_picture")
     image = QGuiApplication.clipboard().image()
