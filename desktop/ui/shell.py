@@ -706,8 +706,8 @@ class MainWindow(ProgramWindow):
             self._docks[panel].raise_()
 
     def _hide_stale_tabs(self) -> None:
-        """Of docks that were tabbed before the window was shown, Qt leaves tab bars in view: shorter ones, and
-        where a layout was restored, equal ones that are older than those in use."""
+        """Of docks that were tabbed before the window was shown, Qt leaves tab bars in view: shorter ones,
+        and where a layout was restored, equal ones that are older than those in use."""
         bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
         titles = [{bar.tabText(i) for i in range(bar.count())} for bar in bars]
         for k, (bar, own) in enumerate(zip(bars, titles, strict=True), 1):
