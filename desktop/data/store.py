@@ -63,8 +63,8 @@ FORMER_CHUNKS = (1 << 16,)
 BESIDE = 1 << 12
 BEHIND = 4
 #: Bytes of chunks that stay unpacked, for many locations side by side are read a few rows at a time. A trace
-#: of some million events is not unpacked at all while it is imported.
-KEPT = 1 << 26
+#: of up to two million events is hardly unpacked while it is imported.
+KEPT = 1 << 25
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 #: Largest description that is written or read, in bytes; 10^5 locations need some 40 MB.
 DESCRIPTION_LIMIT = 1 << 28
