@@ -141,8 +141,6 @@ def test_every_action_is_found_and_says_what_it_does(
             continue  # a field in a bar
         if action.isSeparator() or action in menus or action.objectName().startswith("_q_"):
             continue
-        if isinstance(action, QWidgetAction):
-            continue  # the place of a widget in a toolbar
         assert action in listed or action.shortcuts() or not action.isVisible(), action.text()
     for action in listed:
         assert action.statusTip(), f"{action.text()} has no tip"
