@@ -247,10 +247,16 @@ def _stands(experiment: Experiment) -> tuple[dict[str, Any], list[str]]:
         "failed_attempts": sum(trial.status == "failed" for trial in done),
         "disturbed": sum(trial.status == "disturbed" for trial in state.good.values()),
         "given_up": [{"replicate": r + 1, "treatment": t + 1} for r, t in lost],
+        "seeds": list(experiment.sheet().seeds),
         "journal": str(experiment.folder / experiments.JOURNAL),
         "effects": None,
     }
     lines = [f"{len(state.good)} of {state.planned} trials are done, kept in {result['journal']}"]
+    if experiment.plan.fold_after:
+        lines.append(
+            f"the mirror image follows after {experiment.plan.fold_after} replicates of the first half, in a "
+            f"random order from seed {result['seeds'][-1]}"
+        )
     if result["disturbed"]:
         lines.append(f"during {result['disturbed']} of them others kept the machine busy")
     lines += [f"given up after {experiments.ATTEMPTS} attempts: replicate {r + 1}, treatment {t + 1}"

@@ -545,8 +545,8 @@ def foldover(design: Design, factor: str | None = None) -> Design:
         tuple(masks),
         tuple(signs),
         np.repeat([0, 1], design.runs),
-        note="the second half mirrors the first and is run after it, so what changes between the halves is "
-        f"counted as {design.term(vanishing[0]) if vanishing else 'an interaction of many factors'}",
+        note="the second half mirrors the first and is run after it, so what changes between the halves "
+        f"cannot be told from {design.term(vanishing[0]) if vanishing else 'an interaction of many factors'}",
     )
 
 
@@ -744,20 +744,26 @@ def resolution_of(text: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RunSheet:
-    """Trials in the order in which they are to be run: replicate and treatment (N,), both from 0."""
+    """Trials in the order in which they are to be run: replicate and treatment (N,), both from 0. `seeds`: of
+    the order, and of what a later fold added."""
 
-    seed: int
+    seeds: tuple[int, ...]
     replicate: Levels
     treatment: Levels
 
 
-def run_sheet(design: Design, replicates: int, seed: int) -> RunSheet:
+def run_sheet(design: Design, replicates: int, seed: int, fold_after: int = 0) -> RunSheet:
     """Replicate after replicate, each in a fresh random order drawn from the seed; the halves of a foldover
     stay together.
 
+    Replicates that are added change no trial before them. Nor does a fold: the first half of the first
+    `fold_after` replicates is in the order that it had by itself, the mirror image of these follows as a
+    block of its own, from a seed derived from the first, and then what is left of both halves.
+
     Raises
     ------
-    ValueError : no replicate, more than `MOST_TRIALS` trials, or a seed below zero.
+    ValueError : no replicate, more than `MOST_TRIALS` trials, a seed below zero, or a fold after more
+    replicates than there are, or of a design that has none.
     """
     if not 1 <= replicates * design.runs <= MOST_TRIALS:
         raise ValueError(
@@ -766,11 +772,20 @@ def run_sheet(design: Design, replicates: int, seed: int) -> RunSheet:
         )
     if seed < 0:
         raise ValueError(f"a seed is 0 or more, got {seed}")
-    generator = np.random.default_rng(seed)
-    treatment, replicate = [], []
-    for r in range(replicates):
-        for block in np.unique(design.blocks):
-            inside = np.flatnonzero(design.blocks == block)
-            treatment.append(generator.permutation(inside))
-            replicate.append(np.full(inside.size, r))
-    return RunSheet(seed, np.concatenate(replicate), np.concatenate(treatment))
+    halves = np.unique(design.blocks).tolist()
+    if not 0 <= fold_after <= replicates or (fold_after and len(halves) < 2):
+        raise ValueError(
+            f"a fold after {fold_after} replicates fits no plan of {replicates} replicates"
+            + ("" if len(halves) > 1 else " that is not folded")
+        )
+    # One order goes on from the other where nothing was added later.
+    seeds = (seed, int(np.random.SeedSequence([seed, fold_after]).generate_state(1)[0]))[
+        : 1 + (fold_after > 0)
+    ]
+    first, later = np.random.default_rng(seed), np.random.default_rng(seeds[-1])
+    before, after = range(fold_after), range(fold_after, replicates)
+    parts = [(first, r, halves[0]) for r in before] + [(later, r, h) for h in halves[1:] for r in before]
+    parts += [(later if fold_after else first, r, half) for r in after for half in halves]
+    treatment = [g.permutation(np.flatnonzero(design.blocks == half)) for g, _, half in parts]
+    replicate = np.repeat([r for _, r, _ in parts], [len(part) for part in treatment])
+    return RunSheet(seeds, replicate, np.concatenate(treatment))

@@ -29,20 +29,26 @@ _DEPENDENT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """N trials of k factors: x (N, k) of -1 and +1, y (N,) response (NaN: missing), block (N,) replicate or
-    half, label (N,) what to call a trial (its line or number)."""
+    """N trials of k factors: x (N, k) of -1 and +1, y (N,) response (NaN: missing), block (N,) replicate,
+    label (N,) what to call a trial (its line or number), half (N,) of a foldover (0 or 1; None: no halves),
+    which are run one after the other."""
 
     factors: tuple[str, ...]
     x: Array
     y: Array
     block: Index
     label: tuple[str, ...]
+    half: Index | None = None
+
+    def only(self, keep: NDArray[np.bool_]) -> Trials:
+        """Some of them: keep (N,)."""
+        labels = tuple(name for name, kept in zip(self.label, keep, strict=True) if kept)
+        half = None if self.half is None else self.half[keep]
+        return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels, half)
 
     def known(self) -> Trials:
         """Without the trials that have no response."""
-        keep = np.isfinite(self.y)
-        labels = tuple(name for name, kept in zip(self.label, keep, strict=True) if kept)
-        return Trials(self.factors, self.x[keep], self.y[keep], self.block[keep], labels)
+        return self.only(np.isfinite(self.y))
 
 
 def trials(
@@ -51,6 +57,7 @@ def trials(
     y: Array,
     block: Index | None = None,
     label: Sequence[str] | None = None,
+    half: Index | None = None,
 ) -> Trials:
     """Check and assemble.
 
@@ -66,7 +73,7 @@ def trials(
         raise ValueError(f"level {x[row, column]:g} of {factors[column]} in trial {row + 1} is not -1 or +1")
     blocks = np.zeros(y.size, np.int64) if block is None else np.asarray(block, np.int64)
     names = tuple(label) if label is not None else tuple(str(i + 1) for i in range(y.size))
-    return Trials(tuple(factors), x, y, blocks, names)
+    return Trials(tuple(factors), x, y, blocks, names, half)
 
 
 def missing(data: Trials) -> tuple[str, ...]:
@@ -197,7 +204,8 @@ def analyse(
         in standard order of the base factors.
     threshold : what marks an effect: ``t`` the quantile with the true degrees of freedom, ``2`` or ``3``
         standard errors, or Lenth's margins.
-    blocks : replicates are blocks if every treatment ran once in each.
+    blocks : replicates are blocks if every treatment ran once in each; so are the halves of a foldover, and
+        the term that is + in the one and - in the other is taken as the change between them.
 
     Raises
     ------
@@ -217,7 +225,10 @@ def analyse(
         raise ValueError("fewer than two treatments have a response, so there is no effect to see")
     if counts.min() < counts.max():
         notes.append("treatments have different numbers of trials; effects are least squares")
-    chosen, sets, untold = _terms(treatments, len(data.factors), terms, aliases_up_to)
+    side = _side(data, number, len(treatments)) if blocks else None
+    chosen, sets, untold = _terms(treatments, len(data.factors), terms, aliases_up_to, side)
+    halves = [] if side is None else [m for m in untold if _mark(treatments, m) == _signature(side)]
+    untold = [m for m in untold if m not in halves]
     if untold:
         notes.append("the trials cannot tell these terms: " + ", ".join(_name(data, m) for m in untold[:8]))
     if not chosen:
@@ -225,16 +236,27 @@ def analyse(
     correlation = _worst_correlation(np.stack([_column(data.x, m) for m in chosen], axis=1))
     if correlation > 1e-9:
         notes.append(f"the columns are not orthogonal (largest correlation {correlation:.2f})")
-    as_blocks = blocks and _are_blocks(data, number, len(treatments))
-    mean, values, unit = _least_squares(data, chosen)
+    as_blocks = blocks and _are_blocks(data, number)
+    shifts = np.zeros((len(data.y), 0)) if side is None else side[number, np.newaxis] / 2
+    mean, values, unit = _least_squares(data, chosen, shifts)
+    shift, shift_unit = values[len(chosen) :], unit[1 + len(chosen) :]
+    values, unit = values[: len(chosen)], unit[: 1 + len(chosen)]
+    if side is not None:
+        notes += _told_of_halves(data, treatments, side, float(shift[0]), halves)
     values[np.abs(values) <= 1e-13 * np.abs(data.y).max()] = 0.0  # rounding
     pure, pure_df, block_ss, block_df = _pure_error(data, number, len(treatments), as_blocks)
     lenth = lenth_of(values)
     # The sums of what are equal numbers differ by rounding.
     if pure <= len(data.y) * (1e-13 * np.abs(data.y).max()) ** 2:
         pure = 0.0
-    method = error or _default_error(pure_df, len(treatments) - 1 - len(chosen), lenth)
-    s2, df = _variance(method, data, chosen, values, unit, pure, pure_df, lenth, mean, terms is not None)
+    fitted = mean + shifts @ shift + sum(
+        (v / 2 * _column(data.x, m) for v, m in zip(values, chosen, strict=True)), np.zeros(len(data.y))
+    )  # fmt: skip
+    method = error or _default_error(pure_df, len(treatments) - 1 - len(chosen) - shift.size, lenth)
+    spare = len(data.y) - 1 - len(chosen) - shift.size
+    s2, df = _variance(
+        method, data.y - fitted, spare, chosen, values, unit, pure, pure_df, lenth, terms is not None
+    )
     if s2 == 0.0 and not values.any():
         s2 = float("nan")  # of a response that is the same everywhere
     se = np.sqrt(unit[1:] * s2) if np.isfinite(s2) else np.full(values.size, np.nan)
@@ -244,9 +266,6 @@ def analyse(
         se = np.full(values.size, lenth.pse)
         mean_se, s2 = lenth.pse / 2, float(lenth.pse**2 * len(data.y) / 4)
     found = _effects(data, chosen, sets, values, se, df, method, threshold, lenth, notes)
-    fitted = mean + sum(
-        (v / 2 * _column(data.x, m) for v, m in zip(values, chosen, strict=True)), np.zeros(len(data.y))
-    )
     zero = np.flatnonzero((data.x == -1).all(axis=1))
     base = (
         float(data.y[zero].mean())
@@ -255,12 +274,14 @@ def analyse(
     )
     if not zero.size:
         notes.append("the unperturbed program was not run; percentages refer to its predicted response")
+    blocked = [("halves", float(v**2 / u), 1) for v, u in zip(shift, shift_unit, strict=True)]
+    blocked += [("replicate", block_ss, block_df)] if as_blocks else []
     anova, r2, adjusted = _anova(
-        data, chosen, values, unit, fitted, pure, pure_df, block_ss, block_df, as_blocks, s2, df, method
+        data, chosen, values, unit, fitted, pure, pure_df, blocked, spare - block_df, s2, df
     )
     return Effects(
         data, found, mean, mean_se, method, float(s2), int(df) if np.isfinite(df) else 0, lenth, base,
-        bool(zero.size), _suspects(data, treatments, number, chosen, found, lenth), anova, r2, adjusted,
+        bool(zero.size), _suspects(data, shifts, found, lenth), anova, r2, adjusted,
         correlation, _threshold_text(threshold, df), tuple(notes), fitted,
     )  # fmt: skip
 
@@ -273,12 +294,44 @@ def _name(data: Trials, members: Members) -> str:
     return ":".join(data.factors[j] for j in members)
 
 
+def _side(data: Trials, number: Index, treatments: int) -> Array | None:
+    """(treatments,) -1 in the first half of a foldover, +1 in the second; None while there is one of them."""
+    if data.half is None or np.unique(data.half).size != 2:
+        return None
+    side = np.zeros(treatments)
+    side[number] = np.where(data.half == data.half.min(), -1.0, 1.0)
+    return side
+
+
+def _told_of_halves(
+    data: Trials, treatments: Array, side: Array, shift: float, halves: list[Members]
+) -> list[str]:
+    """What happened between the halves, and what the second tells apart that the first could not."""
+    word = f"; {_name(data, halves[0])} cannot be told from that" if halves else ""
+    notes = [f"the halves are blocks: from the first to the second the response changed by {shift:.4g}{word}"]
+    first = treatments[side < 0]
+    if 2 * len(first) != len(treatments):
+        return notes
+    sets: dict[bytes, dict[bytes, list[str]]] = {}
+    for size in (1, 2):
+        for members in combinations(range(len(data.factors)), size):
+            same = sets.setdefault(_mark(first, members), {})
+            same.setdefault(_mark(treatments, members), []).append(_name(data, members))
+    apart = [
+        " from ".join(" = ".join(part) for part in same.values()) for same in sets.values() if len(same) > 1
+    ]
+    if apart:
+        more = f" and {len(apart) - 8} more sets" if len(apart) > 8 else ""
+        notes.append(f"the second half tells apart {'; '.join(apart[:8])}{more}")
+    return notes
+
+
 def _terms(
-    treatments: Array, count: int, wanted: Sequence[Members] | None, order: int
+    treatments: Array, count: int, wanted: Sequence[Members] | None, order: int, side: Array | None = None
 ) -> tuple[list[Members], list[list[Members]], list[Members]]:
     """Terms that can be told apart, the alias set of each, and those of `wanted` that cannot be estimated.
 
-    Columns that are equal up to sign are aliases.
+    Columns that are equal up to sign are aliases. `side`: a column that is taken already.
     """
     candidates: list[Members] = []
     for size in range(1, min(order, count) + 1):
@@ -299,6 +352,9 @@ def _terms(
     taken: set[bytes] = set()
     chosen, sets, lost = [], [], []
     kept: list[Array] = [np.ones(len(treatments))]
+    if side is not None:
+        taken.add(_signature(side))
+        kept.append(side)
     # Small words claim their columns first: with runs missing, main effects stay estimable.
     for members in sorted(words, key=lambda w: (len(groups.get(_mark(treatments, w), [w])[0]), len(w))):
         column = _column(treatments, members)
@@ -367,17 +423,26 @@ def _worst_correlation(columns: Array) -> float:
     return float(np.abs(r).max()) if r.size else 0.0
 
 
-def _are_blocks(data: Trials, number: Index, treatments: int) -> bool:
-    """Every treatment ran once in each of two or more replicates."""
-    found = np.unique(data.block)
-    if found.size < 2 or len(data.y) != found.size * treatments:
+def _halves(data: Trials) -> Index:
+    return np.zeros(len(data.y), np.int64) if data.half is None else data.half
+
+
+def _are_blocks(data: Trials, number: Index) -> bool:
+    """Every treatment (of a half) ran once in each of two or more replicates."""
+    half, whole, most = _halves(data), 0, 0
+    for h in np.unique(half):
+        replicates = np.unique(data.block[half == h]).size
+        whole += replicates * np.unique(number[half == h]).size
+        most = max(most, replicates)
+    if most < 2 or len(data.y) != whole:
         return False
-    return np.unique(np.stack([data.block, number]), axis=1).shape[1] == len(data.y)
+    return np.unique(np.stack([half, data.block, number]), axis=1).shape[1] == len(data.y)
 
 
-def _least_squares(data: Trials, chosen: list[Members]) -> tuple[float, Array, Array]:
-    """Mean, effects, and their variances for unit variance of a trial (mean first)."""
-    x = np.stack([np.ones(len(data.y))] + [_column(data.x, m) / 2 for m in chosen], axis=1)
+def _least_squares(data: Trials, chosen: list[Members], more: Array) -> tuple[float, Array, Array]:
+    """Mean, effects, those of the columns `more`, and their variances for unit variance of a trial (mean
+    first)."""
+    x = np.stack([np.ones(len(data.y)), *(_column(data.x, m) / 2 for m in chosen), *more.T], axis=1)
     q, r = np.linalg.qr(x)
     values = np.linalg.solve(r, q.T @ data.y)
     inverse = np.linalg.inv(r)
@@ -392,10 +457,13 @@ def _pure_error(data: Trials, number: Index, treatments: int, blocks: bool) -> t
     ss, df = float(rest @ rest), len(data.y) - treatments
     if not blocks:
         return ss, df, 0.0, 0
-    labels, place = np.unique(data.block, return_inverse=True)
-    means = np.bincount(place, data.y) / np.bincount(place)
-    block_ss = float(treatments * ((means - data.y.mean()) ** 2).sum())
-    block_df = labels.size - 1
+    half = _halves(data)
+    labels, place = np.unique(np.stack([half, data.block]), axis=1, return_inverse=True)
+    means = (np.bincount(place.ravel(), data.y) / np.bincount(place.ravel()))[place.ravel()]
+    groups = np.unique(half)
+    centre = np.select([half == h for h in groups], [data.y[half == h].mean() for h in groups])
+    block_ss = float(((means - centre) ** 2).sum())
+    block_df = labels.shape[1] - groups.size
     return max(ss - block_ss, 0.0), df - block_df, block_ss, block_df
 
 
@@ -409,30 +477,26 @@ def _default_error(pure_df: int, spare: int, lenth: Lenth | None) -> Error:
 
 def _variance(
     method: Error,
-    data: Trials,
+    rest: Array,
+    df: int,
     chosen: list[Members],
     values: Array,
     unit: Array,
     pure: float,
     pure_df: int,
     lenth: Lenth | None,
-    mean: float,
     asked: bool,
 ) -> tuple[float, float]:
-    """Variance of one trial, and its degrees of freedom. `asked`: `chosen` are terms that were asked for, so
-    that what was left out is the error."""
+    """Variance of one trial, and its degrees of freedom. `rest`, `df`: what the terms leave. `asked`: the
+    terms `chosen` were asked for, so that what was left out is the error."""
     if method == "replicates":
         if pure_df <= 0:
             raise ValueError("no treatment ran twice, so replicates say nothing of the error")
         return pure / pure_df, float(pure_df)
     if method == "interactions":
         high = np.array([len(m) > 1 for m in chosen], bool)
-        df = len(data.y) - 1 - len(chosen)
         if high.any() and not (asked and df > 0):
             return float((values[high] ** 2 / unit[1:][high]).mean()), float(high.sum())
-        rest = data.y - mean - sum(
-            (v / 2 * _column(data.x, m) for v, m in zip(values, chosen, strict=True)), np.zeros(len(data.y))
-        )  # fmt: skip
         if df <= 0:
             raise ValueError("every effect is estimated, so no interaction is left to give the error")
         return float(rest @ rest) / df, float(df)
@@ -530,12 +594,7 @@ def _threshold_text(threshold: Threshold, df: float) -> str:
 
 
 def _suspects(
-    data: Trials,
-    treatments: Array,
-    number: Index,
-    chosen: list[Members],
-    found: tuple[Effect, ...],
-    lenth: Lenth | None,
+    data: Trials, shifts: Array, found: tuple[Effect, ...], lenth: Lenth | None
 ) -> tuple[Suspect, ...]:
     """Runs far from the model of the effects that stand out: |t| above the quantile for so many runs.
 
@@ -547,7 +606,7 @@ def _suspects(
     # Of replicated treatments every trial is judged against its fellows, too.
     active = [e.members for e in found if (abs(e.value) > lenth.me if lenth else e.significant)]
     n = len(data.y)
-    x = np.stack([np.ones(n)] + [_column(data.x, m) for m in active], axis=1)
+    x = np.stack([np.ones(n), *(_column(data.x, m) for m in active), *shifts.T], axis=1)
     df = n - x.shape[1] - 1
     if df < 3:
         return ()
@@ -574,12 +633,10 @@ def _anova(
     fitted: Array,
     pure: float,
     pure_df: int,
-    block_ss: float,
-    block_df: int,
-    as_blocks: bool,
+    blocked: list[tuple[str, float, int]],
+    residual_df: int,
     s2: float,
     df: float,
-    method: Error,
 ) -> tuple[tuple[AnovaRow, ...], float, float]:
     from scipy.special import fdtrc
 
@@ -599,10 +656,9 @@ def _anova(
     if total <= n * (1e-13 * np.abs(data.y).max()) ** 2:
         total = 0.0
     rest = data.y - fitted
-    residual, residual_df = float(rest @ rest), n - 1 - len(chosen)
-    if as_blocks:
-        rows.append(row("replicate", block_ss, block_df))
-        residual, residual_df = max(residual - block_ss, 0.0), residual_df - block_df
+    rows += [row(*block) for block in blocked]
+    # The change between the halves is in what was fitted; that between replicates is not.
+    residual = max(float(rest @ rest) - sum(ss for source, ss, _ in blocked if source == "replicate"), 0.0)
     lack_df = residual_df - pure_df
     if pure_df > 0 and lack_df > 0:
         rows.append(row("lack of fit", max(residual - pure, 0.0), lack_df))

@@ -107,13 +107,15 @@ class Program:
 
 @dataclass(frozen=True)
 class Plan:
-    """The design: as `desktop.core.design` makes it from these words."""
+    """The design: as `desktop.core.design` makes it from these words. `fold_after`: replicates of the first
+    half that were planned when the fold was decided on, 0 if that was before the first trial."""
 
     kind: str = "regular"
     runs: int | None = None
     generators: tuple[str, ...] = ()
     array: str = ""
     fold: str | None = None
+    fold_after: int = 0
     replicates: int = 1
     seed: int = 1
 
@@ -135,10 +137,16 @@ class Experiment:
 
     def design(self) -> Design:
         """Raises ValueError where the plan fits no design."""
-        return _designed(self.names, replace(self.plan, replicates=1, seed=1))
+        return _designed(self.names, replace(self.plan, fold_after=0, replicates=1, seed=1))
 
     def sheet(self) -> RunSheet:
-        return run_sheet(self.design(), self.plan.replicates, self.plan.seed)
+        """Raises ValueError where the plan fits no design."""
+        return run_sheet(self.design(), self.plan.replicates, self.plan.seed, self.plan.fold_after)
+
+    def folded(self, fold: str | None, *, begun: bool) -> Experiment:
+        """With this fold; of an experiment that has `begun`, its mirror image follows what is planned."""
+        after = self.plan.replicates if begun and fold is not None else 0
+        return replace(self, plan=replace(self.plan, fold=fold, fold_after=after))
 
     def levels(self, treatment: int) -> tuple[int, ...]:
         return tuple(int(v) for v in self.design().levels[treatment])
@@ -190,12 +198,14 @@ class Experiment:
         return found
 
     def identity(self) -> dict[str, Any]:
-        """What must not change while trials are collected."""
+        """What must not change while trials are collected. More replicates may be added, and a fold that
+        comes after them: `read_journal` sees to it that it changes no trial before it."""
         program = asdict(self.program)
         for unimportant in ("sources", "time_limit_s", "busy_limit"):
             del program[unimportant]
-        plan = asdict(self.plan)
-        del plan["replicates"]  # more may be added to a running experiment
+        plan = asdict(replace(self.plan, fold=None)) if self.plan.fold_after else asdict(self.plan)
+        for may_grow in ("replicates", "fold_after"):
+            del plan[may_grow]
         return {
             "factors": [asdict(factor) for factor in self.factors],
             "responses": [asdict(response) for response in self.responses],
@@ -303,6 +313,7 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
             generators=_words(design, "generators", "[design]"),
             array=_text(design, "array", "[design]", ""),
             fold=_text(design, "fold", "[design]") if "fold" in design else None,
+            fold_after=_whole(design, "fold_after", "[design]", 0),
             replicates=_whole(design, "replicates", "[design]", 1, least=1),
             seed=_whole(design, "seed", "[design]", 1),
         ),
@@ -327,6 +338,7 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
         raise ExperimentError(
             f"asks for {count} trials, up to {MOST_TRIALS} are possible", where="[design] replicates"
         )
+    found.sheet()
     return found
 
 
@@ -506,6 +518,7 @@ def write_experiment(experiment: Experiment) -> Path:
     journal = experiment.folder / JOURNAL
     if journal.exists() and _collected(journal):
         _same(experiment, _header(journal))
+        read_journal(experiment)
     write_text(path, described(experiment))
     return path
 
@@ -517,6 +530,8 @@ def described(experiment: Experiment) -> str:
         if isinstance(value, dict):
             # An empty text means something there.
             kept = {k: v for k, v in value.items() if v is not None and (k in ("fold", "unit") or v != "")}
+            if not kept.get("fold_after", 1):
+                del kept["fold_after"]
             return {k: plain(v) for k, v in kept.items() if v not in ((), [], {})}
         return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
@@ -677,7 +692,10 @@ def _collected(journal: Path) -> bool:
 def _same(experiment: Experiment, before: dict[str, Any]) -> None:
     """Refuse to mix trials of different experiments; say what differs."""
     now = json.loads(json.dumps(experiment.identity()))
-    differs = []
+    differs, hint = [], "start a new experiment in a folder of its own"
+    was = before.get("design")
+    if experiment.plan.fold is not None and isinstance(was, dict) and was.get("fold") is None:
+        hint = f"to fold what was run already, write fold_after = {experiment.plan.replicates} in [design]"
     for part in sorted(set(now) | set(before)):
         a, b = before.get(part), now.get(part)
         if a == b:
@@ -690,7 +708,7 @@ def _same(experiment: Experiment, before: dict[str, Any]) -> None:
         raise ExperimentError(
             "its trials were collected with something else: " + ", ".join(differs[:8]),
             file=experiment.folder / JOURNAL,
-            hint="start a new experiment in a folder of its own",
+            hint=hint,
         )
 
 
@@ -699,7 +717,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
 
     Raises
     ------
-    ExperimentError : a line is damaged.
+    ExperimentError : a line is damaged, or is no trial of this plan.
     """
     path = experiment.folder / JOURNAL
     if not path.exists():
@@ -711,19 +729,30 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
         return ()
     reader = csv.DictReader(lines[1:])
     found: list[Trial] = []
-    treatments = experiment.design().runs
+    design = experiment.design()
+    places = _places(experiment)
     while True:
         try:
             row = next(reader, None)
             if row is None:
                 break
-            if not (int(row["replicate"]) >= 1 and 1 <= int(row["treatment"]) <= treatments):
+            if not (int(row["replicate"]) >= 1 and 1 <= int(row["treatment"]) <= design.runs):
                 raise ValueError("there is no such treatment")
+            replicate, treatment = int(row["replicate"]) - 1, int(row["treatment"]) - 1
+            levels = dict(zip(experiment.names, design.levels[treatment].tolist(), strict=True))
+            place = places.get((replicate, treatment)) if places else int(row["order"])
+            if not _planned(row, levels, place):
+                raise ExperimentError(
+                    f"its trial {row['order']} is none of this plan",
+                    file=path,
+                    where=f"line {reader.line_num + 1}",
+                    hint="a fold comes after all that was run, and stays once it was begun",
+                )
             found.append(
                 Trial(
                     int(row["order"]),
-                    int(row["replicate"]) - 1,
-                    int(row["treatment"]) - 1,
+                    replicate,
+                    treatment,
                     int(row["attempt"]),
                     row["status"],
                     tuple(_value(row[r.name]) for r in experiment.responses),
@@ -744,6 +773,20 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
                 hint="mend or move it",
             ) from None
     return tuple(found)
+
+
+def _places(experiment: Experiment) -> dict[tuple[int, int], int]:
+    """Order of every (replicate, treatment) where a later fold has grown the plan."""
+    if not experiment.plan.fold_after:
+        return {}
+    sheet = experiment.sheet()
+    keys = zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True)
+    return {key: place for place, key in enumerate(keys, 1)}
+
+
+def _planned(row: Mapping[str, str], levels: Mapping[str, int], place: int | None) -> bool:
+    """Whether a line is the trial that the plan has there: a fold may be another now, or begin too early."""
+    return int(row["order"]) == place and all(int(row[name]) == level for name, level in levels.items())
 
 
 def _value(text: str) -> float:
@@ -802,7 +845,8 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
         raise ExperimentError("has factors of several levels", hint="rank its runs by response instead")
     state = state_of(experiment, read_journal(experiment))
     keys = sorted(state.good)
-    levels = experiment.design().levels
+    design = experiment.design()
+    levels, halves = design.levels, design.blocks
     y = np.array([state.good[key].responses[at] for key in keys], np.float64)
     return trials(
         experiment.names,
@@ -812,6 +856,7 @@ def to_trials(experiment: Experiment, response: str | None = None) -> Trials:
         y,
         np.array([replicate for replicate, _ in keys], np.int64),
         [str(state.good[key].order) for key in keys],
+        halves[[treatment for _, treatment in keys]] if experiment.plan.fold is not None else None,
     )
 
 

@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import zip_longest
+from itertools import groupby, zip_longest
+from operator import itemgetter
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO
@@ -296,10 +297,8 @@ class Runner:
                 for k, (r, t) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True))
             }
             self._warm_up(int(sheet.treatment[0]), state_of(self.experiment, journal.trials), progress)
-            for replicate in range(self.experiment.plan.replicates):
-                self._replicate(
-                    journal, replicate, [k for k in places if k[0] == replicate], places, progress
-                )
+            for _, keys in groupby(places, key=itemgetter(0)):
+                self._replicate(journal, list(keys), places, progress)
                 if self._stop.is_set():
                     break
             return state_of(self.experiment, journal.trials)
@@ -327,7 +326,6 @@ class Runner:
     def _replicate(
         self,
         journal: Journal,
-        replicate: int,
         keys: list[tuple[int, int]],
         places: Mapping[tuple[int, int], int],
         progress: Progress,

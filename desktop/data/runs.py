@@ -68,10 +68,9 @@ class RunTable:
 
     def only(self, keep: NDArray[np.bool_]) -> RunTable:
         """These trials (N,)."""
-        data = self.data
-        labels = tuple(label for label, kept in zip(data.label, keep, strict=True) if kept)
-        some = Trials(data.factors, data.x[keep], data.y[keep], data.block[keep], labels)
-        return replace(self, data=some, delay=None if self.delay is None else self.delay[keep])
+        return replace(
+            self, data=self.data.only(keep), delay=None if self.delay is None else self.delay[keep]
+        )
 
 
 def kind_of(path: Path) -> Kind:

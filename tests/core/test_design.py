@@ -309,6 +309,45 @@ def test_run_sheet_is_random_whole_and_repeatable():
     assert sorted(folded.treatment[:8]) == list(range(8))
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    fold_after=some.integers(1, 4),
+    more=some.integers(0, 3),
+    seed=some.integers(0, 2**40),
+    factor=some.sampled_from([None, "B"]),
+)
+def test_a_fold_or_replicates_added_later_change_no_trial_before_them(fold_after, more, seed, factor):
+    design = regular(names_for(5), 8)
+    folded = foldover(design, factor)
+    replicates = fold_after + more
+    before = run_sheet(design, fold_after, seed)
+    sheet = run_sheet(folded, replicates, seed, fold_after)
+    keys = list(zip(sheet.replicate.tolist(), sheet.treatment.tolist(), strict=True))
+    n = 8 * fold_after
+    assert keys[:n] == list(zip(before.replicate.tolist(), before.treatment.tolist(), strict=True))
+    assert sorted(keys[n : 2 * n]) == [(r, t) for r in range(fold_after) for t in range(8, 16)]
+    assert sorted(keys) == [(r, t) for r in range(replicates) for t in range(16)]
+    for k in range(2 * n, len(keys), 8):  # halves stay together
+        assert {t // 8 for _, t in keys[k : k + 8]} == {(k // 8) % 2}
+    longer = run_sheet(folded, replicates + 1, seed, fold_after)
+    assert list(zip(longer.replicate.tolist(), longer.treatment.tolist(), strict=True))[: len(keys)] == keys
+    assert sheet.seeds[0] == seed and len(set(sheet.seeds)) == 2
+
+
+def test_the_mirror_image_is_in_an_order_of_its_own():
+    """Not that of the first half, or a trend within the halves would look like an effect."""
+    folded = foldover(regular(names_for(5), 8))
+    orders = [run_sheet(folded, 1, seed, 1).treatment for seed in range(20)]
+    assert sum((o[:8] == o[8:] - 8).all() for o in orders) == 0
+
+
+@pytest.mark.parametrize(("fold_after", "folded"), [(3, True), (-1, True), (1, False)])
+def test_folds_that_cannot_be(fold_after, folded):
+    design = regular(names_for(5), 8)
+    with pytest.raises(ValueError, match="fits no plan of 2 replicates"):
+        run_sheet(foldover(design) if folded else design, 2, 1, fold_after)
+
+
 @pytest.mark.parametrize(("replicates", "seed"), [(0, 1), (10**9, 1), (1, -1)])
 def test_run_sheets_that_cannot_be(replicates, seed):
     with pytest.raises(ValueError, match=r"trials are possible|0 or more"):

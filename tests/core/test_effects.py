@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from scipy import stats
 
-from desktop.core.design import names_for, plackett_burman, regular
+from desktop.core.design import foldover, names_for, plackett_burman, regular
 from desktop.core.effects import (
+    Trials,
     analyse,
     barrier,
     detectable,
@@ -551,3 +552,78 @@ def test_no_verdict_on_what_costs_nothing():
     assert scale_test(1.0, 0.0, -0.2, 0.1, 0.0).verdict == "no verdict"
     with pytest.raises(ValueError, match="not below zero"):
         scale_test(1.0, 0.1, -0.2, 0.1, -0.5)
+
+
+# --- the halves of a foldover ---
+
+
+def folded_trials(replicates: int, shift: float, factor: str | None = None) -> Trials:
+    """A 2^(5-2) and its mirror image, replicated; A and B:D act, the halves differ."""
+    design = foldover(regular(("A", "B", "C", "D", "E"), 8), factor)
+    levels = np.tile(design.levels, (replicates, 1)).astype(float)
+    half = np.tile(design.blocks, replicates)
+    block = np.repeat(np.arange(replicates), design.runs)
+    noise = np.random.default_rng(8).normal(0, 0.1, len(levels))
+    drift = np.random.default_rng(9).normal(0, 2, (2, replicates))[half, block]
+    y = 10 + levels[:, 0] + 2 * levels[:, 1] * levels[:, 3] + shift * half + drift + noise
+    return trials(design.factors, levels, y, block, half=half)
+
+
+@pytest.mark.parametrize("factor", [None, "B"])
+def test_what_changes_between_the_halves_moves_no_effect(factor):
+    still, moved = (analyse(folded_trials(3, shift, factor)) for shift in (0.0, 50.0))
+    for a, b in zip(still.effects, moved.effects, strict=True):
+        assert (a.term, a.aliases) == (b.term, b.aliases)
+        assert a.value == pytest.approx(b.value, abs=1e-9) and a.se == pytest.approx(b.se)
+    assert {e.term for e in moved.effects if abs(e.value) > 1} >= {"A", "B:D"}
+    assert len(moved.effects) == 14  # the fifteenth is the change between the halves
+    change = next(row for row in moved.anova if row.source == "halves")
+    assert change.df == 1 and change.p < 1e-6
+    assert moved.suspects == ()
+    with_words = analyse(folded_trials(3, 50.0, factor), blocks=False)
+    assert len(with_words.effects) == 15 and max(abs(e.value) for e in with_words.effects) > 40
+
+
+def test_halves_and_replicates_are_least_squares_with_a_column_for_each():
+    """Dummies for every block and treatment, solved at large, give the same error."""
+    data = folded_trials(3, 5.0)
+    found = analyse(data)
+    blocks = 2 * data.block + data.half
+    treatment = np.unique(data.x, axis=0, return_inverse=True)[1].ravel()
+    dummies = np.concatenate([np.eye(6)[blocks], np.eye(16)[treatment]], axis=1)
+    rest = data.y - dummies @ np.linalg.lstsq(dummies, data.y, rcond=None)[0]
+    df = len(data.y) - np.linalg.matrix_rank(dummies)
+    assert found.df == df == 28 and found.variance == pytest.approx(float(rest @ rest) / df)
+    for row in found.anova:
+        if row.source not in ("total", "halves", "replicate", "residual"):
+            members = tuple("ABCDE".index(letter) for letter in row.source.split(":"))
+            column = data.x[:, list(members)].prod(axis=1)
+            assert found.effect(row.source).value == pytest.approx(
+                data.y[column > 0].mean() - data.y[column < 0].mean()
+            )
+    parts = {row.source: row for row in found.anova}
+    assert sum(row.ss for name, row in parts.items() if name != "total") == pytest.approx(parts["total"].ss)
+    assert sum(row.df for name, row in parts.items() if name != "total") == parts["total"].df
+
+
+def test_what_the_second_half_tells_apart_is_said():
+    """A 2^(5-2) has D = AB, E = AC: mirrored, every main effect is told from its pairs."""
+    first = regular(("A", "B", "C", "D", "E"), 8)
+    found = analyse(folded_trials(2, 0.0))
+    said = next(note for note in found.notes if "tells apart" in note)
+    for members in first.aliases():
+        mains = [first.term(m) for m in members if len(m) == 1]
+        pairs = [first.term(m) for m in members if len(m) == 2]
+        if mains:
+            assert f"{mains[0]} from {' = '.join(pairs)}" in said
+    assert any("halves are blocks" in note and "cannot be told" in note for note in found.notes)
+
+
+def test_half_a_second_half_is_read_as_far_as_it_goes():
+    data = folded_trials(1, 5.0)
+    for trials_so_far in range(8, 16):
+        part = data.only(np.arange(16) < trials_so_far)
+        found = analyse(part)
+        for e in found.effects:
+            assert np.isfinite(e.value)
+        assert ("halves" in {row.source for row in found.anova}) == (trials_so_far > 8)

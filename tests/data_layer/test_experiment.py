@@ -472,13 +472,19 @@ def test_an_unfinished_line_is_cut(tmp_path):
 
 
 def test_killed_at_random_moments_no_trial_is_lost_or_run_twice(tmp_path):
-    """The program counts its own runs, so a trial that ran twice or was forgotten would show."""
+    """The program counts its own runs, so a trial that ran twice or was forgotten would show. In the middle
+    of it the plan grows by its mirror image."""
     script = SCRIPT.replace("echo", 'sleep 0.02; echo "$DELAY_A $*" >> counted; echo')
-    experiment = small(tmp_path, script, plan=Plan(replicates=8, seed=5))
+    experiment = fraction(tmp_path, script)
+    experiment = replace(experiment, plan=replace(experiment.plan, replicates=4))
+    write_experiment(experiment)
     generator = random.Random(11)
     words = [sys.executable, "-m", "desktop", "spt", "run", str(tmp_path), "--yes"]
     kills = 0
-    for _ in range(8):
+    for k in range(8):
+        if k == 4:
+            experiment = experiment.folded("", begun=True)
+            write_experiment(experiment)
         # Only the program itself is killed, as by a system that is out of memory.
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         before = len(read_journal(experiment))
@@ -501,6 +507,91 @@ def test_killed_at_random_moments_no_trial_is_lost_or_run_twice(tmp_path):
     # which takes six runs.
     counted = len((tmp_path / "counted").read_text().splitlines())
     assert 32 <= counted <= 32 + kills + 6 * 9
+
+
+# --- a fold after the first trials ---
+
+
+def fraction(folder: Path, script: str = SCRIPT, **changes) -> Experiment:
+    """Half of a 2^3, C = AB, of which two replicates are planned; without A, B and C counts AB for C."""
+    factors = tuple(Factor(name, Switch(arguments=(f"-{name}",))) for name in "ABC")
+    script = script.replace("--slow", "-A")
+    return small(folder, script, factors=factors, plan=Plan(runs=4, replicates=2, seed=5), **changes)
+
+
+@pytest.mark.parametrize("fold", ["", "C"])
+def test_a_fold_may_be_added(tmp_path, fold):
+    """What was run keeps its numbers, levels and lines; only the mirror image is run, as a block."""
+    experiment = fraction(tmp_path, SCRIPT + 'echo "$*" >> counted\n')
+    Runner(experiment).run()
+    before = (tmp_path / JOURNAL).read_text()
+    folded = experiment.folded(fold, begun=True)
+    assert [folded.levels(t) for t in range(4)] == [experiment.levels(t) for t in range(4)]
+    write_experiment(folded)
+    again = read_experiment(tmp_path)
+    assert again == folded and again.plan.fold_after == 2
+    assert state_of(again, read_journal(again)).planned == 16
+    state = Runner(again).run()
+    assert state.finished and (tmp_path / JOURNAL).read_text().startswith(before)
+    done = read_journal(again)
+    assert [t.order for t in done] == list(range(1, 17))
+    assert {t.treatment for t in done[8:]} == {4, 5, 6, 7}
+    assert len((tmp_path / "counted").read_text().splitlines()) == 16
+    found = analyse(to_trials(again))
+    assert {e.term: e.value for e in found.effects if len(e.members) == 1} == pytest.approx(
+        {"A": 7, "B": 0, "C": 0}
+    )
+    assert any("tells apart" in note for note in found.notes)
+    # Replicates are of both halves from now on.
+    longer = replace(again, plan=replace(again.plan, replicates=3))
+    write_experiment(longer)
+    assert Runner(longer).run().finished and len(read_journal(longer)) == 24
+
+
+def test_folds_that_would_change_what_was_run_are_refused(tmp_path):
+    experiment = fraction(tmp_path)
+    Runner(experiment).run()
+
+    def refused(plan: Plan, sentence: str) -> None:
+        before = (tmp_path / JOURNAL).read_text(), (tmp_path / "experiment.toml").read_text()
+        other = replace(experiment, plan=plan)
+        for attempt in (lambda: write_experiment(other), lambda: Runner(other).run()):
+            with pytest.raises(ExperimentError, match=sentence):
+                attempt()
+        assert before == ((tmp_path / JOURNAL).read_text(), (tmp_path / "experiment.toml").read_text())
+
+    plan = experiment.plan
+    refused(replace(plan, fold=""), r"design: fold.*write fold_after = 2")
+    refused(replace(plan, fold="", fold_after=1), "trial 5 is none of this plan")
+    refused(replace(plan, fold="", fold_after=2, seed=6), "design: seed")
+    # It may be taken back, or be another, until the first trial of the mirror image.
+    write_experiment(experiment.folded("C", begun=True))
+    write_experiment(experiment)
+    folded = experiment.folded("", begun=True)
+    write_experiment(folded)
+    runner = Runner(folded, lambda trial: runner.stop())
+    runner.run()
+    assert len(read_journal(folded)) == 9
+    refused(plan, "no such treatment|none of this plan")
+    refused(replace(folded.plan, fold="C"), "trial 9 is none of this plan")
+    refused(replace(folded.plan, fold_after=3, replicates=3), "trial 9 is none of this plan")
+    assert Runner(folded).run().finished
+
+
+def test_a_fold_in_the_description_says_after_how_many(tmp_path):
+    text = described(fraction(tmp_path).folded("", begun=True))
+    (tmp_path / "experiment.toml").write_text(text.replace("fold_after = 2", "fold_after = 3"))
+    with pytest.raises(ExperimentError, match="a fold after 3 replicates fits no plan of 2 replicates"):
+        read_experiment(tmp_path)
+
+
+def test_results_of_a_job_array_from_before_the_fold_still_count(tmp_path):
+    experiment = fraction(tmp_path)
+    jobs.run_one(experiment, 3)
+    folded = experiment.folded("", begun=True)
+    jobs.run_one(folded, 12)
+    assert jobs.collect(folded) == 2
+    assert [t.order for t in read_journal(folded)] == [3, 12]
 
 
 # --- builds ---

@@ -81,9 +81,13 @@ class DesignPage(Page):
         self.array = choice("Array", [], lambda name: self._plan(f"take {name}", array=name))
         self.generators = line("Generators", self._set_generators, "Such as E=ABC F=-BCD, or swap=push:pop")
         self.fold = choice("Foldover", [], self._set_fold)
+        self.fold.setToolTip(
+            "Also when trials have been run: the mirror image then follows them as a block of its own"
+        )
         self.replicates = QSpinBox()
         self.replicates.setRange(1, 1000)
         self.replicates.setAccessibleName("Replicates")
+        self.replicates.setToolTip("More can be added when trials have been run")
         self.replicates.valueChanged.connect(self._set_replicates)
         self.seed = QLabel()
         self.seed.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -198,8 +202,11 @@ class DesignPage(Page):
         fill(self.fold, folds, fold)
         self.fold.setEnabled(can_fold)
         self.replicates.setValue(plan.replicates)
-        self.seed.setText(str(plan.seed))
+        self.seed.setText(", then ".join(map(str, experiment.sheet().seeds)))
         warning = design.note
+        if plan.fold_after:
+            done = count(plan.fold_after, "replicate")
+            warning += f". The second half was added after {done} of the first, which keep their order."
         if design.unperturbed < 0 and "without any delay" not in warning:
             warning = " ".join((warning, "The run without any delay is not among these.")).strip()
         self.warning.setVisible(bool(warning))
@@ -297,14 +304,23 @@ class DesignPage(Page):
         experiment = self.bench.snapshot.project.experiment
         if experiment is not None and not self._showing:
             plan: Plan = replace(experiment.plan, **changes)
-            self.bench.edit(label, replace(experiment, plan=plan))
-            current = self.bench.snapshot
-            self.show_snapshot(ExperimentSnapshot(), current)  # a refused choice shows what holds
+            self._edit(label, replace(experiment, plan=plan))
+
+    def _take_plan(self, label: str, **changes: Any) -> None:
+        """Another design: nothing of the one before but replicates and seed."""
+        experiment = self.bench.snapshot.project.experiment
+        if experiment is not None and not self._showing:
+            plan = Plan(replicates=experiment.plan.replicates, seed=experiment.plan.seed, **changes)
+            self._edit(label, replace(experiment, plan=plan))
+
+    def _edit(self, label: str, experiment: Experiment) -> None:
+        self.bench.edit(label, experiment)
+        self.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)  # a refused choice shows what holds
 
     def _take(self, key: str) -> None:
         kind, _, runs = key.partition(":")
         kind = "regular" if kind == "full" else kind
-        self._plan(f"take {runs} runs", kind=kind, runs=int(runs), generators=(), fold=None, array="")
+        self._take_plan(f"take {runs} runs", kind=kind, runs=int(runs))
 
     def _set_kind(self, kind: str) -> None:
         experiment = self.bench.snapshot.project.experiment
@@ -317,15 +333,15 @@ class DesignPage(Page):
             wanted = next(
                 (n for n in ("L9", "L25", "L27") if len(ARRAYS[n][1]) >= len(experiment.factors)), name
             )
-            self._plan("search with an array", kind=kind, array=wanted, runs=None, generators=(), fold=None)
+            self._take_plan("search with an array", kind=kind, array=wanted)
         elif kind == "plackett-burman":
-            self._plan("take Plackett-Burman", kind=kind, array="", runs=None, generators=(), fold=None)
+            self._take_plan("take Plackett-Burman", kind=kind)
         else:
             fits = [
                 o for o in self.bench.snapshot.offers if o.kind in ("full", "regular") and o.resolution != 3
             ]
             runs = fits[0].runs if fits else min(MOST_RUNS, 1 << len(experiment.factors))
-            self._plan("take a fraction", kind=kind, array="", runs=runs, generators=(), fold=None)
+            self._take_plan("take a fraction", kind=kind, runs=runs)
 
     def _set_generators(self, text: str) -> None:
         experiment, design = self.bench.snapshot.project.experiment, self.bench.snapshot.design
@@ -334,11 +350,16 @@ class DesignPage(Page):
         words = tuple(text.replace(",", " ").split())
         if words != (experiment.plan.generators or design.generators):
             runs = None if words else experiment.plan.runs
-            self._plan("change the generators", generators=words, runs=runs, fold=None)
+            self._take_plan("change the generators", kind=experiment.plan.kind, generators=words, runs=runs)
 
     def _set_fold(self, word: str) -> None:
+        """Of an experiment that has trials, the mirror image follows after all that is planned."""
+        snapshot = self.bench.snapshot
+        experiment = snapshot.project.experiment
         fold = {"none": None, "all": ""}.get(word, word.removeprefix("factor "))
-        self._plan("fold over" if fold is not None else "fold back", fold=fold)
+        if experiment is not None and not self._showing and fold != experiment.plan.fold:
+            label = "fold over" if fold is not None else "fold back"
+            self._edit(label, experiment.folded(fold, begun=bool(snapshot.trials)))
 
     def _set_replicates(self, value: int) -> None:
         if not self._showing:

@@ -33,7 +33,8 @@ def sheet_html(experiment: Experiment) -> str:
     return (
         f"<h2>{escape(experiment.title or experiment.folder.name)}: run sheet</h2>"
         f"<p>{design.runs} treatments, {experiment.plan.replicates} replicates, random order from seed "
-        f"{experiment.plan.seed}. Run one trial at a time, in this order, and nothing else meanwhile.</p>"
+        f"{', then '.join(map(str, sheet.seeds))}. Run one trial at a time, in this order, and nothing else "
+        "meanwhile.</p>"
         f"<table border='1' cellspacing='0' cellpadding='2' style='font-size: 8pt'>{factors}</table><br>"
         "<table border='1' cellspacing='0' cellpadding='2' style='font-size: 8pt'><thead><tr>"
         + "".join(f"<th>{escape(h)}</th>" for h in heads)
