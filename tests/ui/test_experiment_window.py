@@ -30,6 +30,7 @@ from desktop.data.experiment import (
     Program,
     Response,
     Switch,
+    read_experiment,
     read_journal,
     write_experiment,
 )
@@ -269,6 +270,42 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
     count = len(read_journal(experiment))
     time.sleep(0.3)
     assert len(read_journal(experiment)) == count < 200
+
+
+@needs_shell
+def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+    folder = small(tmp_path / "e").folder
+    factors = tuple(Factor(name, Switch(arguments=(f"-{name}",))) for name in "ABC")
+    experiment = replace(read_experiment(folder), factors=factors, plan=Plan(runs=4, replicates=2, seed=3))
+    write_experiment(experiment)
+    opened(qtbot, window, folder)
+    page, run = window.design_page, window.run_page
+    window.bench.consent()
+    window.bench.run()
+    settle(qtbot, window)
+    first = [(t.order, t.replicate, t.treatment, t.start) for t in read_journal(experiment)]
+    page.fold.setCurrentIndex(page.fold.findData("all"))
+    page.fold.activated.emit(page.fold.currentIndex())
+    settle(qtbot, window)
+    assert window.problem_bar.isHidden() and "added after 2 replicates" in page.warning.text()
+    assert page.seed.text().startswith("3, then ") and len(page.sheet.grid.rows) == 16
+    assert len(first) == 8 and "8 of 16 trials done" in run.stands.text()
+    window.bench.run()
+    assert "read the commands" in window.problem_bar.sentence, "new treatments are new commands"
+    window.bench.consent()
+    window.bench.run()
+    settle(qtbot, window)
+    done = [(t.order, t.replicate, t.treatment, t.start) for t in read_journal(read_experiment(folder))]
+    assert done[:8] == first and [t[0] for t in done] == list(range(1, 17))
+    assert "halves" in {row.source for row in window.bench.snapshot.effects.anova}
+    # It cannot be taken back now; that is said at once, and nothing is lost.
+    page.fold.setCurrentIndex(0)
+    page.fold.activated.emit(0)
+    settle(qtbot, window)
+    assert window.problem_bar.isVisible() and not window.bench.save()
+    window.actions_by_id["undo"].trigger()
+    settle(qtbot, window)
+    assert window.problem_bar.isHidden() and len(window.bench.snapshot.trials) == 16
 
 
 # --- reading ---
