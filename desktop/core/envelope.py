@@ -39,11 +39,15 @@ class Columns(NamedTuple):
 class Envelope:
     """The drawing tree of one curve; made by `envelope`.
 
+    `edges` (M+1,), `level` (M,) and `unit` are the curve's own, which it does not hold: kept with its tree in
+    a circle, a curve that nobody needs any more would keep its memory until garbage is collected.
     `nodes` (N, 3) holds minimum, maximum and integral (processors times ticks); `offset` says where the
     nodes of each level begin, level 1 standing directly above the steps.
     """
 
-    curve: StepCurve
+    edges: NDArray[np.float64]
+    level: NDArray[np.float64]
+    unit: float
     nodes: NDArray[np.float64]
     offset: NDArray[np.int64]
 
@@ -52,11 +56,11 @@ class Envelope:
 
         A column is ``[x[k], x[k+1])``; one without width gives the level at that instant.
         """
-        ticks = np.ascontiguousarray(x, np.float64) / self.curve.unit
+        ticks = np.ascontiguousarray(x, np.float64) / self.unit
         width = ticks.size - 1
         values = np.full((5, width), np.nan)
         steps = np.zeros(width, np.int64)
-        _columns(self.curve.edges, self.curve.level, self.nodes, self.offset, ticks, values, steps)
+        _columns(self.edges, self.level, self.nodes, self.offset, ticks, values, steps)
         return Columns(values[0], values[1], values[2], values[3], values[4], steps)
 
     def range(self, a: float, b: float) -> tuple[float, float, float]:
@@ -68,7 +72,7 @@ class Envelope:
         if not c.steps[0]:
             return np.nan, np.nan, 0.0
         # The width in ticks: far from zero, the ends in seconds have lost their last digits.
-        edges, unit = self.curve.edges, self.curve.unit
+        edges, unit = self.edges, self.unit
         width = max(min(b / unit, float(edges[-1])) - max(a / unit, float(edges[0])), 0.0) * unit
         return float(c.minimum[0]), float(c.maximum[0]), float(c.mean[0]) * width
 
@@ -84,7 +88,7 @@ def envelope(curve: StepCurve) -> Envelope:
         offset = np.concatenate(([0, 0], np.cumsum(counts))).astype(np.int64)
         nodes = np.empty((int(offset[-1]), 3))
         _build(curve.edges, curve.level, nodes, offset)
-        found = Envelope(curve, nodes, offset)
+        found = Envelope(curve.edges, curve.level, curve.unit, nodes, offset)
         curve.summaries["envelope"] = found
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from fractions import Fraction
 from itertools import pairwise
 
@@ -10,8 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
+from desktop.core.tree import moment_tree
 
 
 def brute(curve, x):
@@ -101,3 +105,18 @@ def test_a_narrow_column_late_in_a_long_run_keeps_its_precision():
 def test_the_tree_is_built_once():
     curve = StepCurve(np.arange(11), np.arange(10))
     assert envelope(curve) is envelope(curve)
+
+
+def test_a_curve_goes_with_the_last_who_needs_it() -> None:
+    gc.disable()  # as in the window, where it is collected now and then
+    try:
+        curve = StepCurve([0.0, 1, 2, 4], [1.0, 0, 2], 2)
+        envelope(curve)
+        moment_tree(curve)
+        concurrency(curve, 0, 4)
+        assert {"envelope", "moments", "concurrency"} <= curve.summaries.keys()
+        alive = weakref.ref(curve)
+        del curve
+        assert alive() is None, "no summary holds its curve"
+    finally:
+        gc.enable()
