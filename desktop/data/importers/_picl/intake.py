@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 from desktop.data.events import ImportReport, Severity
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source
@@ -32,7 +32,7 @@ _POWERS = 10.0 ** -np.arange(64)
 _ODD, _BACK, _BACK_LINE, _SCALE, _PARTNERS, _FOURTH, _BARE, _NOTED = 0, 1, 2, 3, 4, 5, 7, 9
 
 
-@kernel
+@arithmetic
 def _note(
     rows: Any, keys: Any, dense: Any, form: int, roles: Any, sides: Any, records: Any, events: Any,
     paired: Any, partners: Any, fourth: Any, counts: Any, seconds: Any, powers: Any,

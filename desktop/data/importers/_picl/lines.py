@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
@@ -70,26 +70,26 @@ _NUMBERS = 16
 _FIELDS, _DATA = 4, 7
 
 
-@kernel
+@inlined
 def _blank(c: int) -> bool:
     return c == 32 or c == 9 or c == 11 or c == 12
 
 
-@kernel
+@inlined
 def _skip(buf: Any, p: int, end: int) -> int:
     while p < end and _blank(buf[p]):
         p += 1
     return p
 
 
-@kernel
+@inlined
 def _token_end(buf: Any, p: int, end: int) -> int:
     while p < end and not _blank(buf[p]):
         p += 1
     return p
 
 
-@kernel
+@inlined
 def _integer(buf: Any, p: int, end: int) -> Any:
     """Value and end of the next token from p on; end -1 if it is no integer of 18 digits, or p is -1."""
     negative = False
@@ -111,7 +111,7 @@ def _integer(buf: Any, p: int, end: int) -> Any:
     return (-value if negative else value), p
 
 
-@kernel
+@inlined
 def _decimal(buf: Any, p: int, end: int) -> Any:
     """Mantissa, decimals, end and remark of the number at p.
 
@@ -169,7 +169,7 @@ def _decimal(buf: Any, p: int, end: int) -> Any:
     return (-value if negative else value), decimals, p, remark
 
 
-@kernel
+@inlined
 def _plain(buf: Any, p: int, numbers: Any) -> Any:
     """How many numbers the line at p is, where the next line begins, and decimals of the third number.
 
@@ -217,7 +217,7 @@ def _plain(buf: Any, p: int, numbers: Any) -> Any:
     return 0, p, scale
 
 
-@kernel
+@inlined
 def _name_key(buf: Any, p: int, q: int) -> int:
     """Key of format A whose name stands in buf[p:q], 0 when there is none."""
     for key in range(1, len(_NAME_ENDS)):
@@ -227,7 +227,7 @@ def _name_key(buf: Any, p: int, q: int) -> int:
     return 0
 
 
-@kernel
+@inlined
 def _same(buf: Any, p: int, text: Any) -> bool:
     i = 0
     while i < len(text) and buf[p + i] == text[i]:
@@ -235,7 +235,7 @@ def _same(buf: Any, p: int, text: Any) -> bool:
     return i == len(text)
 
 
-@kernel
+@inlined
 def _word(buf: Any, p: int, end: int, first: int, length: int) -> int:
     """End of a label of that first letter and length at p (blanks before it are skipped), or -1."""
     p = _skip(buf, p, end)
@@ -243,7 +243,7 @@ def _word(buf: Any, p: int, end: int, first: int, length: int) -> int:
     return q if q - p == length and buf[p] == first else -1
 
 
-@kernel
+@inlined
 def mix(a: int, b: int, c: int) -> Any:
     """One number, not negative, for three; two triples have the same one as rarely as chance allows."""
     h = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)
@@ -253,7 +253,7 @@ def mix(a: int, b: int, c: int) -> Any:
     return np.int64(h >> np.uint64(1))
 
 
-@kernel
+@inlined
 def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
     """A line of format A, compact or verbose, as numbers.
 
@@ -296,13 +296,13 @@ def _line_a(buf: Any, s: int, e: int, numbers: Any) -> Any:
     return _FINE, count, e, verbose or p >= e
 
 
-@kernel
+@inlined
 def _head_a(numbers: Any) -> bool:
     node = numbers[3]
     return abs(numbers[1]) < 9 * 10**11 and abs(numbers[2]) < 10**6 and (-1 <= node < 2**31 or node == HOST)
 
 
-@kernel
+@inlined
 def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
     """A line of format B as numbers: an oddity, how many data, decimals of the time, where text begins, and
     whether digits of the time were dropped."""
@@ -346,7 +346,7 @@ def _line_b(buf: Any, s: int, e: int, numbers: Any) -> Any:
     return (SHORT if short else _FINE), min(count, 4), scale, text, remark == 1
 
 
-@kernel
+@inlined
 def _head_b(numbers: Any) -> bool:
     return (
         -(2**31) <= numbers[1] < 2**31
@@ -356,13 +356,13 @@ def _head_b(numbers: Any) -> bool:
     )
 
 
-@kernel
+@inlined
 def _spoken_b(numbers: Any) -> bool:
     """Whether a line of B carries a text: statistics, a message."""
     return -105 <= numbers[0] <= -101 or numbers[0] == -7
 
 
-@kernel
+@inlined
 def _like_a(buf: Any, s: int, e: int) -> bool:
     """Whether a line that is none of B looks like one of A."""
     kind, p = _integer(buf, s, e)
@@ -378,13 +378,13 @@ def _like_a(buf: Any, s: int, e: int) -> bool:
     return p >= 0
 
 
-@kernel
+@inlined
 def _narrow(value: int) -> Any:
     """A number as 32 bits; beyond them the least, which is nobody's number."""
     return np.int32(value) if -(2**31) <= value < 2**32 else np.int32(-(2**31))
 
 
-@kernel
+@inlined
 def _fill_a(r: Any, numbers: Any, count: int) -> Any:
     """A record of format A and what it must share with its counterpart."""
     key = numbers[0]
@@ -416,7 +416,7 @@ def _fill_a(r: Any, numbers: Any, count: int) -> Any:
     return shared
 
 
-@kernel
+@inlined
 def _fill_b(r: Any, numbers: Any, count: int, scale: int) -> None:
     r["time"] = numbers[2]
     r["scale"] = scale
@@ -428,20 +428,21 @@ def _fill_b(r: Any, numbers: Any, count: int, scale: int) -> None:
     r["d3"] = np.int32(numbers[10]) if count > 3 else 0
 
 
-@kernel
+@inlined
 def _count(oddity: int, line: int, odd: Any) -> None:
     odd[oddity, 0] += 1
     if odd[oddity, 1] == 0:
         odd[oddity, 1] = line
 
 
-@kernel
+@arithmetic
 def parse(
     buf: Any,
     form: int,
     final: bool,
     corrupt: bool,
     line: int,
+    numbers: Any,
     rows: Any,
     units: Any,
     keys: Any,
@@ -461,7 +462,6 @@ def parse(
     safe = n
     while safe > 0 and buf[safe - 1] != 10:
         safe -= 1
-    numbers = np.zeros(_NUMBERS, np.int64)
     used = spoken = 0
     first: Any = np.int64(0)
     i = 0
@@ -583,6 +583,8 @@ def read_lines(
     units, keys, texts = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty((lines, 3), np.int64)
     odd = np.zeros((ODDITIES, 2), np.int64)
     buf = np.frombuffer(block, np.uint8)
-    used, spoken, first, corrupt = parse(buf, form, final, corrupt, before, rows, units, keys, texts, odd)
+    used, spoken, first, corrupt = parse(
+        buf, form, final, corrupt, before, np.zeros(_NUMBERS, np.int64), rows, units, keys, texts, odd
+    )
     found = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
     return Parsed(rows[:used], units[:used], keys[:used], found, odd, first, corrupt)

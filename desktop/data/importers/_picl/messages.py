@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import MessageKind
 from desktop.data.importers._picl import lines as ln
 from desktop.data.spill import Interner, Spill
@@ -33,7 +33,7 @@ _SEND, _RECEIVE = int(MessageKind.SEND), int(MessageKind.RECV)
 MATCHED, SENDS_LEFT, RECEIVES_LEFT, EARLY, EARLIEST, UNEQUAL, COUNTS = range(7)
 
 
-@kernel
+@inlined
 def _located(processor: int, known: Any, index: Any) -> int:
     """Index of a location, -1 for wildcards and the like."""
     if 0 <= processor < len(known) and known[processor] == processor:
@@ -42,7 +42,7 @@ def _located(processor: int, known: Any, index: Any) -> int:
     return index[at] if at < len(known) and known[at] == processor else -1
 
 
-@kernel
+@arithmetic
 def fill(
     rows: Any, at: int, copy: int, own: int, form: int, sides: Any, kinds: Any, events: Any, known: Any,
     index: Any, others: Any, communicators: bool,
@@ -84,7 +84,7 @@ def fill(
     return used, at, copy
 
 
-@kernel
+@arithmetic
 def _match(ends: Any, channels: Any, starts: Any, order: Any, result: Any) -> None:
     """Count pairs of a bucket; starts (2 channels,): where sends and receives of each begin once ordered."""
     for i in range(len(ends)):
@@ -111,7 +111,7 @@ def _match(ends: Any, channels: Any, starts: Any, order: Any, result: Any) -> No
         begin = end
 
 
-@kernel
+@arithmetic
 def _ordinals(channels: Any, ends: Any, counts: Any, out: Any) -> None:
     """The how many-th of its channel and side each end is; 0 for channel -1."""
     for i in range(len(ends)):

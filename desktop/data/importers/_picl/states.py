@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 
 # States of a processor of format A.
 BUSY, COMMUNICATION, WAITING, BARRIER, FLUSH, NO_DATA, NOT_TRACED, UNCLEAR, STATES = range(9)
@@ -53,7 +53,7 @@ _CUTS = 12
 JUMPS = 6 + 5 * _CUTS
 
 
-@kernel
+@arithmetic
 def jumps(rows: Any, carry: Any) -> None:
     """Find where, in line order, a clock was set: after clock_sync (key 23), or where all times afterwards
     lie below all before by more than 100 times their span."""
@@ -97,7 +97,7 @@ def clock_cut(carry: Any) -> tuple[int, int]:
 STARTED, EXITED, RUN_LINE, RUN_BEFORE, RUN_ROWS, RUN_LATEST, RUN = range(7)
 
 
-@kernel
+@arithmetic
 def last_run(rows: Any, since: int, carry: Any) -> None:
     """Find where, in line order from line `since` on, the last run begins: at a trace_start after a
     trace_start and a trace_exit whose times it does not continue."""
@@ -126,7 +126,7 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, FACTS = range(8)
 
 
-@kernel
+@arithmetic
 def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: Any, ahead: Any) -> None:
     """What must be known of a processor before its states are; rows cut between different times.
 
@@ -175,7 +175,7 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
 ORPHANS, ORPHAN_LINE, OPENED, OPEN_LINE, PAIRED = range(5)
 
 
-@kernel
+@arithmetic
 def pair(
     rows: Any, begin: int, roles: Any, matched: Any, entered: Any, heads: Any, tails: Any,
     mate: Any, lasting: Any, durations: Any, count: Any,
@@ -238,7 +238,7 @@ def pair(
     return left
 
 
-@kernel
+@arithmetic
 def regions(
     rows: Any,
     roles: Any,
@@ -296,7 +296,7 @@ def regions(
     return used
 
 
-@kernel
+@inlined
 def _state(carry: Any, usable: bool) -> int:
     if carry[STOPPED] != 0:
         return NO_DATA
@@ -315,7 +315,7 @@ def _state(carry: Any, usable: bool) -> int:
     return BARRIER if carry[SYNC] != 0 else COMMUNICATION
 
 
-@kernel
+@inlined
 def _flush_over(carry: Any, until: int, usable: bool, used: int, time: Any, state: Any) -> int:
     """End a flush that is over before `until`."""
     if carry[FLUSHING] != 0 and carry[FLUSH_END] <= until:
@@ -328,7 +328,7 @@ def _flush_over(carry: Any, until: int, usable: bool, used: int, time: Any, stat
     return used
 
 
-@kernel
+@arithmetic
 def states_a(
     rows: Any,
     mate: Any,
@@ -441,7 +441,7 @@ def states_a(
     return used
 
 
-@kernel
+@arithmetic
 def to_ticks(rows: Any, decimals: int) -> int:
     """Bring times to units of 10**-decimals seconds; returns how many had to be rounded."""
     rounded = 0
@@ -465,7 +465,7 @@ def to_ticks(rows: Any, decimals: int) -> int:
     return rounded
 
 
-@kernel
+@arithmetic
 def interleave(
     time: Any, kind: Any, region: Any, used: int, times: Any, changed: Any, now: int, state_regions: Any,
     out_time: Any, out_kind: Any, out_region: Any,
@@ -492,7 +492,7 @@ def interleave(
     return out, now
 
 
-@kernel
+@arithmetic
 def marks(rows: Any, format_a: bool, kinds: Any, events: Any, at: Any) -> int:
     """Where marks and texts are: of format A records of `kinds`, of B marks of the user and lost buffers."""
     used = 0
@@ -510,7 +510,7 @@ def marks(rows: Any, format_a: bool, kinds: Any, events: Any, at: Any) -> int:
     return used
 
 
-@kernel
+@arithmetic
 def twins(rows: Any) -> int:
     """How many records equal another one of the same time (of the 16 nearest)."""
     found = 0
