@@ -10,13 +10,16 @@ from __future__ import annotations
 import faulthandler
 import json
 import logging
+import os
 import sys
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from secrets import token_hex
@@ -34,6 +37,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QVBoxLayout,
 )
+from shiboken6 import isValid
 
 from desktop.ui.about import versions_text
 from desktop.ui.settings import log_folder
@@ -70,7 +74,7 @@ def start_log(level: str = "info", file: Path | None = None, *, passing: bool = 
     elif place is not None:
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            handler = RotatingFileHandler(place, maxBytes=LOG_SIZE, backupCount=LOGS, encoding="utf-8")
+            handler = _Rotating(place, maxBytes=LOG_SIZE, backupCount=LOGS, encoding="utf-8")
         except OSError:
             place = None
     handler.setFormatter(_FORMAT)
@@ -78,6 +82,14 @@ def start_log(level: str = "info", file: Path | None = None, *, passing: bool = 
     _log.setLevel(level.upper())
     _log.info("started\n%s", versions_text())
     return place
+
+
+class _Rotating(RotatingFileHandler):
+    """Goes on in the same file where it cannot be renamed, as on Windows while another window has it open."""
+
+    def doRollover(self) -> None:
+        with suppress(OSError):
+            super().doRollover()
 
 
 def qt_says(kind: QtMsgType, _: QMessageLogContext, text: str) -> None:
@@ -101,7 +113,8 @@ class _Last(logging.Handler):
 def report(what: str, lines: list[str]) -> str:
     """What a report holds: versions, what happened, the last lines of the log; the home folder as ``~``."""
     text = "\n\n".join((versions_text(), what.strip(), "Last lines of the log:\n" + "\n".join(lines)))
-    return text.replace(str(Path.home()), "~")
+    home = os.path.expanduser("~")  # "~" where nobody knows, "/" of some services
+    return text.replace(home, "~") if len(home) > 1 else text
 
 
 # ---- crashes
@@ -109,23 +122,24 @@ def report(what: str, lines: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Crash:
-    """A session that has ended without saying so; `log`: where it logged, `where`: what it wrote when it
-    crashed."""
+    """A session that has ended without saying so, `begun` and `ended` in seconds since 1970; `log`: where it
+    logged, `where`: what it wrote when it crashed."""
 
     file: Path
     begun: float
+    ended: float
     log: str
     where: str
 
     def report(self) -> str:
         begun = datetime.fromtimestamp(self.begun).strftime("%Y-%m-%d %H:%M")
+        ended = datetime.fromtimestamp(self.ended).strftime("%Y-%m-%d %H:%M:%S,%f")
         lines: list[str] = []
         with suppress(OSError, ValueError):
             lines = Path(self.log).read_text(encoding="utf-8", errors="replace").splitlines()
-        begins = [k for k, line in enumerate(lines) if line.endswith(_BEGIN)]
-        if len(begins) > 1:  # the last one is of the session that asks
-            lines = lines[: begins[-1]]
-        return report(f"A session begun at {begun} has crashed.\n{self.where}", lines[-LINES:])
+        # The session that asks, or another one, may have gone on in the same file.
+        own = takewhile(lambda line: not (line.endswith(_BEGIN) and line > ended), lines)
+        return report(f"A session begun at {begun} has crashed.\n{self.where}", [*own][-LINES:])
 
     def forget(self) -> None:
         for file in (self.file, _lock_of(self.file)):
@@ -171,10 +185,10 @@ def crashes(folder: Path | None = None) -> list[Crash]:
         lock.unlock()
         try:
             head, _, where = file.read_text(encoding="utf-8", errors="replace").partition("\n")
-            known = json.loads(head)
-            crash = Crash(file, float(known["begun"]), str(known["log"]), where.strip())
+            known, ended = json.loads(head), file.stat().st_mtime
+            crash = Crash(file, float(known["begun"]), ended, str(known["log"]), where.strip())
         except (OSError, ValueError, LookupError, TypeError):
-            crash = Crash(file, 0.0, "", "")
+            crash = Crash(file, 0.0, 0.0, "", "")
         if crash.where:
             found.append(crash)
         else:
@@ -204,7 +218,7 @@ class Watch(QObject):
         for handler in (self._last, self._teller):
             _log.addHandler(handler)
         sys.excepthook = self._caught
-        threading.excepthook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
+        threading.excepthook = self._caught_in_thread
         sys.unraisablehook = lambda args: self._caught(args.exc_type, args.exc_value, args.exc_traceback)
 
     def close(self) -> None:
@@ -220,16 +234,21 @@ class Watch(QObject):
         if issubclass(kind, KeyboardInterrupt | SystemExit):
             QApplication.quit()
             return
-        frames = traceback.extract_tb(trace)
-        place = f"{kind.__name__} {frames[-1].filename}:{frames[-1].lineno}" if frames else kind.__name__
+        place = kind.__name__
+        for frame, line in deque(traceback.walk_tb(trace), 1):
+            place += f" {frame.f_code.co_filename}:{line}"
         times = self._seen[place] = self._seen.get(place, 0) + 1
         # What is painted fails again with every picture.
         if times <= REPEATS:
             level = logging.CRITICAL if times == 1 else logging.ERROR
             _log.log(level, "uncaught, %s", place, exc_info=(kind, value or kind(), trace))
 
+    def _caught_in_thread(self, args: threading.ExceptHookArgs) -> None:
+        if args.exc_type is not SystemExit:  # which ends the thread and nothing else
+            self._caught(args.exc_type, args.exc_value, args.exc_traceback)
+
     def _tell(self, sentence: str, details: str) -> None:
-        if self.dialog is not None:
+        if self._open:
             return
         self.dialog = Trouble(
             self.tr("Something went wrong inside the program."),
@@ -244,8 +263,13 @@ class Watch(QObject):
         self.dialog.finished.connect(self._told)
         self.dialog.open()
 
+    @property
+    def _open(self) -> bool:
+        """Whether the dialog is there; it goes with the window that it stands above."""
+        return self.dialog is not None and isValid(self.dialog)
+
     def _save(self) -> None:
-        if self.dialog is not None and self._keep():
+        if self._keep() and self._open and self.dialog is not None:
             self.dialog.accept()
 
     def _told(self) -> None:
@@ -262,7 +286,9 @@ class _Teller(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        sentence = record.getMessage() if error is None else f"{type(error).__name__}: {error}"
+        sentence = record.getMessage() if error is None else type(error).__name__
+        with suppress(Exception):  # an error may fail to say what it is
+            sentence += "" if error is None else f": {error}"
         self._tell(sentence[:500], self.format(record))
 
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QApplication, QDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from desktop.ui import crashes
@@ -110,7 +111,7 @@ def test_an_exception_in_a_slot_is_told_once(qtbot: QtBot, watch: Watch, log: Pa
 def test_an_exception_in_a_thread_is_told(qtbot: QtBot, watch: Watch, log: Path) -> None:
     thread = threading.Thread(target=fail)
     # pytest watches threads too.
-    threading.excepthook = lambda args: watch._caught(args.exc_type, args.exc_value, args.exc_traceback)
+    threading.excepthook = watch._caught_in_thread
     thread.start()
     thread.join()
     assert "the hand of the test" in told(qtbot, watch).report.toPlainText()
@@ -152,6 +153,81 @@ def test_a_copy_is_saved_before_quitting_or_the_dialog_stays(
     button(dialog, "Save a copy and quit").click()
     qtbot.waitUntil(lambda: watch.dialog is None)
     assert keeper.asked == 2
+
+
+class _Speechless(RuntimeError):
+    def __str__(self) -> str:
+        raise ValueError("not even this")
+
+
+def test_whatever_an_error_is_a_storm_of_it_is_told_once(qtbot: QtBot, watch: Watch, log: Path) -> None:
+    def deep(n: int) -> None:
+        if n:
+            deep(n - 1)
+        raise _Speechless
+
+    for _ in range(1000):
+        try:
+            deep(100)
+        except _Speechless as error:
+            watch._caught(type(error), error, error.__traceback__)
+    assert "_Speechless" in told(qtbot, watch).report.toPlainText()
+    assert log.read_text().count("uncaught") == crashes.REPEATS
+
+
+def test_the_dialog_may_go_with_its_window(qtbot: QtBot, watch: Watch, keeper: Keeper) -> None:
+    above = QDialog()
+    logging.getLogger("phasewright").critical("one")
+    dialog = told(qtbot, watch)
+    dialog.setParent(above, dialog.windowFlags())
+    shiboken6.delete(above)
+    assert not shiboken6.isValid(dialog)
+    logging.getLogger("phasewright").critical("two")
+    qtbot.waitUntil(lambda: watch.dialog is not dialog)
+    assert "two" in told(qtbot, watch).report.toPlainText()
+
+
+def test_a_thread_may_end_itself(qtbot: QtBot, watch: Watch, monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+    monkeypatch.setattr(QApplication, "quit", lambda: left.append("the program"))
+    threading.excepthook = watch._caught_in_thread  # pytest watches threads too
+    thread = threading.Thread(target=sys.exit)
+    thread.start()
+    thread.join()
+    qtbot.wait(20)
+    assert left == [] and watch.dialog is None
+
+
+def test_a_log_that_cannot_be_renamed_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError("another program has it open")
+
+    monkeypatch.setattr(os, "rename", refuse)
+    file = tmp_path / "log.txt"
+    handler = crashes._Rotating(file, maxBytes=100, backupCount=2, encoding="utf-8")
+    for k in range(20):
+        handler.emit(logging.LogRecord("", logging.INFO, "", 0, f"line {k} of the log", None, None))
+    handler.close()
+    assert file.read_text().splitlines() == [f"line {k} of the log" for k in range(20)]
+    assert capsys.readouterr().err == ""
+
+
+def test_the_end_of_the_log_is_that_of_the_session_that_crashed(tmp_path: Path) -> None:
+    file, log = tmp_path / "session-1.crash", tmp_path / "log.txt"
+    file.write_text(json.dumps({"begun": time.time() - 60, "log": str(log)}) + "\nFatal error: here\n")
+
+    def line(seconds: float, text: str) -> str:
+        at = time.localtime(file.stat().st_mtime + seconds)
+        return f"{time.strftime('%Y-%m-%d %H:%M:%S', at)},000 INFO {text}\n"
+
+    before = line(-3600, "started") + line(-60, "started") + line(-1, "the last step")
+    for after in ("", line(5, "started") + line(6, "another session")):
+        log.write_text(before + after)
+        (crash,) = crashes.crashes(tmp_path)
+        assert "Fatal error: here" in crash.report()
+        assert crash.report().rstrip().endswith("the last step"), "whether or not another has gone on there"
 
 
 def run(code: str, home: Path) -> subprocess.CompletedProcess[str]:
