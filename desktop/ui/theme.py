@@ -213,7 +213,7 @@ def palette(theme: Theme) -> QPalette:
 
 
 def stylesheet(theme: Theme) -> str:
-    """What the palette cannot say: thin borders and a focus frame that can be seen."""
+    """What the palette cannot say: thin borders, and boxes and a focus frame that can be seen."""
     return f"""
         QToolTip {{ color: {theme.text}; background: {theme.raised}; border: 1px solid {theme.border}; }}
         QMainWindow::separator {{ background: {theme.grid}; width: 4px; height: 4px; }}
@@ -227,6 +227,8 @@ def stylesheet(theme: Theme) -> str:
         QPushButton:default:focus, QCommandLinkButton:focus {{ border: 2px solid {theme.focus};
             border-radius: 3px; background: {theme.raised}; color: {theme.text};
             padding: 3px 12px; outline: none; }}
+        QCheckBox::indicator:unchecked {{ width: 11px; height: 11px; border: 1px solid {theme.muted};
+            border-radius: 2px; background: {theme.background}; }}
         QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 2px; }}
         QStatusBar {{ border-top: 1px solid {theme.grid}; }}
         QStatusBar::item {{ border: none; }}

@@ -144,7 +144,7 @@ class ComparePage(Page):
                 None,
             ),
         )
-        QVBoxLayout(self.content).addWidget(beside(left, self.tabs, 33))
+        QVBoxLayout(self.content).addWidget(beside(left, self.tabs, 36))
 
     # ---- showing
 

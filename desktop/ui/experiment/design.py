@@ -193,7 +193,7 @@ class DesignPage(Page):
         self.array.setEnabled(plan.kind == "orthogonal-array")
         regular = plan.kind in ("regular", "full")
         self.generators.setEnabled(regular)
-        text = " ".join(plan.generators or design.generators) if regular else ""
+        text = " ".join(_generators(experiment)) if regular else ""
         if not (self.generators.hasFocus() and self.generators.isModified()):
             self.generators.setText(text)
         can_fold = regular and bool(design.generators or plan.fold is not None)
@@ -348,7 +348,7 @@ class DesignPage(Page):
         if experiment is None or design is None or experiment.plan.kind not in ("regular", "full"):
             return
         words = tuple(text.replace(",", " ").split())
-        if words != (experiment.plan.generators or design.generators):
+        if words != _generators(experiment):
             runs = None if words else experiment.plan.runs
             self._take_plan("change the generators", kind=experiment.plan.kind, generators=words, runs=runs)
 
@@ -400,6 +400,11 @@ class DesignPage(Page):
         name, _ = QFileDialog.getSaveFileName(self, "Job script", "trials.sh", "Shell scripts (*.sh)")
         if name:
             self.bench.write_job_script(Path(name))
+
+
+def _generators(experiment: Experiment) -> tuple[str, ...]:
+    """Those of the half, where it is folded."""
+    return experiment.plan.generators or experiment.folded(None, begun=False).design().generators
 
 
 def _sizes(sizes: tuple[int, ...]) -> list[str]:

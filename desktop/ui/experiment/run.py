@@ -152,6 +152,8 @@ class RunPage(Page):
             parts.append("paused after this trial" if new.running == "paused" else "stopping")
         if not new.consented and new.running == "idle" and done < planned:
             parts.append("read the commands and tick the box to run")
+        if planned and done == planned and new.running == "idle":
+            parts.append("step 4 reads them, step 2 adds replicates or a fold")
         text = "; ".join(parts)
         self.stands.setText(f"{text[:1].upper()}{text[1:]}.")
 
