@@ -110,7 +110,14 @@ def write(path: Path, tree: Any, form: str = PROJECT, *, backup: bool = True) ->
     write_text(path, text)
 
 
-def read(path: Path, kind: type[Tree], names: Mapping[str, Any] | None = None, form: str = PROJECT) -> Tree:
+def read(
+    path: Path,
+    kind: type[Tree],
+    names: Mapping[str, Any] | None = None,
+    form: str = PROJECT,
+    *,
+    closed: bool = False,
+) -> Tree:
     """Read what `write` has written.
 
     Parameters
@@ -118,6 +125,7 @@ def read(path: Path, kind: type[Tree], names: Mapping[str, Any] | None = None, f
     kind : the dataclass of the tree. A class may have a method ``problem() -> str``: what is wrong with its
         values, or nothing.
     names : classes that annotations name but their modules do not import.
+    closed : nothing outside of the file's folder may be named, as in a bundle.
 
     Raises
     ------
@@ -151,7 +159,7 @@ def read(path: Path, kind: type[Tree], names: Mapping[str, Any] | None = None, f
         content = MIGRATIONS[schema](content)
         schema += 1
     problems = [f"{key} is not known" for key in sorted(content.keys() - {"format", "schema", "tree"})]
-    tree = _Decoder(path.parent, problems, names or {}).decode(kind, content.get("tree"), "tree")
+    tree = _Decoder(path.parent, problems, names or {}, closed).decode(kind, content.get("tree"), "tree")
     if problems:
         more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
         raise ProjectError(
@@ -207,8 +215,8 @@ class _Wrong(Exception):
 
 
 class _Decoder:
-    def __init__(self, folder: Path, problems: list[str], names: Mapping[str, Any]) -> None:
-        self._folder, self._problems = folder, problems
+    def __init__(self, folder: Path, problems: list[str], names: Mapping[str, Any], closed: bool) -> None:
+        self._folder, self._problems, self._closed = folder, problems, closed
         self._names = tuple(names.items())
 
     def decode(self, kind: Any, value: Any, place: str) -> Any:
@@ -219,7 +227,10 @@ class _Decoder:
             return None
 
     def _wrong(self, place: str, value: Any, wanted: str) -> _Wrong:
-        shown = json.dumps(value, ensure_ascii=False)
+        try:
+            shown = json.dumps(value, ensure_ascii=False)
+        except RecursionError:  # a little less deep than what can be read at all
+            shown = "[…]"
         self._problems.append(f"{place} is {shown[:40]}{'…' if len(shown) > 40 else ''}, {wanted}")
         return _Wrong()
 
@@ -253,7 +264,10 @@ class _Decoder:
         if kind is Path:
             if not isinstance(value, str) or not value or "\0" in value:
                 raise self._wrong(place, value, "it must be a path")
-            return Path(os.path.normpath(self._folder / value))
+            found = Path(os.path.normpath(self._folder / value))
+            if self._closed and not found.is_relative_to(self._folder):
+                raise self._wrong(place, value, "it must be inside of the bundle")
+            return found
         if kind is float and type(value) in (int, float) and abs(value) < 1e300 and math.isfinite(value):
             return float(value)
         if kind in (int, str, bool) and type(value) is kind:

@@ -23,6 +23,7 @@ from desktop.workbench.model import (
     Project,
     TraceId,
     Workspace,
+    contradict,
     run_keys,
 )
 from desktop.workbench.workbench import Workbench
@@ -130,7 +131,7 @@ class Contraster:
         of = alignment.runs[alignment.reference].fit.n
         known = self._comparison.matched
         old = next((m for m in known if _same(m, self.snapshot.reference, key, of, own)), None)
-        pairs = [p for p in (old.pairs if old else ()) if _agree(p, (reference, phase))]
+        pairs = [p for p in (old.pairs if old else ()) if not contradict((p, (reference, phase)))]
         made = Matched(self.snapshot.reference, key, of, own, tuple(sorted([*pairs, (reference, phase)])))
         rest = tuple(m for m in known if (m.reference, m.run) != (made.reference, made.run))
         self.change(matched=(*rest, made))
@@ -410,13 +411,6 @@ def pairs_by_run(
 
 def _same(m: Matched, reference: str, run: str, of: int, phases: int) -> bool:
     return (m.reference, m.run, m.of, m.phases) == (reference, run, of, phases)
-
-
-def _agree(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Two pairs name other phases of both runs, in the same order."""
-    if any(a == b != -1 for a, b in zip(one, other, strict=True)):
-        return False
-    return -1 in (*one, *other) or (one[0] < other[0]) == (one[1] < other[1])
 
 
 def run_names(traces: Sequence[TraceId]) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ class Keeper:
             if not project_file.is_bundle(path):
                 return path.absolute(), read_workspace(path)
             # A stranger's bundle has no place of its own yet: saving asks for one.
-            return None, read_workspace(_unpacked(path, job))
+            return None, read_workspace(_unpacked(path, job), closed=True)
 
         def done(found: tuple[Path | None, Workspace]) -> None:
             self._take(*found, saved=True)
@@ -178,8 +178,12 @@ class Keeper:
         self._take(found.of, found.workspace, saved=False)
         if found.of is not None and found.of.exists() and found.of.stat().st_mtime > found.kept:
             self._stamp = None  # somebody has gone on since
-        self._keep_now(self.workspace)
-        file.unlink(missing_ok=True)
+        try:
+            self._keep_now(self.workspace)
+        except OSError as error:  # the former file is still there
+            self._bench.report(error)
+        else:
+            file.unlink(missing_ok=True)
 
     def _take(self, path: Path | None, workspace: Workspace, *, saved: bool) -> None:
         if not workspace.runs:
@@ -451,8 +455,8 @@ class Keeper:
         self._bench.run(f"Packing {target.name}", work, done)
 
 
-def read_workspace(path: Path) -> Workspace:
-    """What a project file holds.
+def read_workspace(path: Path, *, closed: bool = False) -> Workspace:
+    """What a project file holds; `closed`: one that was unpacked from a bundle.
 
     Raises
     ------
@@ -460,7 +464,7 @@ def read_workspace(path: Path) -> Workspace:
     """
     from desktop.data import project_file
 
-    return project_file.read(path, Workspace, model.names())
+    return project_file.read(path, Workspace, model.names(), closed=closed)
 
 
 def _made(workspace: Workspace) -> Workspace:
@@ -615,11 +619,17 @@ class _Bundle:
         return self.folder / place
 
     def take(self, kind: str, path: Path) -> Path:
-        """A file or all of a folder; where it is in the bundle. What is not there stays not there."""
+        """A file or all of an experiment; where it is in the bundle. What is not there stays not there.
+
+        No other folder: a stranger's project may name any, and a bundle is given away.
+        """
+        from desktop.data.experiment import DESCRIPTION
+
         if path not in self._taken:
             place = f"{kind}/{len(self._taken) + 1}-{path.name}"
             self._taken[path] = self.folder / place
-            for file in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
+            files = sorted(path.rglob("*")) if (path / DESCRIPTION).is_file() else [path]
+            for file in (p for p in files if p.is_file()):
                 below = file.relative_to(path).as_posix()
                 self.files[place if file == path else f"{place}/{below}"] = file
         return self._taken[path]

@@ -5,6 +5,7 @@ Each class says by `problem` what would be wrong with its values in a file, or n
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -49,6 +50,8 @@ class OpenOptions:
     def problem(self) -> str:
         from desktop.data.importers import FORMATS
 
+        if self != self.again():
+            return "force, workers and scheduler are the user's to say, not a file's"
         if self.format_id not in (None, *FORMATS):
             return f"format_id is {self.format_id}, allowed are {', '.join(FORMATS)}"
         return (
@@ -298,8 +301,17 @@ class Matched:
     pairs: tuple[tuple[int, int], ...]
 
     def problem(self) -> str:
-        inside = all(-1 <= i < self.of and -1 <= j < self.phases for i, j in self.pairs)
-        return "" if inside else "a pair names a phase that is not there"
+        if not all(-1 <= i < self.of and -1 <= j < self.phases for i, j in self.pairs):
+            return "a pair names a phase that is not there"
+        return "two pairs contradict each other" if contradict(self.pairs) else ""
+
+
+def contradict(pairs: Sequence[tuple[int, int]]) -> bool:
+    """Whether pairs cannot hold together: two of them name the same phase, or cross each other."""
+    named = [[pair[k] for pair in pairs if pair[k] != -1] for k in (0, 1)]
+    both = sorted(pair for pair in pairs if -1 not in pair)
+    crossing = any(a[1] > b[1] for a, b in pairwise(both))
+    return crossing or any(len(set(phases)) < len(phases) for phases in named)
 
 
 @dataclass(frozen=True)

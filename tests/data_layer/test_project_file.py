@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -51,6 +53,7 @@ from desktop.workbench.model import (
     TraceId,
     View,
     Workspace,
+    contradict,
 )
 
 KEPT = Path(__file__).parent.parent / "data" / "projects" / f"schema{SCHEMA}.phasewright"
@@ -131,7 +134,14 @@ edits = st.builds(
     st.lists(st.builds(Row, st.integers(1, 9), text, text, time), max_size=2).map(tuple),
 )
 some = st.integers(-1, 4)
-matches = st.builds(Matched, text, text, st.just(5), st.just(5), st.lists(st.tuples(some, some)).map(tuple))
+matches = st.builds(
+    Matched,
+    text,
+    text,
+    st.just(5),
+    st.just(5),
+    st.lists(st.tuples(some, some), max_size=3).filter(lambda pairs: not contradict(pairs)).map(tuple),
+)
 comparisons = st.builds(
     Comparison, text, st.frozensets(text, max_size=3), st.sampled_from(AXES), st.booleans(), st.booleans(),
     st.booleans(), st.lists(matches, max_size=2).map(tuple),
@@ -241,6 +251,14 @@ WRONG: list[tuple[str, Any, str]] = [
         {"matched": [{"reference": "a", "run": "b", "of": 2, "phases": 2, "pairs": [[0, 2]]}]},
         "tree.comparison.matched[0]: a pair names a phase that is not there",
     ),
+    (
+        "tree.comparison",
+        {"matched": [{"reference": "a", "run": "b", "of": 2, "phases": 2, "pairs": [[0, 1], [1, 0]]}]},
+        "tree.comparison.matched[0]: two pairs contradict each other",
+    ),
+    # A stranger's address, to which the reading of the trace would be given.
+    ("tree.runs.0.trace.options", {"scheduler": "tcp://example.org:8786"}, "are the user's to say"),
+    ("tree.runs.0.trace.options", {"workers": 10_000}, "are the user's to say"),
     (f"{RUN}.annotations.0.colour", 99, "tree.runs[0].project.annotations[0]: colour is 99"),
     (f"{RUN}.annotations.0.start_s", 1e301, "start_s is 1e+301, it must be of type float"),
     (f"{RUN}.views.0.number", 10, "tree.runs[0].project.views[0]: number is 10"),
@@ -266,6 +284,52 @@ def test_what_is_not_as_declared_is_named(tmp_path: Path, place: str, value: Any
         read_workspace(file)
     assert sentence in str(caught.value) and str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+ODD: list[Any] = [
+    *(None, True, 0, -1, 2**70, 1e308, -0.5, 10**400, "", "\0", "x", "../..", "\udcff"),
+    *([], {}, [[]], [1, 2], ["computing"], {"a": 1}, [-1, None]),
+]
+
+
+def every_place(tree: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if way:
+        yield way
+    for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
+        if isinstance(value, dict | list):
+            yield from every_place(value, (*way, key))
+        else:
+            yield (*way, key)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_whatever_a_value_becomes_a_project_is_read_or_refused(data: st.DataObject) -> None:
+    content = json.loads(data.draw(st.sampled_from([KEPT, FIRST])).read_text())
+    for _ in range(data.draw(st.integers(1, 2))):
+        *way, last = data.draw(st.sampled_from(list(every_place(content))))
+        at = content
+        for key in way:
+            at = at[key]
+        at[last] = data.draw(st.sampled_from(ODD))
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "p.phasewright"
+        file.write_text(json.dumps(content))
+        try:
+            found = read_workspace(file)
+        except ProjectError:
+            return
+        write(file, found)
+        assert read_workspace(file) == found
+
+
+def test_no_depth_is_too_deep_to_be_refused(tmp_path: Path) -> None:
+    file = tmp_path / "p.phasewright"
+    head = json.dumps({"format": project_file.PROJECT, "schema": SCHEMA})[:-1]
+    for depth in range(sys.getrecursionlimit() - 200, sys.getrecursionlimit() + 1):
+        file.write_text(f'{head}, "tree": {{"shown": {"[" * depth}{"]" * depth}}}}}')
+        with pytest.raises(ProjectError):
+            read_workspace(file)
 
 
 def test_all_problems_are_listed(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,16 +13,27 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
+from unittest.mock import Mock
 
 import pytest
 
+from desktop.data import project_file
 from desktop.data.events import Activity
-from desktop.data.project_file import SCHEMA, backup_of
+from desktop.data.experiment import DESCRIPTION
+from desktop.data.project_file import BUNDLED, SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
 from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import Keeper, read_workspace, recoveries
-from desktop.workbench.model import AnalysisSettings, NamedView, OpenOptions, TraceId, View
+from desktop.workbench.model import (
+    AnalysisSettings,
+    NamedView,
+    OpenOptions,
+    Recovery,
+    TraceId,
+    View,
+    Workspace,
+)
 from desktop.workbench.workbench import Workbench
 
 ROOT = Path(__file__).parent.parent.parent
@@ -374,6 +386,7 @@ def test_a_bundle_is_opened_in_one_step(
     plan = tmp_path / "screen"
     (plan / "runs").mkdir(parents=True)
     (plan / "runs" / "1.txt").write_text("one")
+    (plan / DESCRIPTION).write_text("")
     desk.keeper.add_files(tables=(table,), experiments=(plan,))
     report = tmp_path / "r.html"
     report.write_text("<p>")
@@ -392,6 +405,42 @@ def test_a_bundle_is_opened_in_one_step(
     assert kept.path is not None and kept.path.read_text() == "p,t\n1,2\n"
     assert (other.keeper.workspace.experiments[0].path / "runs" / "1.txt").read_text() == "one"
     assert (kept.path.parent.parent / "report.html").exists()
+
+
+def test_a_bundle_holds_what_it_names_and_nothing_else(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """A stranger's project does not make us give a folder away, nor a stranger's bundle look into ours."""
+    letters = tmp_path / "letters"
+    letters.mkdir()
+    (letters / "private.txt").write_text("private")
+    desk.bench.open(traces[0])
+    desk.keeper.add_files(experiments=(letters,), tables=(letters,))
+    bundle = tmp_path / "b.zip"
+    desk.keeper.export_bundle(bundle, None, lambda _: None)
+    with zipfile.ZipFile(bundle) as packed:
+        assert not [name for name in packed.namelist() if "private" in name]
+        content = json.loads(packed.read(BUNDLED))
+    content["tree"]["tables"] = [{"path": "../../../letters/private.txt"}]
+    with zipfile.ZipFile(tmp_path / "theirs.zip", "w") as packed:
+        packed.writestr(BUNDLED, json.dumps(content))
+    other.keeper.open(tmp_path / "theirs.zip")
+    problem = other.bench.snapshot.problem
+    assert problem is not None and "tables[0].path" in problem.sentence
+    assert "must be inside of the bundle" in problem.sentence and other.keeper.workspace == Workspace()
+
+
+def test_a_recovery_that_cannot_be_kept_anew_stays(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    saved(desk, traces[0], tmp_path / "work" / "p.phasewright")
+    file, full = tmp_path / "left.phasewright", OSError(28, "No space left on device")
+    found = Recovery(desk.keeper.workspace, None, 1, 0.0, "", 0.0)
+    project_file.write(file, found, project_file.RECOVERY)
+    monkeypatch.setattr(project_file, "write", Mock(side_effect=full))
+    other.keeper.recover(file, found)
+    assert file.exists() and "No space left" in str(other.bench.snapshot.problem)
+    assert other.keeper.workspace.runs == found.workspace.runs, "and the work is there"
 
 
 def test_recovery_is_kept_until_saved_or_discarded(
