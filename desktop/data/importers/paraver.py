@@ -218,7 +218,7 @@ class _Reading:
             rows = by_time(self.folder, self.acts.read(index))
             ends = room(self.folder, len(rows), np.dtype(np.int64))
             tally = np.zeros(iv.PAIR, np.int64)
-            iv.pair(rows, ends, tally)
+            iv.pair(rows, ends, np.empty(iv.CALLS, np.int64), tally)
             self.tally += tally
             stated, switched = bool(tally[iv.STATED]), bool(tally[iv.SWITCHED])
             self.stateless += not stated
@@ -227,6 +227,7 @@ class _Reading:
             carry[[iv.NOW_STATE, iv.SEAT]] = -1
             tops = np.zeros(iv.CALLS, np.int64)
             open_ids, open_at = (np.empty((iv.CALLS, int(tally[iv.DEPTH])), np.int64) for _ in range(2))
+            scratch = np.empty((3, iv.CALLS), np.int64)
             begin = 0
             while begin < len(rows):
                 end = int(iv.cut(rows, min(begin + CHUNK, len(rows))))
@@ -234,7 +235,7 @@ class _Reading:
                 out = _room(5 * (end - begin) + 3)
                 used = iv.nest(
                     rows, ends, ids, begin, end, self.known, stated, switched, carry,
-                    tops, open_ids, open_at, *out,
+                    tops, open_ids, open_at, scratch, *out,
                 )  # fmt: skip
                 yield _Chunk(index, rows[begin:end], ends[begin:end], out, used)
                 begin = end

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import EventKind, MessageKind
 
 EVENT = np.dtype([("time", "i8"), ("region", "u4"), ("kind", "u1")], align=True)
@@ -114,6 +114,9 @@ _NEEDS[_BEGINS] = 1 << _MATCHED
 _NEEDS[_COUNTS] = 1 << _VALUED
 
 
+FIELDS = len(_FIELDS)
+
+
 def _letters(words: NDArray[np.int64]) -> NDArray[np.int64]:
     """The row of each keyword of one letter, by its number; -1: there is none."""
     found = np.full(32, -1, np.int64)
@@ -126,7 +129,7 @@ def _letters(words: NDArray[np.int64]) -> NDArray[np.int64]:
 _RECORD_LETTERS, _FIELD_LETTERS = _letters(_RECORDS), _letters(_FIELDS)
 
 
-@kernel
+@inlined
 def _which(words: Any, letters: Any, word: int) -> int:
     """The row of a keyword, short or long; -1: it is none of them."""
     if word < 32:
@@ -137,7 +140,7 @@ def _which(words: Any, letters: Any, word: int) -> int:
     return -1
 
 
-@kernel
+@inlined
 def _kind(word: int, letter: int) -> int:
     """Which record begins with a keyword, `letter` being the first of it."""
     found = _which(_RECORDS, _RECORD_LETTERS, word)
@@ -157,14 +160,14 @@ _HEXADECIMAL[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 # All of these rely on the line feed at the end of the block.
 
 
-@kernel
+@inlined
 def _skip(buf: Any, p: int) -> int:
     while buf[p] == 32 or buf[p] == 9:
         p += 1
     return p
 
 
-@kernel
+@inlined
 def _number(buf: Any, p: int) -> Any:
     """Bits and end of the number at p, blanks before it skipped; end -1: there is none of 16 digits."""
     p = _skip(buf, p)
@@ -181,7 +184,7 @@ def _number(buf: Any, p: int) -> Any:
     return value, p
 
 
-@kernel
+@inlined
 def _word(buf: Any, p: int) -> Any:
     """Code and end of the capitals at p; 0: there are none or too many."""
     code = np.int64(0)
@@ -192,7 +195,7 @@ def _word(buf: Any, p: int) -> Any:
     return (code if p - start <= _LETTERS else np.int64(0)), p
 
 
-@kernel
+@inlined
 def _ends(buf: Any, p: int) -> bool:
     """Nothing but blanks up to the end of the line."""
     p = _skip(buf, p)
@@ -201,7 +204,7 @@ def _ends(buf: Any, p: int) -> bool:
     return bool(buf[p] == 10)
 
 
-@kernel
+@inlined
 def _fields(buf: Any, p: int, values: Any) -> Any:
     """Read the fields of a record up to the end of its line: which there are, as bits, and where that is; -1:
     the record is damaged."""
@@ -223,7 +226,7 @@ def _fields(buf: Any, p: int, values: Any) -> Any:
     return present, p
 
 
-@kernel
+@inlined
 def _group(processes: Any, groups: Any, process: int) -> int:
     at = np.searchsorted(processes, process)
     found = UNLISTED
@@ -232,7 +235,7 @@ def _group(processes: Any, groups: Any, process: int) -> int:
     return found
 
 
-@kernel
+@inlined
 def _find(opened: Any, count: int, group: int, handle: int) -> int:
     """The latest open collective of that group and matching id; -1: none."""
     at = count - 1
@@ -241,7 +244,7 @@ def _find(opened: Any, count: int, group: int, handle: int) -> int:
     return at
 
 
-@kernel
+@inlined
 def _begin(opened: Any, state: Any, group: int, handle: int, time: int, operation: int, values: Any) -> int:
     """The place of a new open collective; -1: there are too many."""
     at = state[OPEN]
@@ -256,7 +259,7 @@ def _begin(opened: Any, state: Any, group: int, handle: int, time: int, operatio
     return at
 
 
-@kernel
+@inlined
 def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owners: Any, n: Any) -> None:
     """Make a row of an open collective."""
     i = n[COLLECTIVES]
@@ -278,11 +281,12 @@ def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owne
         opened[at, k] = opened[state[OPEN], k]
 
 
-@kernel
+@arithmetic
 def step(
     buf: Any,
     p: int,
     span: int,
+    values: Any,
     processes: Any,
     groups: Any,
     state: Any,
@@ -298,7 +302,7 @@ def step(
 ) -> int:
     """Read lines from position p until the block ends or the tables may be full; where it stopped.
 
-    buf (bytes): whole lines. span: so many ticks no call lasts, and no pause.
+    buf (bytes): whole lines. span: so many ticks no call lasts, and no pause. values (`FIELDS`,): scratch.
     processes, groups (k,): sorted numbers and their groups. state (`STATE`,), known (g, `KNOWN`). opened
     `OPENED`: collectives that have begun. events .. notes: rows, each table as long as owners (5, rows),
     which gets their groups; n (5,) gets how many there are.
@@ -307,7 +311,6 @@ def step(
     n[:] = 0
     end = len(buf)
     lines = owners.shape[1]  # a line makes one row of a table at most
-    values = np.zeros(len(_FIELDS), np.int64)
     time, group, ending = state[TIME], state[GROUP], state[ENDING]
     while p < end and lines > 0:
         lines -= 1

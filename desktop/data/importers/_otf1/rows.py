@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 from desktop.data.events import Region, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import DOUBLE, FLOAT, SIGNED, Definitions
@@ -51,7 +51,7 @@ class Numbers:
         return self._known[dense]
 
 
-@kernel
+@arithmetic
 def _name_leaves(region: Any, kind: Any, stack: Any, depth: int) -> int:
     """Give leaves without a region (0) that of the innermost open one; `depth`: how many are open."""
     for i in range(len(region)):

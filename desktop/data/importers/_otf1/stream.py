@@ -66,6 +66,7 @@ class Stream:
         rows = [np.empty(room, dtype) for dtype in ln.ROWS]
         owners = np.empty((len(rows), room), np.int64)
         n = np.zeros(len(rows), np.int64)
+        values = np.zeros(ln.FIELDS, np.int64)
         for block in self.text.blocks():
             buf = np.frombuffer(block, np.uint8)
             at = 0
@@ -76,6 +77,7 @@ class Stream:
                     buf,
                     at,
                     self.span,
+                    values,
                     self.processes,
                     self.groups,
                     self.state,

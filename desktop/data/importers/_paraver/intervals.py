@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.importers._paraver import tables as tb
 
 #: Kinds of calls are 0 .. 4 (MPI, by type) and 5 (functions); then:
@@ -54,7 +54,7 @@ STRAY, REPEATED, OVERLAPS, STATED, SWITCHED, DEPTH, PAIR = range(7)
 ) = range(14)
 
 
-@kernel
+@inlined
 def kind_of(event: int) -> int:
     if event < 0:
         return STATE
@@ -67,12 +67,12 @@ def kind_of(event: int) -> int:
     return METRIC
 
 
-@kernel
-def pair(rows: Any, ends: Any, tally: Any) -> None:
+@arithmetic
+def pair(rows: Any, ends: Any, heads: Any, tally: Any) -> None:
     """When every call ends, last begun first ended for each kind; states are cut where the next one begins.
 
     ends (N,), result: of a begin the time of its end, `NEVER` if there is none; of an end the time of its
-    begin, -1 if there is none; -1 else. tally (PAIR,): results.
+    begin, -1 if there is none; -1 else. heads (CALLS,): scratch. tally (PAIR,): results.
 
     No MPI call contains itself: where one begins again it ends, as old tracers mark the end of a reduction.
     The second begin counts as a call without length.
@@ -86,7 +86,7 @@ def pair(rows: Any, ends: Any, tally: Any) -> None:
                 rows[i]["value"] = following
                 tally[OVERLAPS] += 1
             following = rows[i]["time"]
-    heads = np.full(CALLS, -1, np.int64)
+    heads[:] = -1
     depth = 0
     for i in range(n):
         ends[i] = -1
@@ -123,7 +123,7 @@ def pair(rows: Any, ends: Any, tally: Any) -> None:
             at = around
 
 
-@kernel
+@arithmetic
 def cut(rows: Any, end: int) -> int:
     """The first row from `end` on that has another time than the row before it."""
     while 0 < end < len(rows) and rows[end]["time"] == rows[end - 1]["time"]:
@@ -131,7 +131,7 @@ def cut(rows: Any, end: int) -> int:
     return end
 
 
-@kernel
+@arithmetic
 def keys(rows: Any, begin: int, end: int, out: Any) -> None:
     """A number for what rows[begin:end] begin: value or state and kind; that of `GAP` if they do not."""
     for i in range(begin, end):
@@ -143,12 +143,12 @@ def keys(rows: Any, begin: int, end: int, out: Any) -> None:
             out[i - begin] = key_of(kind, rows[i]["value"])
 
 
-@kernel
+@inlined
 def key_of(kind: int, value: int) -> int:
     return (value << 3) | kind
 
 
-@kernel
+@inlined
 def _tick(carry: Any, known: Any, time: int) -> None:
     """Let time pass."""
     span = time - carry[NOW]
@@ -162,7 +162,7 @@ def _tick(carry: Any, known: Any, time: int) -> None:
         carry[OUTSIDE] += span
 
 
-@kernel
+@inlined
 def _wanted(carry: Any, known: Any, stated: bool) -> int:
     """Which region stands for the state now; -1 none."""
     if carry[NOW] >= carry[LAST]:
@@ -176,7 +176,7 @@ def _wanted(carry: Any, known: Any, stated: bool) -> int:
     return carry[NOW_STATE] if known[carry[NOW_STATE]] != COMPUTES else -1
 
 
-@kernel
+@inlined
 def _sit(carry: Any, seat: int, used: int, time: int, out_time: Any, out_kind: Any, out_code: Any) -> int:
     """Leave the state's region and enter another one, where `seat` is none or another."""
     if carry[SEAT] == seat:
@@ -193,7 +193,7 @@ def _sit(carry: Any, seat: int, used: int, time: int, out_time: Any, out_kind: A
     return used
 
 
-@kernel
+@inlined
 def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
     """Whether a call is open inside the state's region."""
     found = False
@@ -202,7 +202,7 @@ def _holds(carry: Any, tops: Any, open_at: Any) -> bool:
     return found
 
 
-@kernel
+@inlined
 def _until(
     carry: Any,
     known: Any,
@@ -227,7 +227,7 @@ def _until(
     return used
 
 
-@kernel
+@arithmetic
 def nest(
     rows: Any,
     ends: Any,
@@ -241,6 +241,7 @@ def nest(
     tops: Any,
     open_ids: Any,
     open_at: Any,
+    scratch: Any,
     out_time: Any,
     out_kind: Any,
     out_code: Any,
@@ -249,13 +250,13 @@ def nest(
 
     ids: interned numbers of these rows. known: by interned number. tops (CALLS,): how many calls of each
     kind are open; open_ids, open_at (CALLS, depth): their codes and places in the order of entering. A code
-    is twice the interned number, and one more for a call that does not lie within one state.
+    is twice the interned number, and one more for a call that does not lie within one state. scratch
+    (3, CALLS).
     The results need room for 5 (end - begin) + 3 rows.
     """
     used = 0
-    ending = np.zeros(CALLS, np.int64)
-    waiting = np.zeros(CALLS, np.int64)
-    cursor = np.zeros(CALLS, np.int64)
+    scratch[:] = 0
+    ending, waiting, cursor = scratch[0], scratch[1], scratch[2]
     i = begin
     while i < end:
         t = rows[i]["time"]
@@ -376,7 +377,7 @@ def nest(
     return used
 
 
-@kernel
+@arithmetic
 def finish(known: Any, stated: bool, carry: Any, out_time: Any, out_kind: Any, out_code: Any) -> int:
     """What is left to do at the thread's last time; returns how many rows (at most 4)."""
     used = _until(carry, known, stated, carry[LAST], 0, out_time, out_kind, out_code)

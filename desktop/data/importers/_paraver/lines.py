@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic, inlined
 
 #: A state (`type` is -1 - state, `value` its end) or an event of a thread.
 ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
@@ -47,7 +47,7 @@ LATEST = 1 << 61
 BAD = (FIELDS, NUMBER, BACKWARD, THREAD, KIND)
 
 
-@kernel
+@inlined
 def _thread(first_task: Any, first_thread: Any, app: int, task: int, thread: int) -> int:
     """Index of a thread from its numbers, which begin at 1; -1: there is none."""
     if app < 1 or app >= len(first_task):
@@ -59,7 +59,7 @@ def _thread(first_task: Any, first_thread: Any, app: int, task: int, thread: int
     return found if thread >= 1 and found < first_thread[t + 1] else -1
 
 
-@kernel
+@inlined
 def _here(spans: Any, thread: int, time: int) -> None:
     if time < spans[thread, 0]:
         spans[thread, 0] = time
@@ -67,11 +67,12 @@ def _here(spans: Any, thread: int, time: int) -> None:
         spans[thread, 1] = time
 
 
-@kernel
+@arithmetic
 def parse(
     buf: Any,
     at: int,
     final: bool,
+    f: Any,
     first_task: Any,
     first_thread: Any,
     acts: Any,
@@ -86,13 +87,13 @@ def parse(
 ) -> Any:
     """Lines of `buf` from byte `at` on, until the end or until there is no room for further rows.
 
-    spans (threads, 2): first and last time, records (threads,): how many, both are brought up to date, as
-    are `counts` and `firsts` (line of the first). Returns the next byte, rows, message rows, lines so far.
+    f (_FIELDS,): scratch. spans (threads, 2): first and last time, records (threads,): how many, both are
+    brought up to date, as are `counts` and `firsts` (line of the first). Returns the next byte, rows, message
+    rows, lines so far.
     """
     n = len(buf)
     used = 0
     sent = 0
-    f = np.empty(_FIELDS, np.int64)
     i = at
     while i < n and used < len(acts) and sent + 2 <= len(messages):
         c = buf[i]
@@ -253,6 +254,7 @@ class LineReader:
         #: (threads, 2) first and last time; the first is after the last where there is none
         self.spans = np.tile(np.array([np.iinfo(np.int64).max, -1]), (threads, 1))
         self.records = np.zeros(threads, np.int64)
+        self._fields = np.empty(_FIELDS, np.int64)
         self._acts, self._act_threads = np.empty(ROWS, ACT), np.empty(ROWS, np.int64)
         self._messages, self._message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
 
@@ -261,7 +263,7 @@ class LineReader:
     ) -> tuple[int, NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
         """Rows of the lines from byte `at` on and their threads, messages and theirs; the next byte."""
         at, used, sent, self.line = parse(
-            block, at, final, *self.threads,
+            block, at, final, self._fields, *self.threads,
             self._acts, self._act_threads, self._messages, self._message_threads,
             self.spans, self.records, self.counts, self.firsts, self.line,
         )  # fmt: skip
