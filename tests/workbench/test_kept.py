@@ -169,7 +169,9 @@ def test_a_table_of_runs_comes_back_as_it_was_read(
     bench.choose_rows("cpu_s", (("factor", "F2"),))
     bench.set_analysis("halve", half=True, threshold="2")
     bench.toggle_term(bench.snapshot.every.effects[-1].members)  # type: ignore[union-attr]  # it was read
-    bench.leave_out(bench.snapshot.project.imported.trials().label[0], "a typo")  # type: ignore[union-attr]  # as above
+    imported = bench.snapshot.project.imported
+    assert imported is not None and imported.table is not None
+    bench.leave_out(imported.table.data.label[0], "a typo")
     bench.add_table(SCREEN)
     bench.set_table(0, processors=4.0, delay=100.0)
     bench.pin(samples()[0].path)
