@@ -30,7 +30,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="ends in .html, .pdf or .pptx"
     )
-    parser.add_argument("--title", default="", help="default: the name of the trace")
+    parser.add_argument("--title", default="", help="default: what the run is called")
     parser.add_argument("--plots", metavar="P,P", help="of curve, stack, residual, epsilon, timeline, phases, comparison")
     parser.add_argument("--style", choices=STYLES, default="colour", help="of the plots; default colour")
     parser.add_argument("--no-statistics", action="store_true", help="leave out what phases are made of")
@@ -148,6 +148,7 @@ def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[S
 
 def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
     from desktop.data.material import Subject
+    from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
 
     if options.breaks and options.n is not None:
@@ -156,7 +157,7 @@ def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
     store = open_trace(options.file, progress)
     return Subject(
         store=store,
-        title=options.title or store.source.name,
+        title=options.title or run_name(options.file),
         rules=rules,
         model=options.model or "mixed",
         n=options.n,

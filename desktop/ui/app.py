@@ -136,7 +136,7 @@ class Windows:
         """Ask what to do with what sessions that crashed have left; whether the user goes on with any."""
         recovered = False
         for file, found in recoveries():
-            names = [run.trace.name for run in found.workspace.runs]
+            names = [run.trace.title for run in found.workspace.runs]
             what = found.of.name if found.of is not None else ", ".join(names) or "a project"
             when = datetime.fromtimestamp(found.kept).strftime("%Y-%m-%d %H:%M")
             box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", f"Go on with the work on {what}?")

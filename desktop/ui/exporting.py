@@ -32,6 +32,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.naming import file_stem
 from desktop.errors import DesktopError
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
@@ -60,7 +61,7 @@ def material_of(shown: Snapshot) -> Material | None:
     if shown.run is None or shown.fit is None or shown.document is None:
         return None
     return Material(
-        title=shown.document.source.name,
+        title=shown.document.title,
         curve=shown.run.curve,
         stack=shown.run.stack,
         fit=shown.fit,
@@ -179,7 +180,7 @@ class ExportDialog(QDialog):
         assert self._shown.document is not None
         source = self._shown.document.source
         folder = source.parent if source.parent.is_dir() else Path.home()
-        return folder / source.name.split(".")[0]
+        return folder / file_stem(source, self._shown.document.options.member)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.lane.close()
@@ -449,7 +450,7 @@ class ReportDialog(ExportDialog):
         assert shown.document is not None
         self.setObjectName("report")
         self.setWindowTitle("Report")
-        self.title = QLineEdit(shown.document.source.name)
+        self.title = QLineEdit(shown.document.title)
         self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, REPORTS), (self.style_box, STYLES)):
             for key, title in entries.items():
@@ -487,7 +488,7 @@ class ReportDialog(ExportDialog):
         from desktop.data.report import Contents, command_line
 
         assert self._shown.document is not None
-        given = "" if self.title.text() == self._shown.document.source.name else self.title.text()
+        given = "" if self.title.text() == self._shown.document.title else self.title.text()
         chosen = Contents(self._chosen(), self.statistics.isChecked())
         source = str(self._shown.document.source)
         subject = presenting.subject(self._shown.project, None, given)

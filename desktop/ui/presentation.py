@@ -228,7 +228,7 @@ class Presentation(QWidget):
         error = "" if shown.refining else f"ε = {digits(fit.epsilon, 3)} processors·√s"
         name = shown.project.views[self.view].name if 0 <= self.view < len(shown.project.views) else ""
         half = QRectF(box.left(), 0.12 * box.height(), box.width() - right, 0.44 * box.height())
-        self._line(painter, half, name or shown.document.source.name, bold=True)
+        self._line(painter, half, name or shown.document.title, bold=True)
         self._line(painter, half.translated(0, half.height()), error)
         foot = QRectF(margin, (1 - _FOOT) * high, box.width(), _FOOT * high)
         self._line(painter, foot, self._phase_text())

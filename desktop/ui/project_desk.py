@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
+from desktop.data.naming import file_stem
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
@@ -139,12 +140,14 @@ class ProjectDesk(QObject):
         document = self._bench.snapshot.document
         if self.keeper.path is not None:
             return self.keeper.path.name
-        return self.tr("project") if document is None else document.source.name
+        return self.tr("project") if document is None else document.title
 
     def _suggested(self, suffix: str) -> Path:
         document = self._bench.snapshot.document
         folder = Path(self._window.settings.folder or ".")
-        return folder / ("project" if document is None else document.source.stem + suffix)
+        if document is None:
+            return folder / "project"
+        return folder / (file_stem(document.source, document.options.member) + suffix)
 
     def _seen(self) -> View | None:
         """What the plots show now."""
@@ -169,8 +172,8 @@ class ProjectDesk(QObject):
             window.setWindowModified(False)
             return
         name = self.name
-        if self.keeper.path is not None and document is not None and document.source.name != name:
-            name = f"{document.source.name} – {name}"
+        if self.keeper.path is not None and document is not None and document.title != name:
+            name = f"{document.title} – {name}"
         window.setWindowTitle(f"{name}[*] – Phasewright")
         window.setWindowModified(self.worth_saving)
 
@@ -245,7 +248,7 @@ class ProjectDesk(QObject):
         menu.clear()
         runs, current = self.keeper.workspace.runs, self.keeper.current
         for k, run in enumerate(runs):
-            action = menu.addAction(run.trace.name, partial(self.keeper.show_run, k))
+            action = menu.addAction(run.trace.title, partial(self.keeper.show_run, k))
             action.setCheckable(True)
             action.setChecked(k == current)
             action.setEnabled(k != current)
@@ -266,7 +269,9 @@ class ProjectDesk(QObject):
         if len(runs) > 1:
             out = menu.addMenu(self.tr("Take out of the project"))
             for k, run in enumerate(runs):
-                out.addAction(run.trace.name, partial(self.keeper.remove, "runs", k)).setEnabled(k != current)
+                out.addAction(run.trace.title, partial(self.keeper.remove, "runs", k)).setEnabled(
+                    k != current
+                )
 
     def export_bundle(self) -> None:
         """One file with the project and all that it needs."""

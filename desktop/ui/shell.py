@@ -38,6 +38,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.data.naming import run_name
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
@@ -248,6 +249,8 @@ class MainWindow(ProgramWindow):
             self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
         if command.id == "open_folder":
             self._recent_menu = menu.addMenu("Open recent")
+            self._recent_menu.setObjectName("recent")
+            self._recent_menu.setToolTipsVisible(True)
             self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
             samples = menu.addMenu("Bundled traces")
             for sample in resources.samples():
@@ -523,7 +526,9 @@ class MainWindow(ProgramWindow):
     def _fill_recent_menu(self) -> None:
         self._recent_menu.clear()
         for path in self.settings.recent:
-            action = self._recent_menu.addAction(str(path), partial(self.open_path, path))
+            text = f"{run_name(path)} – {path.parent}".replace("&", "&&")
+            action = self._recent_menu.addAction(text, partial(self.open_path, path))
+            action.setToolTip(str(path))
             action.setEnabled(path.exists())
             action.setStatusTip(f"Open {path}" if path.exists() else f"{path} is not there any more")
         self._recent_menu.addSeparator()

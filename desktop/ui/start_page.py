@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.naming import run_name
 from desktop.resources import Sample
 
 
@@ -75,7 +76,7 @@ class StartPage(QScrollArea):
         for path in paths:
             there = path.exists()
             folder = str(path.parent) if there else f"{path.parent} (missing)"
-            link = self._link(path.name, folder, path)
+            link = self._link(run_name(path), folder, path)
             link.setEnabled(there)
             self._recent.addWidget(link)
         if paths:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.data.naming import named_by
 from desktop.errors import DesktopError, ProjectError
 from desktop.progress import Progress, Share
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
@@ -414,11 +415,11 @@ def _same(m: Matched, reference: str, run: str, of: int, phases: int) -> bool:
 
 
 def run_names(traces: Sequence[TraceId]) -> tuple[str, ...]:
-    """A name for each that no other has: the file's, with the folder's if that is not enough, or a number."""
-    names = [trace.name for trace in traces]
+    """A name for each that no other has: its own, with the folder's if that is not enough, or a number."""
+    places = [named_by(trace.path, trace.options.member) for trace in traces]
+    names = [place.name for place in places]
     names = [
-        f"{trace.path.parent.name}/{name}" if names.count(name) > 1 else name
-        for trace, name in zip(traces, names, strict=True)
+        f"{place.parent.name}/{place.name}" if names.count(place.name) > 1 else place.name for place in places
     ]
     return tuple(
         f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name

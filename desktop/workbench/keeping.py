@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
+from desktop.data.naming import file_stem
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.progress import Progress, Share
 from desktop.workbench import model
@@ -295,7 +296,7 @@ class Keeper:
 
     def _name(self, number: int) -> str:
         record = self._records[number]
-        return str(record.trace.name if isinstance(record, KeptRun) else record.name)
+        return str(record.trace.title if isinstance(record, KeptRun) else record.name)
 
     def compare(self, comparison: Comparison) -> None:
         """How its runs are compared from now on; which phases are the same is a step of undo."""
@@ -328,7 +329,7 @@ class Keeper:
         if found is None:
             return self._locate(trace)
         if found != trace.path:
-            self._tell(f"{trace.name} has moved and was found in {found.parent}.")
+            self._tell(f"{trace.title} has moved and was found in {found.parent}.")
         return found
 
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
@@ -354,12 +355,12 @@ class Keeper:
         self._records[number] = run
         self._current = self._shown = number
         if before is None:
-            self._edit(f"add {run.trace.name}", runs=(*self._contents.project.runs, number))
+            self._edit(f"add {run.trace.title}", runs=(*self._contents.project.runs, number))
             return
         then, now = before.trace, run.trace
         if then.sha256 and (then.sha256, then.size) != (now.sha256, now.size):
             self._tell(
-                f"{now.name} is not as it was when the project was saved ({then.size} bytes then, "
+                f"{now.title} is not as it was when the project was saved ({then.size} bytes then, "
                 f"{now.size} now, other content): breaks, annotations and views may not fit any more."
             )
         elif project.phases != before.project.phases:
@@ -614,7 +615,7 @@ class _Bundle:
         from desktop.data.opening import open_trace
 
         with open_trace(path, progress, **asdict(options)) as store:
-            place = f"stores/{len(self.files) + 1}-{path.stem[:60]}.h5"
+            place = f"stores/{len(self.files) + 1}-{file_stem(path, options.member)[:60]}.h5"
             self.files[place] = store.path
         return self.folder / place
 

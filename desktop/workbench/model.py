@@ -11,6 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.data.naming import run_name
+
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.core.effects import Error, Members, Threshold
     from desktop.data.tables import Repeats, TableEdits
@@ -183,6 +185,11 @@ class TraceId:
     importer: str
     version: str
     options: OpenOptions = AS_FOUND
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read it; `name` is that of its file."""
+        return run_name(self.path, self.options.member)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.data.naming import run_name
 from desktop.progress import Progress
 from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
@@ -69,6 +70,11 @@ class Document:
     regions: tuple[Region, ...]
     repaired: bool
     options: OpenOptions = AS_FOUND
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read it."""
+        return run_name(self.source, self.options.member)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,9 +246,9 @@ class Workbench:
             self._show(opening=None, problem=_problem(error))
 
         self._keep_rules()
-        self._show(opening=Task(f"Opening {source.name}"), problem=None)
+        self._show(opening=Task(f"Opening {run_name(source)}"), problem=None)
         self._files.submit(
-            f"Opening {source.name}",
+            f"Opening {run_name(source)}",
             lambda job: _open(source, options, kept, job),
             done,
             failed,

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QApplication,
     QDialog,
+    QMenu,
     QPushButton,
     QSpinBox,
     QTabBar,
@@ -33,6 +34,7 @@ from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
 from desktop.ui.app import load_font
+from desktop.ui.exporting import ReportDialog
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.snapshot import snapshot as take_snapshot
@@ -630,3 +632,23 @@ def test_the_start_page_lists_what_was_opened_before(qtbot, tmp_path):
     qtbot.addWidget(window)
     assert any(trace.name in button.text() for button in window.start_page.findChildren(QAbstractButton))
     window.close()
+
+
+def test_a_trace_with_the_name_of_every_trace_is_called_after_its_folder(
+    qtbot: QtBot, window: MainWindow, curve_file: Path, tmp_path: Path
+) -> None:
+    trace = tmp_path / "jacobi & co" / "traces.csv"
+    trace.parent.mkdir()
+    trace.write_bytes(curve_file.read_bytes())
+    window.open_path(trace)
+    settle(qtbot, window)
+    assert window.windowTitle() == "jacobi & co[*] – Phasewright"
+    assert window.panel("project").model.rows[0].name == "jacobi & co"
+    recent = window.findChild(QMenu, "recent")
+    assert recent is not None
+    recent.aboutToShow.emit()
+    first = recent.actions()[0]
+    assert first.text().startswith("jacobi && co – ") and first.toolTip() == str(trace)
+    dialog = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
+    assert dialog.title.text() == "jacobi & co"
+    dialog.close()

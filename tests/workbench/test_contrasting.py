@@ -158,6 +158,8 @@ def test_names_tell_runs_apart() -> None:
     assert run_names([trace("/a/x.otf2"), trace("/b/y.otf2")]) == ("x.otf2", "y.otf2")
     assert run_names([trace("/a/x.otf2"), trace("/b/x.otf2")]) == ("a/x.otf2", "b/x.otf2")
     assert run_names([trace("/a/x.otf2")] * 2) == ("a/x.otf2 (1)", "a/x.otf2 (2)")
+    assert run_names([trace("/r/a/traces.otf2"), trace("/r/b/traces.otf2")]) == ("a", "b")
+    assert run_names([trace("/r/a/traces.otf2"), trace("/s/a/traces.otf2")]) == ("r/a", "s/a")
 
 
 def test_a_project_without_a_window(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Held:
 def held(workspace: Workspace, current: int | None) -> list[Held]:
     """The rows of a project; the run at `current` is shown."""
     runs = [
-        Held("runs", k, run.trace.name, run.trace.path, k == current) for k, run in enumerate(workspace.runs)
+        Held("runs", k, run.trace.title, run.trace.path, k == current) for k, run in enumerate(workspace.runs)
     ]
     ours = [Held("experiments", k, one.name, one.path) for k, one in enumerate(workspace.experiments)]
     return [*runs, *ours, *(Held("tables", k, one.name, one.path) for k, one in enumerate(workspace.tables))]

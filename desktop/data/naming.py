@@ -1,0 +1,41 @@
+"""What a trace is called where people read it: in titles, lists, reports, and names of files to be saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+#: Names, without suffixes, that a tracing tool gives to every trace, or people to the folder of one.
+_OF_EVERY_RUN = {"eztrace_log", "extrae_paraver_trace", "scorep", "tau", "trace", "tracefile", "traces"}
+
+
+def named_by(trace: Path, member: str | None = None) -> Path:
+    """The file or folder whose name tells a trace from others: itself, else the nearest folder that does.
+
+    `member`: which of the traces in an archive it is. Where every folder is called like any other, it is the
+    trace.
+
+    >>> named_by(Path("/runs/cholesky_16/traces.otf2")).name, named_by(Path("/runs/lu.prv.gz")).name
+    ('cholesky_16', 'lu.prv.gz')
+    """
+    whole = _whole(trace, member)
+    places = (whole, *whole.parents)
+    return next((p for p in places if p.name and _stem(p.name).lower() not in _OF_EVERY_RUN), whole)
+
+
+def run_name(trace: Path, member: str | None = None) -> str:
+    """What a run is called after its trace."""
+    return named_by(trace, member).name
+
+
+def file_stem(trace: Path, member: str | None = None) -> str:
+    """The same as the beginning of a file's name: without suffixes, which folders do not have."""
+    place = named_by(trace, member)
+    return _stem(place.name) if place == _whole(trace, member) else place.name
+
+
+def _whole(trace: Path, member: str | None) -> Path:
+    return (trace / (member or "")).absolute()
+
+
+def _stem(name: str) -> str:
+    return name.split(".")[0] or name
