@@ -151,7 +151,8 @@ class Settings:
         if keys is None or keys == command.keys:
             self._store.remove(_place(window, command))
         else:
-            self._store.setValue(_place(window, command), list(keys))
+            # An empty list would be read as nothing at all.
+            self._store.setValue(_place(window, command), list(keys) or "")
 
     def reset(self, *names: str) -> None:
         """Preferences as at first, by their names in the file; "keys" stands for all keys."""

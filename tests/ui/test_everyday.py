@@ -308,6 +308,20 @@ def test_broken_settings_that_cannot_be_moved_are_left_alone(
     assert file.read_bytes().startswith(b"[General\n"), "as it was"
 
 
+def test_no_key_is_kept_as_no_key(tmp_path: Path) -> None:
+    """Read from the file, as at the next start: settings of one process share what they hold."""
+    names, preferences = [str(tmp_path / name) for name in ("a.ini", "b.ini")], COMMON[0]
+    ours = Settings(QSettings(names[0], QSettings.Format.IniFormat))
+    for keys in ((), ("Ctrl+,",), ("Ctrl+,", "Ctrl+K"), None):
+        ours.set_keys("main", preferences, keys)
+        ours._store.sync()
+        shutil.copy(*names)
+        later = QSettings(names[1], QSettings.Format.IniFormat)
+        later.sync()
+        expected = None if keys == preferences.keys else keys
+        assert Settings(later).keys("main", preferences) == expected
+
+
 def test_broken_settings_are_put_aside(tmp_path: Path) -> None:
     file = tmp_path / "phasewright.ini"
     file.write_bytes(b"[General\n\x00\xff no settings at all")
