@@ -183,7 +183,7 @@ def tests(arguments: list[str]) -> None:
 
 def bench() -> None:
     set_up("test", "bench")
-    for name in ("phases", "otf2_import", "live", "factor_model"):
+    for name in ("phases", "text_import", "otf2_import", "live", "factor_model"):
         run(PYTHON, "-m", f"tests.benchmarks.{name}", QT_QPA_PLATFORM="offscreen")
 
 

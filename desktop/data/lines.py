@@ -103,22 +103,24 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
                     break
                 pieces.append(piece)
                 size += len(piece)
-            data = b"".join(pieces)
+            data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
             if b"\0" in data or b"\x1a" in data:
                 data = data.translate(None, b"\0\x1a")
             if first:
                 data = data.lstrip(b"\xef\xbb\xbf\xff\xfe")
                 first = False
-            data = pending + data
             if final:
-                yield data, True, raw.tell()
+                yield pending + data, True, raw.tell()
                 return
+            # A carriage return is the end of a line only if what follows is known.
             cut = max(data.rfind(b"\n"), data.rfind(b"\r", 0, len(data) - 1)) + 1
-            if cut == 0 and len(data) > LONGEST:
+            if cut == 0 and len(pending) + len(data) > LONGEST:
                 cut = len(data)
-            pending = data[cut:]
             if cut:
-                yield data[:cut], False, raw.tell()
+                yield b"".join((pending, memoryview(data)[:cut])), False, raw.tell()
+                pending = data[cut:]
+            else:
+                pending += data
 
 
 def line_count(block: bytes) -> int:

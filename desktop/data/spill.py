@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
+from desktop.core.jit import arithmetic
 
 #: Rows that are put in order of their group at once: the more, the longer the pieces in the file.
 BATCH = 1 << 17
@@ -26,7 +26,7 @@ BATCH = 1 << 17
 IN_MEMORY = 1 << 21
 
 
-@kernel
+@arithmetic
 def _intern(values: Any, slots: Any, keys: Any, used: int, out: Any) -> int:
     """Dense numbers of `values` by open addressing; `slots` holds number + 1, `keys` its value."""
     mask = len(slots) - 1
@@ -77,7 +77,7 @@ class Interner:
         _intern(known, self._slots, self._keys, 0, np.empty(len(known), np.int64))
 
 
-@kernel
+@arithmetic
 def _by_group(words: Any, groups: Any, starts: Any, out: Any) -> None:
     """Rows (N, words of a row) in stable order of their group; `starts` (G,) is advanced to the ends."""
     width = words.shape[1]
@@ -198,7 +198,7 @@ def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
         return np.asarray(np.memmap(file, dtype, "r+", shape=(rows,)))
 
 
-@kernel
+@arithmetic
 def _rising(rows: Any) -> bool:
     sorted_so_far = True
     for i in range(1, len(rows)):
@@ -206,10 +206,12 @@ def _rising(rows: Any) -> bool:
     return sorted_so_far
 
 
-@kernel
-def _merge(rows: Any, bounds: Any, out: Any) -> None:
-    """Merge the sorted runs rows[bounds[k]:bounds[k+1]] by time; of equal times the earlier run first."""
-    heads = bounds[:-1].copy()
+@arithmetic
+def _merge(rows: Any, bounds: Any, heads: Any, out: Any) -> None:
+    """Merge the sorted runs rows[bounds[k]:bounds[k+1]] by time; of equal times the earlier run first.
+
+    heads: a copy of bounds[:-1], which is changed.
+    """
     for i in range(len(rows)):
         best = -1
         for k in range(len(heads)):
@@ -230,7 +232,7 @@ def by_time(folder: Path, rows: NDArray[Any]) -> NDArray[Any]:
         run = rows[begin:end]
         rows[begin:end] = run[np.argsort(run["time"], kind="stable")]
     out = room(folder, len(rows), rows.dtype)
-    _merge(rows, bounds, out)
+    _merge(rows, bounds, bounds[:-1].copy(), out)
     return out
 
 

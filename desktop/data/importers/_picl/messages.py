@@ -112,13 +112,20 @@ def _match(ends: Any, channels: Any, starts: Any, order: Any, result: Any) -> No
 
 
 @arithmetic
-def _ordinals(channels: Any, ends: Any, counts: Any, out: Any) -> None:
-    """The how many-th of its channel and side each end is; 0 for channel -1."""
+def _share(ends: Any, buckets: int, share: Any) -> None:
+    """Which of the buckets each channel belongs to."""
     for i in range(len(ends)):
-        out[i] = 0
+        share[i] = ends[i]["channel"] % buckets
+
+
+@arithmetic
+def _share_out(channels: Any, ends: Any, counts: Any, buckets: int, share: Any) -> None:
+    """Let the ends of a channel go on to the next bucket after every so many; not those of channel -1."""
+    for i in range(len(ends)):
         if channels[i] >= 0:
-            out[i] = counts[channels[i], ends[i]["side"]]
-            counts[channels[i], ends[i]["side"]] += 1
+            side = ends[i]["side"]
+            share[i] = (share[i] + counts[channels[i], side] // (BUCKET // 64)) % buckets
+            counts[channels[i], side] += 1
 
 
 class Matching:
@@ -137,13 +144,14 @@ class Matching:
         self._counts = np.zeros((0, 2), np.int64)
 
     def add(self, ends: NDArray[Any]) -> None:
-        share = ends["channel"] % self._buckets
+        share = np.empty(len(ends), np.int64)
+        _share(ends, self._buckets, share)
         if self._buckets > 1 and not self._several:
             channels = self._number(np.ascontiguousarray(ends["channel"]))
-            self._counts = np.pad(self._counts, ((0, self._channels.used - len(self._counts)), (0, 0)))
-            ordinals = np.empty(len(ends), np.int64)
-            _ordinals(channels, ends, self._counts, ordinals)
-            share = (share + ordinals // (BUCKET // 64)) % self._buckets
+            if self._channels.used > len(self._counts):
+                more = 2 * self._channels.used - len(self._counts)
+                self._counts = np.pad(self._counts, ((0, more), (0, 0)))
+            _share_out(channels, ends, self._counts, self._buckets, share)
         self._spill.add(ends, share, self._buckets)
 
     def _number(self, channels: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -138,6 +138,7 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
     found = False
     while i < n:
         t = rows[i]["time"]
+        ending = False
         j = i
         while j < n and rows[j]["time"] == t:
             r = rows[j]
@@ -145,8 +146,10 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
             seen[kind, 0] += 1
             if seen[kind, 1] == 0 or r["line"] < seen[kind, 1]:
                 seen[kind, 1] = r["line"]
-            if r["key"] >= 0 and roles[r["record"]] == 1:
-                opened[r["key"]] += 1
+            if r["key"] >= 0:
+                role = roles[r["record"]]
+                ending = ending or role == 2
+                opened[r["key"]] += role == 1
             if kind == 11 and r["nd"] > 0:
                 if facts[STATS] == 0:
                     facts[STATS_FIRST], facts[STATS_MOST] = t, r["d0"]
@@ -162,11 +165,12 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
                 facts[LEVEL] = max(facts[LEVEL], r["d1"]) if facts[LEVELS] > 0 else r["d1"]
                 facts[LEVELS] += 1
             j += 1
-        for m in range(i, j):
-            k = rows[m]["key"]
-            if k >= 0 and roles[rows[m]["record"]] == 2 and opened[k] > 0:
-                opened[k] -= 1
-                matched[k] += 1
+        if ending:
+            for m in range(i, j):
+                k = rows[m]["key"]
+                if k >= 0 and roles[rows[m]["record"]] == 2 and opened[k] > 0:
+                    opened[k] -= 1
+                    matched[k] += 1
         i = j
     facts[ROWS] += n
 
@@ -265,10 +269,13 @@ def regions(
     while i < end:
         t = rows[i]["time"]
         j = i
+        named = False
         while j < end and rows[j]["time"] == t:
+            k = rows[j]["key"]
+            named = named or (k >= 0 and region_of[k] >= 0)
             j += 1
         ended = False
-        for step in range(3):
+        for step in range(3 if named else 0):
             for m in range(i, j):
                 k = rows[m]["key"]
                 if k < 0 or region_of[k] < 0:
