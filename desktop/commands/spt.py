@@ -83,6 +83,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--resume", action="store_true", help="go on where it was left (it does so anyway)")
     sub.add_argument("--yes", action="store_true", help="the commands have been read and may be run")
     sub.add_argument("--check", action="store_true", help="check and estimate only")
+    sub.add_argument("--pilot", action="store_true", help="choose the size of the delay; runs no trial")
     sub.add_argument("--exclude", type=int, metavar="ORDER", help="mark a trial as an outlier, with --reason")
     sub.add_argument("--reason", default="", metavar="TEXT")
     sub.add_argument("--job-script", type=Path, metavar="OUT.sh", help="write a job array instead of running")
@@ -132,7 +133,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     """Run an experiment, or one of the steps around it."""
     from desktop.data import experiment as experiments
     from desktop.data import jobs
-    from desktop.data.runner import Runner
+    from desktop.data.runner import Runner, shown_commands
 
     experiment = experiments.read_experiment(options.experiment)
     if options.exclude is not None:
@@ -146,7 +147,9 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     if options.collect:
         jobs.collect(experiment)
         return _stands(experiment)
-    _agree(experiment, options)
+    if options.pilot:
+        return _piloted(experiment, options)
+    _agree(options, experiment.folder, shown_commands(experiment))
     if options.trial is not None:
         with _ended_as_by_ctrl_c():
             jobs.run_one(experiment, options.trial)
@@ -184,14 +187,33 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     return _stands(experiment)
 
 
-def _agree(experiment: Experiment, options: argparse.Namespace) -> None:
-    """Nothing is run before its commands were shown and agreed to."""
-    from desktop.data.runner import shown_commands
+def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    """The size of the delay at which every place shows."""
+    from desktop.data import pilot as pilots
+    from desktop.data.runner import Runner
 
+    _agree(options, experiment.folder, pilots.pilot_commands(experiment))
+    runner = Runner(experiment)
+    with _ended_as_by_ctrl_c(), _shown() as progress:
+        found = pilots.run_pilot(runner, progress)
+    rows, file = pilots.told(found), experiment.folder / pilots.PILOT
+    result = {"pilot": str(file), "base": found.base, "largest": found.largest, "places": rows,
+              "size": found.size or None, "reason": found.reason}  # fmt: skip
+    lines = [f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",
+             f"{'place':<16}{'shows at':>10}{'effect':>12}{'std. error':>12}{'percent':>9}"]  # fmt: skip
+    for place, row in zip(found.places, rows, strict=True):
+        at = place.delay or "at none"
+        numbers = f"{place.effect:>12.4g}{place.se:>12.2g}{row['percent_of_unperturbed']:>8.1f}%"
+        lines.append(f"{place.factor[:15]:<16}{at:>10}{numbers if place.delay else ''}")
+    suggested = f"suggested: {found.size} units, because " if found.size else ""
+    return result, [*lines, suggested + found.reason]
+
+
+def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -> None:
+    """Nothing is run before its commands were shown and agreed to."""
     if options.yes:
         return
-    commands = shown_commands(experiment)
-    print(f"This experiment runs, in {experiment.folder}:", file=sys.stderr)
+    print(f"This experiment runs, in {folder}:", file=sys.stderr)
     for command in commands[:20]:
         print(f"  {command}", file=sys.stderr)
     if len(commands) > 20:

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, zip_longest
@@ -77,9 +77,14 @@ class Estimate:
 
 def shown_commands(experiment: Experiment) -> tuple[str, ...]:
     """Every command that a run of the experiment executes, as one would type it, for the user to agree to."""
+    return commands_of((experiment, experiment.levels(t)) for t in range(experiment.design().runs))
+
+
+def commands_of(settings: Iterable[tuple[Experiment, Sequence[int]]]) -> tuple[str, ...]:
+    """Commands of some levels of experiments, each once, as one would type them."""
     found: dict[str, None] = {}
-    for treatment in range(experiment.design().runs):
-        build, run, environment = experiment.commands(experiment.levels(treatment))
+    for experiment, levels in settings:
+        build, run, environment = experiment.commands(levels)
         variables = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
         for words in (build, run):
             if words:
@@ -316,6 +321,40 @@ class Runner:
         trial = self._trial(key, order, 1, Progress())
         assert trial is not None  # nobody stops it
         return trial
+
+    def one(
+        self, experiment: Experiment, levels: Sequence[int], progress: Progress
+    ) -> tuple[float, ...] | None:
+        """Responses of a run that is no trial, of an experiment that differs in its delays; None if stopped.
+        A disturbed run is repeated as that of a trial is, and the quietest counts.
+
+        Raises
+        ------
+        RunError : it cannot be built, or its run fails. Cancelled : by `progress`.
+        """
+        own, self.experiment = self.experiment, experiment
+        best: tuple[float, tuple[float, ...]] | None = None
+        try:
+            for _ in range(ATTEMPTS):
+                self._pause(progress)
+                if self._stop.is_set():
+                    return None
+                self.build(levels, progress)
+                outcome = self._run(levels, progress)
+                if outcome.exit < 0 and self._now.is_set():
+                    return None
+                values, missing = _responses(experiment.responses, outcome)
+                fault = self._fault(outcome) or missing
+                if fault:
+                    words = shlex.join(experiment.commands(levels)[1])
+                    raise RunError(f"the program {fault}", file=experiment.folder, where=words)
+                if best is None or outcome.other_busy_cores < best[0]:
+                    best = outcome.other_busy_cores, values
+                if not outcome.other_busy_cores > experiment.program.busy_limit:
+                    break
+            return None if best is None else best[1]
+        finally:
+            self.experiment = own
 
     def _warm_up(self, treatment: int, state: State, progress: Progress) -> None:
         if len(state.good) < state.planned:

@@ -274,6 +274,11 @@ class ExperimentWindow(ProgramWindow):
         """Program, design, run, read, compare: 0 to 4."""
         self.steps.setCurrentIndex(number)
 
+    def ask_pilot(self) -> None:
+        """Step 1, with the commands of a pilot to be read."""
+        self.show_step(0)
+        self.program_page.ask_pilot()
+
     def pause_or_go_on(self) -> None:
         if self.bench.snapshot.running == "paused":
             self.bench.resume()

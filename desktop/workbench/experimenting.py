@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.progress import Progress
+from desktop.progress import Cancelled, Progress
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from desktop.core.design import Design, Offer
     from desktop.core.effects import Effects, Members
     from desktop.data.experiment import Experiment, State, Trial
+    from desktop.data.pilot import Pilot
     from desktop.data.places import Place
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
@@ -72,7 +73,8 @@ class ExperimentSnapshot:
     """What is to be shown. `saved`: the description on the disk is the one shown. `selected`: a term.
     `effects`: of the chosen terms; `every`: of all that can be told apart. `parts`: effects at every size of
     the delay, or number of processors, that the open table says. `hierarchy`: what a model of chosen terms
-    lacks. `unread`: why there are no effects. `unit_s`: what one unit of delay takes here."""
+    lacks. `unread`: why there are no effects. `unit_s`: what one unit of delay takes here. `pilot`: what the
+    last one found."""
 
     project: ExperimentProject = ExperimentProject()
     name: str = ""
@@ -88,6 +90,7 @@ class ExperimentSnapshot:
     hierarchy: str = ""
     unread: str = ""
     estimate: Estimate | None = None
+    pilot: Pilot | None = None
     unit_s: float = float("nan")
     running: str = "idle"
     consented: bool = False
@@ -270,7 +273,7 @@ class ExperimentBench:
         self._show(
             project=project, name=name, saved=saved, design=design, offers=(), trials=(), state=None,
             effects=None, every=None, search=None, parts=(), hierarchy="", unread="", estimate=None,
-            running="idle",
+            pilot=None, running="idle",
             consented=False, commands=(), selected="", pinned=None, task=None, problem="", note="",
         )  # fmt: skip
         self._refresh()
@@ -406,6 +409,57 @@ class ExperimentBench:
 
         self._run("Checking", work, lambda estimate: self._show(estimate=estimate, note="the check passed"))
 
+    def pilot_commands(self) -> tuple[str, ...]:
+        """What a pilot may run; none, with a problem, where there is no delay to choose."""
+        from desktop.data.pilot import pilot_commands
+
+        experiment = self._experiment
+        found: list[str] = []
+        if experiment is not None:
+            self.attempt(lambda: found.extend(pilot_commands(experiment)))
+        return tuple(found)
+
+    def pilot(self, agreed: tuple[str, ...]) -> None:
+        """Find the size of the delay at which every place shows. `agreed`: commands that the user has seen;
+        nothing is run if they are others now."""
+        if self._experiment is None or self.snapshot.running != "idle":
+            return
+        commands = self.pilot_commands()
+        if not commands or commands != agreed:
+            problem = "nothing is run before you have read the commands of the pilot and agreed to them"
+            self._show(problem=self.snapshot.problem or problem)
+            return
+
+        def work(runner: Runner, progress: Progress) -> Pilot:
+            from desktop.data.pilot import run_pilot
+
+            return run_pilot(runner, progress)
+
+        self._start("Running the pilot", work, self._piloted)
+
+    def _piloted(self, found: Pilot) -> None:
+        """Show it, and its effects beside what else is compared."""
+        from desktop.data.pilot import PILOT
+        from desktop.workbench.comparing import tables_in
+
+        experiment, project = self._experiment, self._history.project
+        assert experiment is not None
+        path = experiment.folder / PILOT
+        self._show(pilot=found)
+        # One size alone is nothing to compare.
+        tables = tables_in(path) if found.largest > found.first else ()
+        others = tuple(table for table in project.tables if table.path != path)
+        if tables or len(others) < len(project.tables):
+            self._change("add the pilot", replace(project, tables=(*others, *tables)))
+
+    def take_pilot(self) -> None:
+        """The size of the delay that the pilot found."""
+        from desktop.data.pilot import sized
+
+        if self._experiment is not None and self.snapshot.pilot is not None and self.snapshot.pilot.size:
+            size = self.snapshot.pilot.size
+            self.edit(f"take a delay of {size} units", sized(self._experiment, size))
+
     def run(self) -> None:
         """All trials that are not done yet."""
         self._run("Running trials", lambda runner, progress: runner.run(progress), lambda _: None)
@@ -512,6 +566,14 @@ class ExperimentBench:
             problem = "nothing is run before you have read the commands and agreed to them"
             self._show(problem=self.snapshot.problem or problem)
             return
+        self._start(title, work, done)
+
+    def _start(
+        self, title: str, work: Callable[[Runner, Progress], Any], done: Callable[[Any], None]
+    ) -> None:
+        """Beside the window; whoever calls it has the user's yes."""
+        experiment = self._experiment
+        assert experiment is not None
         if not self.snapshot.saved and not self.save():
             return
         from desktop.data.runner import Runner
@@ -522,7 +584,8 @@ class ExperimentBench:
         def finished(result: Any) -> None:
             self._runner = None
             self._show(running="idle", task=None)
-            done(result)
+            if result is not None:
+                done(result)
             self._read_journal()
 
         def failed(error: BaseException) -> None:
@@ -531,10 +594,17 @@ class ExperimentBench:
             self._failed(error)
             self._read_journal()
 
+        def stoppable(job: Job) -> Any:
+            """None if it was stopped, after which the window is as ready as before."""
+            try:
+                return work(runner, job)
+            except Cancelled:
+                if job.cancelled:
+                    raise
+                return None
+
         self._show(running="running", task=Task(title), problem="", note="")
-        self._running.submit(
-            title, lambda job: work(runner, job), finished, failed, lambda task: self._show(task=task)
-        )
+        self._running.submit(title, stoppable, finished, failed, lambda task: self._show(task=task))
 
     def _arrived(self, trial: Trial) -> None:
         """A trial is on the disk: show it, and what the effects are now."""

@@ -40,10 +40,12 @@ from desktop.data.experiment import (
     to_trials,
     write_experiment,
 )
+from desktop.data.pilot import PILOT, pilot_commands, run_pilot, sized
 from desktop.data.places import find_places
 from desktop.data.runner import Runner, shown_commands
 from desktop.errors import ExperimentError, RunError
 from desktop.progress import Cancelled, Progress
+from desktop.workbench.comparing import tables_in
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 QUICKSORT = resources.folder() / "examples" / "quicksort"
@@ -592,6 +594,74 @@ def test_results_of_a_job_array_from_before_the_fold_still_count(tmp_path):
     jobs.run_one(folded, 12)
     assert jobs.collect(folded) == 2
     assert [t.order for t in read_journal(folded)] == [3, 12]
+
+
+# --- the pilot ---
+
+#: 100 s and a little noise; A takes 3 s a unit of delay, B a tenth of that, C nothing.
+SIZED = """#!/bin/sh
+noise=$(( $(wc -l < counted) * 7 % 5 ))
+echo "$A $B $C" >> counted
+echo "done in $(( 1000 + noise + 30 * ${A:-0} + 3 * ${B:-0} )) s"
+"""
+
+
+def with_sizes(folder: Path, script: str = SIZED) -> Experiment:
+    folder.mkdir(exist_ok=True)
+    (folder / "counted").touch()
+    factors = tuple(Factor(n, Switch(environment=((n, "{delay}"),)), delay=9) for n in "ABC")
+    return small(folder, script, factors=factors, plan=Plan(replicates=1, seed=2))
+
+
+def test_a_pilot_goes_on_until_every_place_shows(tmp_path):
+    experiment = with_sizes(tmp_path)
+    found = run_pilot(Runner(experiment))
+    a, b, c = found.places
+    # The noise is 0 to 4, so an effect shows from about 5 on: A at once, B with 3 units, C never.
+    assert (a.delay, b.delay, c.delay) == (1, 3, 0) and found.size == 3
+    assert a.effect == pytest.approx(30, abs=4) and b.effect == pytest.approx(9, abs=4)
+    assert "at 3 units B shows as the last" in found.reason
+    assert "C did not show up to 2187 units" in found.reason
+    ran = [line.split(" ") for line in (tmp_path / "counted").read_text().splitlines()]
+    assert all(sum(map(bool, line)) <= 1 for line in ran), "one place at a time"
+    assert {line[0] for line in ran} == {"", "1"}, "what shows is delayed no further"
+    assert {line[2] for line in ran} == {"", *(str(3**k) for k in range(8))}
+    assert read_journal(experiment) == ()
+    tables = tables_in(tmp_path / PILOT)
+    assert [table.delay for table in tables] == [3**k for k in range(8)]
+    assert tables[0].effects["A"][0] == pytest.approx(a.effect, abs=3)
+    taken = sized(experiment, found.size)
+    assert [f.delay for f in taken.factors] == [3, 3, 3] and taken.plan == experiment.plan
+
+
+def test_a_pilot_runs_what_was_shown_and_nothing_else(tmp_path, capsys):
+    experiment = with_sizes(tmp_path)
+    assert cli.run(["spt", "run", str(tmp_path), "--pilot"]) == 1
+    assert "say --yes" in capsys.readouterr().err and not (tmp_path / PILOT).exists()
+    shown = pilot_commands(experiment)
+    assert len(shown) == len(set(shown)) == 1 + 3 * 8 and "C=2187 ./program.sh" in shown
+    assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["size"] == 3 and [place["delay"] for place in said["places"]] == [1, 3, None]
+    rows = list(csv.DictReader((tmp_path / PILOT).open(newline="")))
+    assert [int(row["run"]) for row in rows] == list(range(1, len(rows) + 1))
+    assert len((tmp_path / "counted").read_text().splitlines()) == len(rows)
+
+
+def test_pilots_that_cannot_be(tmp_path):
+    with pytest.raises(ExperimentError, match="no size of the delay"):
+        run_pilot(Runner(small(tmp_path / "a")))
+    failing = with_sizes(tmp_path / "b", SIZED.replace("1000", "$(( ${C:-0} > 5 ? 1/0 : 1000 ))"))
+    with pytest.raises(RunError, match="the program ended with status"):
+        run_pilot(Runner(failing))
+    assert len((tmp_path / "b" / PILOT).read_text().splitlines()) > 10, "what was measured is there"
+    experiment = with_sizes(tmp_path / "c")
+    with Journal(experiment), pytest.raises(ExperimentError, match="another run"):
+        run_pilot(Runner(experiment))
+    runner = Runner(experiment)
+    runner.stop()
+    with pytest.raises(Cancelled):
+        run_pilot(runner)
 
 
 # --- builds ---

@@ -18,7 +18,14 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPointF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDropEvent, QGuiApplication
-from PySide6.QtWidgets import QApplication, QCommandLinkButton, QFileDialog, QMessageBox, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCommandLinkButton,
+    QFileDialog,
+    QMessageBox,
+    QPlainTextEdit,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
@@ -36,6 +43,7 @@ from desktop.data.experiment import (
 )
 from desktop.ui.app import Windows, load_font
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
+from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.sheet import write_pdf
 from desktop.ui.experiment.table import ResultTable, comma_separated, latex, markdown
 from desktop.ui.experiment_window import ExperimentWindow
@@ -270,6 +278,65 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
     count = len(read_journal(experiment))
     time.sleep(0.3)
     assert len(read_journal(experiment)) == count < 200
+
+
+@needs_shell
+def test_a_pilot_is_read_run_and_taken(
+    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = small(tmp_path / "e").folder
+    (folder / "program.sh").write_text(
+        "#!/bin/sh\necho ran >> ran.txt\n"
+        "echo done in $((100 + $(wc -l < ran.txt) % 3 + ${A:-0} + 9 * ${B:-0})) s\n"
+    )
+    factors = tuple(Factor(n, Switch(environment=((n, "{delay}"),)), delay=9) for n in "AB")
+    experiment = replace(read_experiment(folder), factors=factors)
+    write_experiment(experiment)
+    opened(qtbot, window, folder)
+    page, bench = window.program_page, window.bench
+    assert page.take.isHidden() and page.pilot_said.isHidden()
+    shown = []
+
+    def read(answer: int) -> None:
+        monkeypatch.setattr(
+            PilotDialog, "exec", lambda d: shown.append(d.findChild(QPlainTextEdit).toPlainText()) or answer
+        )
+
+    read(0)
+    page.pilot.click()
+    settle(qtbot, window)
+    assert "B=2187 ./program.sh" in shown[0] and not (folder / "ran.txt").exists()
+    bench.pilot(("something else",))
+    assert "agreed to them" in window.problem_bar.sentence and not (folder / "ran.txt").exists()
+    read(1)
+    window.actions_by_id["pilot"].trigger()
+    settle(qtbot, window)
+    found = bench.snapshot.pilot
+    assert found.size == max(place.delay for place in found.places) > found.places[1].delay > 0
+    assert "shows as the last" in page.pilot_said.text() and page.take.text() == f"Take {found.size}"
+    assert bench.snapshot.trials == () and not bench.snapshot.consented, "it is no yes to the trials"
+    window.compare_page.tabs.setCurrentIndex(5)
+    assert len(bench.snapshot.project.tables) >= 2
+    assert [row.key for row in window.compare_page.doses.grid.rows] == ["A"], "B showed at the first size"
+    page.take.click()
+    settle(qtbot, window)
+    assert [f.delay for f in bench.snapshot.project.experiment.factors] == [found.size] * 2
+    assert bench.snapshot.undo == f"take a delay of {found.size} units" and page.take.isHidden()
+
+
+@needs_shell
+def test_a_check_that_is_stopped_leaves_the_window_ready(
+    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+) -> None:
+    folder = small(tmp_path / "e").folder
+    (folder / "program.sh").write_text("#!/bin/sh\ntouch begun\nsleep 60\n")
+    opened(qtbot, window, folder)
+    window.bench.consent()
+    window.bench.check()
+    qtbot.waitUntil((folder / "begun").exists, timeout=20_000)
+    window.actions_by_id["stop_now"].trigger()
+    settle(qtbot, window)
+    assert window.bench.snapshot.running == "idle" and window.run_page.run.isEnabled()
 
 
 @needs_shell

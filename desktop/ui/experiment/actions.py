@@ -31,6 +31,9 @@ def _is_ready(shown: ExperimentSnapshot) -> bool:
 _described = When(_is_described, "an experiment that is described")
 _something = When(_is_something, "an experiment or a table of runs")
 _ready = When(_is_ready, "an experiment whose commands you have agreed to, and that no trials are running")
+_idle = When[ExperimentSnapshot](
+    lambda s: _is_described(s) and s.running == "idle", "an experiment of which no trials are running"
+)
 _under_way = When[ExperimentSnapshot](lambda s: s.running in ("running", "paused"), "trials that are running")
 _running = When[ExperimentSnapshot](lambda s: s.running != "idle", "something that is running")
 _read = When[ExperimentSnapshot](lambda s: s.effects is not None, "responses of enough trials")
@@ -85,6 +88,8 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
                       lambda w: w.bench.select(""), ("Esc",), _something),
     ExperimentCommand("check", "Check and estimate", "Run", "Build and run the base and everything on",
                       lambda w: w.bench.check(), ("F7",), _ready),
+    ExperimentCommand("pilot", "Pilot…", "Run", "Choose the size of the delay, one place at a time",
+                      lambda w: w.ask_pilot(), ("Shift+F7",), _idle),
     ExperimentCommand("run", "Run", "Run", "All trials that are not done yet",
                       lambda w: w.bench.run(), ("F5",), _ready),
     ExperimentCommand("pause", "Pause or go on", "Run", "Wait after the trial that is running",

@@ -118,7 +118,10 @@ def form(*rows: tuple[str, QWidget | QHBoxLayout]) -> QFormLayout:
     layout = QFormLayout()
     layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     for text, field in rows:
-        layout.addRow(text, field)
+        label = QLabel(text)
+        first = field if isinstance(field, QWidget) else field.itemAt(0).widget()
+        label.setBuddy(first)
+        layout.addRow(label, field)
     return layout
 
 

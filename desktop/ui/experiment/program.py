@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
+from desktop.data.pilot import sized
 from desktop.ui.experiment.parts import (
     Page,
     beside,
@@ -31,6 +32,7 @@ from desktop.ui.experiment.parts import (
     stacked,
     typed_words,
 )
+from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.table import Column, ResultTable, Row
 from desktop.ui.theme import Theme
 from desktop.ui.units import quantity
@@ -119,6 +121,13 @@ class ProgramPage(Page):
         self.commands.setAccessibleName("First commands as they are run")
         self.commands.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         self.found = quiet("")
+        self.pilot = button(
+            "Pilot…", self.ask_pilot, "Find the size at which every place shows, one place at a time"
+        )
+        self.pilot_said = quiet("")
+        self.take = button("", bench.take_pilot, "Of every place, in the description")
+        delays = row(self.delay, self.pilot, self.take)
+        delays.setStretch(0, 1)
         left = stacked(
             group(
                 "Program",
@@ -130,12 +139,13 @@ class ProgramPage(Page):
                     ("&Build", self.build),
                     ("&Run", self.run_words),
                     ("Fl&ags", self.flags),
-                    ("Delay (SPT_&DELAY)", self.delay),
+                    ("Delay (SPT_&DELAY)", delays),
                     ("Chec&k pattern", self.check),
                     ("Time &limit", self.limit),
                     ("&Other load", self.busy),
                 ),
                 self.shell,
+                self.pilot_said,
             ),
             group(
                 "Responses",
@@ -188,6 +198,7 @@ class ProgramPage(Page):
         if new.project.experiment is not old.project.experiment or new.problem:
             self._show(experiment)
         self._show_seconds()
+        self._show_pilot(new)
         if new.commands is not old.commands:
             first = list(new.commands[:4])
             more = [f"… {len(new.commands) - 4} more, all listed in step 3"] if len(new.commands) > 4 else []
@@ -236,6 +247,24 @@ class ProgramPage(Page):
             _RESPONSES,
             [Row((r.name, r.kind, r.pattern, r.unit or ""), r.name) for r in experiment.responses],
         )
+
+    def _show_pilot(self, new: ExperimentSnapshot) -> None:
+        found = new.pilot
+        self.pilot.setEnabled(new.running == "idle")
+        self.pilot_said.setVisible(found is not None)
+        experiment = new.project.experiment
+        size = found.size if found is not None else 0
+        self.take.setVisible(bool(size and experiment and sized(experiment, size) != experiment))
+        if found is not None:
+            self.pilot_said.setText(f"Pilot: {found.reason}. Step 5 shows effects against the delay.")
+            self.take.setText(f"Take {found.size}")
+            self.take.setEnabled(new.running == "idle")
+
+    def ask_pilot(self) -> None:
+        """Show what a pilot runs, and run it if the user says so."""
+        commands = self.bench.pilot_commands()
+        if commands and PilotDialog(self, self.bench.snapshot, commands).exec():
+            self.bench.pilot(commands)
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""
@@ -371,7 +400,7 @@ class ProgramPage(Page):
         if len(factors) != len(experiment.factors) and plan.kind in ("regular", "full"):
             from desktop.core.design import smallest_runs
 
-            plan = replace(plan, runs=smallest_runs(len(factors), 4), generators=(), fold=None)
+            plan = replace(plan, runs=smallest_runs(len(factors), 4), generators=(), fold=None, fold_after=0)
         return self.bench.edit(label, replace(experiment, factors=tuple(factors), plan=plan))
 
     def _factor_edited(self, name: str, column: int, text: str) -> None:

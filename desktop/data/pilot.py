@@ -1,0 +1,214 @@
+"""A pilot: one place at a time, delays three times apart, until the place that is called least shows.
+
+It chooses the size of the delay before an experiment, by the first response. Its runs are no trials: they are
+kept in ``pilot.csv``, which `desktop.data.runs.read_places` reads, and the journal stays as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from desktop.data.experiment import Experiment, Factor, Journal
+from desktop.data.runner import Runner, commands_of
+from desktop.errors import ExperimentError
+from desktop.progress import Cancelled, Progress
+
+PILOT = "pilot.csv"
+#: Sizes of the delay: so many, each so many times the one before.
+SIZES, STEP = 8, 3
+#: Runs without a delay at the beginning, and of every place at a size.
+_BASE, _EACH = 4, 2
+#: Standard errors beyond which a place shows (NISTIR 5131).
+_LIMIT = 3.0
+_DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A place at the size at which it showed first; `delay` 0: at none. `effect`, `se` in the unit of the
+    response."""
+
+    factor: str
+    delay: int
+    effect: float
+    se: float
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """`base`: mean response without a delay. `first`, `largest`: sizes that were tried first and last."""
+
+    base: float
+    unit: str
+    first: int
+    largest: int
+    places: tuple[Shown, ...]
+
+    @property
+    def size(self) -> int:
+        """The size at which every place shows that does so at all; 0 if none does."""
+        return max(place.delay for place in self.places)
+
+    @property
+    def reason(self) -> str:
+        """Why this size, in words."""
+        silent = [place.factor for place in self.places if not place.delay]
+        words = f"{', '.join(silent)} did not show up to {self.largest} units" if silent else ""
+        if not self.size:
+            return words
+        last = max(self.places, key=lambda place: place.delay)
+        unit = f" {self.unit}" if self.unit else ""
+        said = (
+            f"at {self.size} units {last.factor} shows as the last: {last.effect:.3g} ± {last.se:.2g}{unit}, "
+            f"{100 * last.effect / self.base:.3g} % of the unperturbed run"
+        )
+        grown = {place.factor: place.effect * self.size / place.delay for place in self.places if place.delay}
+        longest = max(grown, key=lambda name: grown[name])
+        if grown[longest] > 3 * self.base:
+            said += (
+                f"; {longest} would then add about {grown[longest]:.3g}{unit} to a run, so screen the others "
+                "without it or give it a smaller delay of its own"
+            )
+        return "; ".join(filter(None, (said, words)))
+
+
+def places_of(experiment: Experiment) -> tuple[int, ...]:
+    """Factors that are delays whose size the description says.
+
+    Raises
+    ------
+    ExperimentError : there is none.
+    """
+    common = any(_DELAY.fullmatch(flag) for flag in experiment.program.flags)
+    found = tuple(
+        j for j, factor in enumerate(experiment.factors) if _own(factor) or (common and factor.high.flags)
+    )
+    if not found:
+        raise ExperimentError(
+            "says no size of the delay that a pilot could change",
+            file=experiment.folder,
+            hint="write -DSPT_DELAY=100 into the flags, or {delay} into those of a factor",
+        )
+    return found
+
+
+def _own(factor: Factor) -> bool:
+    words = (*factor.high.flags, *factor.high.arguments, *dict(factor.high.environment).values())
+    return any("{delay}" in word for word in words)
+
+
+def sized(experiment: Experiment, size: int) -> Experiment:
+    """With this delay at every place."""
+    flags = tuple(_DELAY.sub(rf"\g<1>{size}", flag) for flag in experiment.program.flags)
+    factors = tuple(replace(f, delay=size) if _own(f) else f for f in experiment.factors)
+    return replace(experiment, program=replace(experiment.program, flags=flags), factors=factors)
+
+
+def sizes_of(experiment: Experiment) -> tuple[int, ...]:
+    """From a ninth of the size that the description says upwards, each three times the one before."""
+    said = [int(m[2]) for flag in experiment.program.flags if (m := _DELAY.fullmatch(flag))]
+    said += [experiment.factors[j].delay for j in places_of(experiment) if _own(experiment.factors[j])]
+    first = max(1, min(said) // STEP**2)
+    return tuple(first * STEP**k for k in range(SIZES))
+
+
+def pilot_commands(experiment: Experiment) -> tuple[str, ...]:
+    """Every command that a pilot may execute, for the user to agree to."""
+    sizes = sizes_of(experiment)
+    pairs = [(sized(experiment, sizes[0]), _levels(experiment))]
+    pairs += [(sized(experiment, s), _levels(experiment, j)) for s in sizes for j in places_of(experiment)]
+    return commands_of(pairs)
+
+
+def _levels(experiment: Experiment, high: int = -1) -> tuple[int, ...]:
+    """Everything at its lowest but one."""
+    lowest = experiment.design().levels.min(axis=0).tolist()
+    return tuple(1 if j == high else level for j, level in enumerate(lowest))
+
+
+def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
+    """Run it; every run is on the disk before the next begins. A pilot of before is replaced.
+
+    Places that showed are not delayed further, so that runs stay short.
+
+    Raises
+    ------
+    RunError : something cannot be built or run. ExperimentError : no place has a size, or trials are being
+    run. Cancelled : by `progress`, or stopped.
+    """
+    progress = progress or Progress()
+    experiment = runner.experiment
+    places, sizes = places_of(experiment), sizes_of(experiment)
+    generator = np.random.default_rng(experiment.plan.seed)
+    base: list[float] = []
+    runs: dict[tuple[int, int], list[float]] = {}
+    shown: dict[int, Shown] = {}
+    with Journal(experiment), (experiment.folder / PILOT).open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["run", "factor", "delay", "response"])
+
+        def measure(size: int, place: int) -> float:
+            told = f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
+            progress.step(len(shown), len(places), told)
+            value = runner.one(sized(experiment, size), _levels(experiment, place), progress)
+            if value is None:
+                raise Cancelled
+            number = len(base) + sum(map(len, runs.values())) + 1
+            named = (experiment.names[place], size) if place >= 0 else ("", 0)
+            writer.writerow([number, *named, repr(value[0])])
+            file.flush()
+            os.fsync(file.fileno())
+            return value[0]
+
+        for _ in range(experiment.program.warm_up):
+            runner.one(sized(experiment, sizes[0]), _levels(experiment), progress)
+        for _ in range(_BASE):
+            base.append(measure(sizes[0], -1))
+        largest = sizes[0]
+        for largest in sizes:
+            left = [j for j in places if j not in shown]
+            for j in generator.permutation(np.repeat(left, _EACH)).tolist():
+                runs.setdefault((j, largest), []).append(measure(largest, j))
+            base.append(measure(sizes[0], -1))  # so that a drift of the machine is no effect
+            sigma = _sigma([base, *runs.values()])
+            for j in left:
+                found = _difference(experiment.names[j], largest, runs[j, largest], base, sigma)
+                if found.effect > _LIMIT * found.se:
+                    shown[j] = found
+            if len(shown) == len(places):
+                break
+    names = experiment.names
+    every = tuple(shown.get(j, Shown(names[j], 0, math.nan, math.nan)) for j in places)
+    return Pilot(float(np.mean(base)), experiment.responses[0].unit or "", sizes[0], largest, every)
+
+
+def _sigma(groups: Sequence[Sequence[float]]) -> float:
+    """Standard deviation of one run, from all that were run alike."""
+    ss = sum(float(((np.asarray(g) - np.mean(g)) ** 2).sum()) for g in groups)
+    return math.sqrt(ss / sum(len(g) - 1 for g in groups))
+
+
+def _difference(name: str, size: int, y: Sequence[float], base: Sequence[float], sigma: float) -> Shown:
+    se = sigma * math.sqrt(1 / len(y) + 1 / len(base))
+    return Shown(name, size, float(np.mean(y) - np.mean(base)), se)
+
+
+def told(pilot: Pilot) -> list[Mapping[str, object]]:
+    """A row for every place."""
+    return [
+        {
+            "factor": place.factor,
+            "delay": place.delay or None,
+            "effect": place.effect,
+            "se": place.se,
+            "percent_of_unperturbed": 100 * place.effect / pilot.base if pilot.base else math.nan,
+        }
+        for place in pilot.places
+    ]

@@ -1,0 +1,41 @@
+"""What a pilot runs, for the user to read before it does."""
+
+from __future__ import annotations
+
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+
+from desktop.data.pilot import PILOT, SIZES, STEP
+from desktop.ui.experiment.parts import quiet
+from desktop.workbench.experimenting import ExperimentSnapshot
+
+
+class PilotDialog(QDialog):
+    """Accepted: the user has seen `commands` and wants them run."""
+
+    def __init__(self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...]) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Pilot")
+        experiment = shown.project.experiment
+        folder = "" if experiment is None else str(experiment.folder)
+        listed = QPlainTextEdit("\n".join(commands))
+        listed.setReadOnly(True)
+        listed.setAccessibleName("Commands of the pilot")
+        listed.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        run = buttons.addButton("I have read them, &run", QDialogButtonBox.ButtonRole.AcceptRole)
+        run.setObjectName("run_pilot")
+        buttons.button(QDialogButtonBox.StandardButton.Cancel).setDefault(True)
+        buttons.accepted.connect(self.accept)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(
+            quiet(
+                f"The pilot delays one place at a time, {STEP} times as long in every round, {SIZES} rounds "
+                "at most; a place that shows is left out of the next. It ends when all show. Its runs go to "
+                f"{PILOT} and not to the trials."
+            )
+        )
+        layout.addWidget(quiet(f"Up to {len(commands)} commands in {folder}:"))
+        layout.addWidget(listed, 1)
+        layout.addWidget(buttons)
+        self.resize(720, 440)
