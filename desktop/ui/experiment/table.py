@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,12 +13,14 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QItemSelectionModel,
     QModelIndex,
+    QPersistentModelIndex,
     QSize,
     Qt,
     Signal,
 )
 from PySide6.QtGui import QAction, QBrush, QColor, QFont, QGuiApplication, QKeySequence, QPainter
 from PySide6.QtWidgets import (
+    QAbstractItemView,
     QApplication,
     QHeaderView,
     QMenu,
@@ -27,10 +31,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui.tables import Index, comma_separated, copies, dress_plain, markdown, tab_separated
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import digits
 
+Index = QModelIndex | QPersistentModelIndex
 Value = str | float | int | None
 Texts = list[list[str]]
 _ROLE = Qt.ItemDataRole
@@ -200,6 +204,21 @@ class Grid(QAbstractTableModel):
         return [head, *body]
 
 
+def tab_separated(texts: Texts) -> str:
+    return "\n".join("\t".join(line) for line in texts) + "\n"
+
+
+def comma_separated(texts: Texts) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(texts)
+    return out.getvalue()
+
+
+def markdown(texts: Texts) -> str:
+    rule = ["---"] * len(texts[0])
+    return "\n".join("| " + " | ".join(line) + " |" for line in (texts[0], rule, *texts[1:])) + "\n"
+
+
 def latex(texts: Texts) -> str:
     lines = [" & ".join(line).replace("_", r"\_").replace("%", r"\%") + r" \\" for line in texts]
     spec = "l" * len(texts[0])
@@ -238,8 +257,17 @@ class ResultTable(QTableView):
         self._paste = paste
         self.setModel(self.grid)
         self.setItemDelegate(_Boxes(self.grid))
-        dress_plain(self, name)
+        self.setAccessibleName(name)
+        self.setObjectName(name.lower().replace(" ", "_"))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setAlternatingRowColors(True)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.setTabKeyNavigation(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.verticalHeader().hide()
         header = self.horizontalHeader()
+        header.setHighlightSections(False)
         header.setMinimumSectionSize(2 * self.fontMetrics().averageCharWidth())
         header.setStretchLastSection(True)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | _CENTRE)
@@ -248,12 +276,16 @@ class ResultTable(QTableView):
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(True)
         self.selectionModel().currentRowChanged.connect(self._row_chosen)
-        copies(self, "Copy", lambda: self.copy(tab_separated))
-        if paste:
-            action = QAction("Paste", self)
-            action.setShortcut(QKeySequence.StandardKey.Paste)
+        for text, keys, act in (
+            ("Copy", QKeySequence.StandardKey.Copy, lambda: self.copy(tab_separated)),
+            ("Paste", QKeySequence.StandardKey.Paste, self.paste),
+        ):
+            if text == "Paste" and not paste:
+                continue
+            action = QAction(text, self)
+            action.setShortcut(QKeySequence(keys))
             action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-            action.triggered.connect(self.paste)
+            action.triggered.connect(act)
             self.addAction(action)
 
     def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
