@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 #: Effect and standard error by name.
 EffectTable = Mapping[str, tuple[float, float]]
+#: Trials at a size from which on their own spread is taken as their noise.
+_OWN = 4
 _PAIR = re.compile(r"(?P<stem>FB)1(?P<rest>(?:[_.-].*)?)", re.IGNORECASE)
 
 
@@ -100,7 +102,8 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     """The effects of a table's trials for every size of the delay; nothing if it says fewer than two.
 
     Of one place at a time an effect is the difference to the trials without a delay. Its standard error lets
-    either mean have a variance of its own (as the run grows longer, so does its noise).
+    either mean have a variance of its own (as the run grows longer, so does its noise); of fewer than `_OWN`
+    trials it is that of all sizes together, in proportion to the mean, as so few say next to nothing of it.
 
     Raises
     ------
@@ -118,11 +121,13 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     base = data.y[(data.x == 0).all(axis=1)]
     if not base.size:
         raise ValueError(f"{path.name} has no trial without a delay, and an effect is the difference to it")
+    sized = [(x, size) for x in data.x.T for size in np.unique(x[x > 0])]
+    relative = _relative_variance([base, *(data.y[x == size] for x, size in sized)])
     found: dict[float, dict[str, tuple[float, float]]] = {}
     for name, x in zip(data.factors, data.x.T, strict=True):
         for size in np.unique(x[x > 0]):
             y = data.y[x == size]
-            se = math.sqrt(_variance_of_mean(y) + _variance_of_mean(base))
+            se = math.sqrt(_variance_of_mean(y, relative) + _variance_of_mean(base, relative))
             found.setdefault(float(size), {})[name] = (float(y.mean() - base.mean()), se)
     return tuple(
         Compared(_called(path, size), path, found[size], float(base.mean()), 0.0, size)
@@ -130,9 +135,17 @@ def by_delay(path: Path, table: RunTable) -> tuple[Compared, ...]:
     )
 
 
-def _variance_of_mean(y: NDArray[np.float64]) -> float:
-    """NaN of one value."""
-    return float(y.var(ddof=1)) / y.size if y.size > 1 else math.nan
+def _relative_variance(groups: Sequence[NDArray[np.float64]]) -> float:
+    """Of one trial, in squares of its mean, pooled over groups of equal trials; NaN if none ran twice."""
+    several = [y for y in groups if y.size > 1 and y.mean()]
+    df = sum(y.size - 1 for y in several)
+    ss = sum(float(((y / y.mean() - 1) ** 2).sum()) for y in several)
+    return ss / df if df else math.nan
+
+
+def _variance_of_mean(y: NDArray[np.float64], relative: float) -> float:
+    own = float(y.var(ddof=1)) if y.size >= _OWN else relative * float(y.mean()) ** 2
+    return own / y.size
 
 
 def _called(path: Path, delay: float) -> str:

@@ -411,11 +411,24 @@ def test_one_place_at_a_time_gives_effects_against_the_delay(bench, tmp_path):
     small_, large = bench.snapshot.parts
     assert (small_.delay, large.delay, small_.unperturbed) == (100, 200, 11)
     assert small_.effects["f"][0] == 10 and small_.effects["g"][0] == 0 and large.effects["f"][0] == 21
-    assert large.effects["f"][1] == pytest.approx(np.sqrt(4 + 1)) and np.isnan(small_.effects["f"][1])
+    # So few share their noise, in proportion to the mean: 10, 12 and 30, 34 have two degrees of freedom.
+    relative = (2 * (1 / 11) ** 2 + 2 * (2 / 32) ** 2) / 2
+    for table, mean, trials in ((small_, 21, 1), (large, 32, 2)):
+        se = np.sqrt(relative * (mean**2 / trials + 11**2 / 2))
+        assert table.effects["f"][1] == pytest.approx(se)
     ((name, dose),) = comparing.doses(bench.snapshot.parts)
     assert name == "f" and dose.per_unit.tolist() == [0.1, 0.105]
     assert bench.leave_out("5", "restless") and bench.snapshot.parts[1].effects["f"][0] == 19
     assert bench.kept().path == path and bench.kept().left_out == (("5", "restless"),)
+
+
+def test_a_size_that_ran_often_has_its_own_noise(bench, tmp_path):
+    path = tmp_path / "sizes.csv"
+    rows = [("", 0, y) for y in (9, 10, 11, 10)] + [("f", 5, y) for y in (19, 21)]
+    rows += [("f", 10, y) for y in (20, 30, 40, 30)]
+    path.write_text("place,delay,wall\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    bench.open(path)
+    assert bench.snapshot.parts[1].effects["f"] == (20, pytest.approx(np.sqrt(200 / 3 / 4 + 2 / 3 / 4)))
 
 
 def test_runs_at_several_sizes_of_the_delay(bench, tmp_path):

@@ -262,23 +262,27 @@ def _orders(found: Effects) -> Floats:
     return np.arange(1.0, len(labels) + 1)
 
 
-def over_delay(found: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str) -> Content:
-    """Effect for each unit of delay at several sizes; level lines are what a linear model expects."""
+def over_delay(
+    found: Sequence[tuple[str, Dose]], shown: Sequence[str], unit: str, why: str, whole: bool = False
+) -> Content:
+    """Effect for each unit of delay at several sizes; level lines are what a linear model expects. `whole`:
+    the effect itself."""
     x, y = (
         Axis("size of the delay [units]", log=True),
-        Axis(f"effect per unit of delay{f' [{unit}]' if unit else ''}"),
+        Axis(f"effect{'' if whole else ' per unit of delay'}{f' [{unit}]' if unit else ''}"),
     )
     series: list[Series] = []
     for k, (name, dose) in enumerate((n, d) for n, d in found if n in shown):
-        half = np.where(dose.per_unit_se > 0, 2 * dose.per_unit_se, 0.0)
-        series.append(Series("line", dose.delay, dose.per_unit, colour=k, dashed=not dose.linear))
+        value, se = (dose.effect, dose.se) if whole else (dose.per_unit, dose.per_unit_se)
+        half = np.where(se > 0, 2 * se, 0.0)
+        series.append(Series("line", dose.delay, value, colour=k, dashed=not dose.linear))
         words = tuple(
             f"{name} at {d:g}\neffect {digits(e)}, per unit {digits(u)}"
             for d, e, u in zip(dose.delay, dose.effect, dose.per_unit, strict=True)
         )
         series.append(
-            Series("points", dose.delay, dose.per_unit, name, colour=k, mark=MARKS[k % len(MARKS)],
-                   low=dose.per_unit - half, high=dose.per_unit + half, names=words)
+            Series("points", dose.delay, value, name, colour=k, mark=MARKS[k % len(MARKS)],
+                   low=value - half, high=value + half, names=words)
         )  # fmt: skip
     return Content(x, y, tuple(series), empty=why)
 

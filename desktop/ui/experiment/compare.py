@@ -86,6 +86,11 @@ class ComparePage(Page):
         self.doses.chosen.connect(bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
         self.dose_said = quiet("")
+        self.dose_shown = choice(
+            "Chart of delay sizes",
+            [("effect per unit of delay", "unit"), ("effect", "effect")],
+            lambda _: self._draw_many(),
+        )
         self.response = choice(
             "Response that ranks the runs", [], lambda name: bench.choose_rows(name, self._where)
         )
@@ -120,8 +125,12 @@ class ComparePage(Page):
             stacked(self.over_p_said, beside(self.over_p, self.over_p_chart), stretch=1), "Processors"
         )
         self.tabs.addTab(
-            stacked(self.dose_said, beside(self.doses, self.dose_chart), stretch=1), "Delay sizes"
-        )
+            stacked(
+                row(QLabel("Show"), self.dose_shown, None), self.dose_said,
+                beside(self.doses, self.dose_chart), stretch=2,
+            ),
+            "Delay sizes",
+        )  # fmt: skip
         self.tabs.addTab(
             stacked(
                 row(QLabel("Response"), self.response, None), self.search_said,
@@ -377,10 +386,13 @@ class ComparePage(Page):
         try:
             self._dosed = comparing.doses(tables)
             bent = [name for name, dose in self._dosed if not dose.linear]
-            self.dose_said.setText(
-                "Effect for each unit of delay; level lines say that the linear model holds."
-                + (f" It fails for {', '.join(bent)} (dashed)." if bent else "")
+            shown = (
+                "Effect at each size of the delay, as a pilot has it."
+                if self.dose_shown.currentData() == "effect"
+                else "Effect for each unit of delay; level lines say that the linear model holds."
             )
+            fails = f" The linear model fails for {', '.join(bent)} (dashed)." if bent else ""
+            self.dose_said.setText(shown + fails)
         except ValueError as error:
             self._dose_why = f"This {error}. Add tables and say their delays."
             self.dose_said.setText(self._dose_why)
@@ -408,8 +420,9 @@ class ComparePage(Page):
             charts.over_scale(self._scaled, terms, "", self._over_p_why), self.over_p_said.text()
         )
         names = _few([n for n, _ in sorted(self._dosed, key=lambda d: -abs(d[1].effect).max())], selected)
+        whole = self.dose_shown.currentData() == "effect"
         self.dose_chart.set_content(
-            charts.over_delay(self._dosed, names, "", self._dose_why), self.dose_said.text()
+            charts.over_delay(self._dosed, names, "", self._dose_why, whole), self.dose_said.text()
         )
 
     def _draw_search(self, new: ExperimentSnapshot) -> None:

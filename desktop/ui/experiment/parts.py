@@ -119,8 +119,10 @@ def form(*rows: tuple[str, QWidget | QHBoxLayout]) -> QFormLayout:
     layout.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.AllNonFixedFieldsGrow)
     for text, field in rows:
         label = QLabel(text)
-        first = field if isinstance(field, QWidget) else field.itemAt(0).widget()
-        label.setBuddy(first)
+        item = field.itemAt(0) if isinstance(field, QHBoxLayout) else None
+        first = field if isinstance(field, QWidget) else item and item.widget()
+        if first:
+            label.setBuddy(first)
         layout.addRow(label, field)
     return layout
 
