@@ -3,7 +3,7 @@
 ``python -m tests.benchmarks.text_import [RECORDS]`` writes a ring of processes that compute, send and wait:
 PICL (format A compact and verbose, format B), OTF (text and zlib) and Paraver, and a curve; 2 and 8 million
 records of each, to a temporary folder. Each is read in processes of its own, from the page cache: without a
-store, through `open_trace` into one (with the check of clocks, the digests and the hash of the source), and by
+store, through `open_trace` into one (with the check of clocks, the digests, the hash of the source), and by
 pandas. Prints one Markdown table: seconds on the wall and of the processor (all threads), each the least of
 four; records and MB of text per second on the wall; how many times faster that is than pandas, by the wall
 and by the processor; and the peak memory of the process, which must not grow with the trace.
