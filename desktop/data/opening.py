@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +21,7 @@ from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
-from desktop.data.parts import DIGESTS, curves, read_parts, unreadable
+from desktop.data.parts import DIGESTS, Part, curves, read_parts, unreadable
 from desktop.data.sources import traces_in
 from desktop.data.store import (
     SCHEMA,
@@ -392,16 +392,51 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
             except OSError as error:
                 raise unreadable(error, trace) from error
         writer.complete()
-        with Links(writer) as links:
-            _apply(check_clocks(writer, Share(left, 0.8, 0.85), links.add), writer)
-            links.keep()
-        partial = curves(parts, farm, writer, Share(left, 0.85, 0.95)) if farm and parts else []
-        keep(writer, Share(left, 0.95 if partial else 0.85, 1.0), partial)
+        if writer.repair:  # the shifts count in the curve
+            _apply(_compare(writer, Share(left, 0.8, 0.85)), writer)
+            _curve(writer, Share(left, 0.85, 1.0), parts, farm)
+        else:
+            with _Beside(_compare, writer) as compared:
+                _curve(writer, Share(left, 0.8, 1.0), parts, farm)
+                _apply(compared.result(left), writer)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
             writer.report.add(
                 "source changed", "notice", "The source was changed while it was imported; import it again."
             )
+
+
+def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
+    with Links(writer) as links:
+        result = check_clocks(writer, progress, links.add)
+        links.keep()
+    return result
+
+
+def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> None:
+    partial = curves(parts, farm, writer, Share(progress, 0.0, 2 / 3)) if farm and parts else []
+    keep(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial)
+
+
+class _Beside:
+    """The comparison of clocks in a thread of its own, which ends with its block."""
+
+    def __init__(self, compare: Callable[[StoreWriter, Progress], ClockResult], writer: StoreWriter) -> None:
+        self._pool = ThreadPoolExecutor(1, "clocks")
+        self._silent = Progress()
+        self._result = self._pool.submit(compare, writer, self._silent)
+
+    def __enter__(self) -> _Beside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._silent.cancel()
+        self._pool.shutdown()
+
+    def result(self, progress: Progress) -> ClockResult:
+        while not wait((self._result,), 0.05).done:
+            progress.step(1.0, 1.0, "comparing clocks")
+        return self._result.result()
 
 
 def _bytes(files: Sequence[Path]) -> int:

@@ -255,24 +255,28 @@ class _Described:
 
 
 class _Chunks:
-    """Unpacked chunks, by column and number: those used last, in `KEPT` bytes. Not to be changed."""
+    """Unpacked chunks, by column and number: those used last, in `KEPT` bytes. Not to be changed. Several
+    threads may ask."""
 
     def __init__(self) -> None:
         self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
         self._size = 0
+        self._lock = RLock()
 
     def get(self, key: tuple[str, str, int]) -> NDArray[Any] | None:
-        chunk = self._chunks.pop(key, None)
-        if chunk is not None:
-            self._chunks[key] = chunk
-        return chunk
+        with self._lock:
+            chunk = self._chunks.pop(key, None)
+            if chunk is not None:
+                self._chunks[key] = chunk
+            return chunk
 
     def put(self, key: tuple[str, str, int], chunk: NDArray[Any]) -> None:
-        former = self._chunks.pop(key, None)
-        self._chunks[key] = chunk
-        self._size += chunk.nbytes - (0 if former is None else former.nbytes)
-        while self._size > KEPT:
-            self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
+        with self._lock:
+            former = self._chunks.pop(key, None)
+            self._chunks[key] = chunk
+            self._size += chunk.nbytes - (0 if former is None else former.nbytes)
+            while self._size > KEPT:
+                self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
 
 
 # --- writing ---
