@@ -580,6 +580,37 @@ def test_folds_that_would_change_what_was_run_are_refused(tmp_path):
     assert Runner(folded).run().finished
 
 
+def run_some(experiment: Experiment, count: int) -> None:
+    """So many trials at most."""
+    ran = []
+    runner = Runner(experiment, lambda trial: ran.append(trial) or (len(ran) == count and runner.stop()))
+    runner.run()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_plan_that_grows_at_any_moment_runs_every_trial_once(tmp_path, seed):
+    """Stopped after any number of trials; then replicates, or a fold, or more of the same."""
+    generator = random.Random(seed)
+    experiment = fraction(tmp_path)
+    lines: list[str] = []
+    for growth in generator.sample(["fold", "replicate", "replicate", "nothing"], 4):
+        run_some(experiment, generator.randrange(1, 6))
+        now = (tmp_path / JOURNAL).read_text().splitlines()
+        assert now[: len(lines)] == lines
+        lines = now
+        if growth == "fold":
+            experiment = experiment.folded(generator.choice(["", "B"]), begun=True)
+        elif growth == "replicate":
+            plan = replace(experiment.plan, replicates=experiment.plan.replicates + 1)
+            experiment = replace(experiment, plan=plan)
+        write_experiment(experiment)
+    assert Runner(read_experiment(tmp_path)).run().finished
+    done = read_journal(experiment)
+    assert [t.order for t in done] == list(range(1, 33))  # 8 treatments, 4 replicates
+    assert len({(t.replicate, t.treatment) for t in done}) == 32
+    assert jobs.planned(experiment) == {t.order: (t.replicate, t.treatment) for t in done}
+
+
 def test_a_fold_in_the_description_says_after_how_many(tmp_path):
     text = described(fraction(tmp_path).folded("", begun=True))
     (tmp_path / "experiment.toml").write_text(text.replace("fold_after = 2", "fold_after = 3"))

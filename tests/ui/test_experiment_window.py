@@ -313,7 +313,7 @@ def test_a_pilot_is_read_run_and_taken(
     settle(qtbot, window)
     found = bench.snapshot.pilot
     assert found.size == max(place.delay for place in found.places) > found.places[1].delay > 0
-    assert "shows as the last" in page.pilot_said.text() and page.take.text() == f"Take {found.size}"
+    assert "shows as the last" in page.pilot_said.text() and page.take.text() == f"Take {found.size} units"
     assert bench.snapshot.trials == () and not bench.snapshot.consented, "it is no yes to the trials"
     window.compare_page.tabs.setCurrentIndex(5)
     assert len(bench.snapshot.project.tables) >= 2

@@ -126,8 +126,6 @@ class ProgramPage(Page):
         )
         self.pilot_said = quiet("")
         self.take = button("", bench.take_pilot, "Of every place, in the description")
-        delays = row(self.delay, self.pilot, self.take)
-        delays.setStretch(0, 1)
         left = stacked(
             group(
                 "Program",
@@ -139,7 +137,8 @@ class ProgramPage(Page):
                     ("&Build", self.build),
                     ("&Run", self.run_words),
                     ("Fl&ags", self.flags),
-                    ("Delay (SPT_&DELAY)", delays),
+                    ("Delay (SPT_&DELAY)", self.delay),
+                    ("", row(self.pilot, self.take, None)),
                     ("Chec&k pattern", self.check),
                     ("Time &limit", self.limit),
                     ("&Other load", self.busy),
@@ -256,8 +255,9 @@ class ProgramPage(Page):
         size = found.size if found is not None else 0
         self.take.setVisible(bool(size and experiment and sized(experiment, size) != experiment))
         if found is not None:
-            self.pilot_said.setText(f"Pilot: {found.reason}. Step 5 shows effects against the delay.")
-            self.take.setText(f"Take {found.size}")
+            more = " Step 5 shows effects against the delay." if found.largest > found.first else ""
+            self.pilot_said.setText(f"Pilot: {found.reason}.{more}")
+            self.take.setText(f"Take {found.size} units")
             self.take.setEnabled(new.running == "idle")
 
     def ask_pilot(self) -> None:
