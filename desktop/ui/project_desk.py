@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from desktop.ui.panels.views import NoteDialog
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
+from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
     from desktop.ui.shell import MainWindow
@@ -44,6 +45,9 @@ class ProjectDesk(QObject):
         self._window, self._bench = window, window.workbench
         self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_project, deliver)
         self._box: QMessageBox | None = None
+        self._waiting: list[Path] = []  # traces that are to be added to the project
+        self._refused: list[str] = []
+        self._bench.subscribe(self._follow)
         self._timer = QTimer(self)
         self._timer.setInterval(int(1000 * AUTOSAVE))
         self._timer.timeout.connect(self.autosave)
@@ -191,12 +195,61 @@ class ProjectDesk(QObject):
     # ---- runs and parts
 
     def add_run(self) -> None:
-        """Choose another trace for the project."""
-        name, _ = QFileDialog.getOpenFileName(
-            self._window, self.tr("Add a trace to the project"), self._window.settings.folder
+        """Choose more traces for the project."""
+        names, _ = QFileDialog.getOpenFileNames(
+            self._window, self.tr("Add traces to the project"), self._window.settings.folder
         )
-        if name:
-            self.keeper.add_run(Path(name))
+        self.add_runs(map(Path, names))
+
+    def add_runs(self, paths: Iterable[Path]) -> None:
+        """More traces for the project, one after the other; the last of them is shown."""
+        self._waiting += paths
+        self._add_next()
+
+    def _add_next(self) -> None:
+        if self._waiting and self._bench.snapshot.opening is None:
+            self.keeper.add_run(self._waiting.pop(0))
+
+    def _follow(self, old: Snapshot, new: Snapshot) -> None:
+        """When a trace has come, or cannot be had, it is the next one's turn; Cancel gives all of them up."""
+        if old.opening is None or new.opening is not None:
+            return
+        if new.problem is not None:
+            self._refused.append(new.problem.sentence)
+        elif new.document is old.document:
+            self._waiting.clear()
+        if self._waiting:
+            QTimer.singleShot(0, self, self._add_next)  # all have to hear of this change first
+            return
+        # The last sentence has a bar of its own, which the next trace would have taken away.
+        earlier = self._refused[: -1 if new.problem is not None else None]
+        if earlier:
+            self._tell(" ".join(earlier))
+        self._refused.clear()
+
+    def ask_of_several(self, paths: list[Path], apart: Callable[[], None]) -> None:
+        """Whether several traces are runs of this project, or `apart`."""
+        box = QMessageBox(
+            QMessageBox.Icon.Question, "Phasewright", self.tr("Open {0} traces together?").format(len(paths)),
+            parent=self._window,
+        )  # fmt: skip
+        box.setObjectName("several_question")
+        box.setInformativeText(
+            self.tr("Runs of one project are kept together and can be compared: Analyse > Compare runs.")
+        )
+        together = box.addButton(self.tr("As runs of one project"), QMessageBox.ButtonRole.AcceptRole)
+        windows = box.addButton(self.tr("Each in its own window"), QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(QMessageBox.StandardButton.Cancel)
+
+        def answered() -> None:
+            box.deleteLater()
+            if box.clickedButton() is together:
+                self.add_runs(paths)
+            elif box.clickedButton() is windows:
+                apart()
+
+        box.finished.connect(answered)
+        box.open()
 
     def add_files(self) -> None:
         """Choose experiments and tables of measurements for the project."""

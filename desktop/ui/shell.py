@@ -494,8 +494,7 @@ class MainWindow(ProgramWindow):
 
     def choose_file(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Open traces", self.settings.folder)
-        for name in names:
-            self.open_path(Path(name))
+        self.open_paths([Path(name) for name in names])
 
     def choose_with_options(self) -> None:
         """Ask for a trace and how to open it."""
@@ -537,6 +536,19 @@ class MainWindow(ProgramWindow):
         clear.setEnabled(bool(self.settings.recent))
 
     def open_paths(self, paths: list[Path]) -> None:
+        """Open all; of several traces, ask whether they belong together."""
+        traces = [
+            path
+            for path in paths
+            if not (holds_measurements(path) or holds_experiment(path) or is_project_file(path))
+        ]
+        if len(traces) < 2:
+            self._open_each(paths)
+        else:
+            self._open_each([path for path in paths if path not in traces])
+            self.desk.ask_of_several(traces, lambda: self._open_each(traces))
+
+    def _open_each(self, paths: list[Path]) -> None:
         for path in paths:
             self.open_path(path)
 

@@ -159,7 +159,7 @@ def test_it_says_what_it_needs_and_offers_to_open(
     assert not window.actions_by_id["copy_table"].isEnabled() and not window.view.isVisible()
     add(qtbot, main, runs[0], 3)
     assert "has one, small.csv" in window._needs.text()
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", staticmethod(lambda *_: (str(runs[1]), "")))
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: ([str(runs[1])], "")))
     window.open.click()
     settle(qtbot, main)
     assert window.view.isVisible() and len(window.shown.entries) == 2

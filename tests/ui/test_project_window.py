@@ -92,6 +92,8 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, path: Path | None) -> None:
     name = "" if path is None else str(path)
     for method in ("getSaveFileName", "getOpenFileName"):
         monkeypatch.setattr(QFileDialog, method, staticmethod(lambda *_: (name, "")))
+    names = [] if path is None else [name]
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: (names, "")))
 
 
 def question(window: MainWindow) -> QMessageBox:
@@ -648,3 +650,66 @@ os._exit(1)
         assert [note.text for note in window.workbench.snapshot.project.annotations] == ["not saved"]
         assert window.isWindowModified()
         window.close_unasked()
+
+
+# --- several traces at once ---
+
+
+def answer(window: MainWindow, text: str) -> None:
+    """Press a button of the question about several traces."""
+    (box,) = (one for one in window.findChildren(QMessageBox, "several_question") if one.isVisible())
+    next(button for button in box.buttons() if button.text() == text).click()
+
+
+def runs_of(window: MainWindow) -> list[str]:
+    return [run.trace.name for run in window.desk.keeper.workspace.runs]
+
+
+def test_several_traces_become_runs_of_one_project(
+    qtbot: QtBot, window: MainWindow, traces: list[Path]
+) -> None:
+    third = traces[0].with_name("third.csv")
+    third.write_text(traces[1].read_text())
+    window.open_paths([traces[1], third])
+    assert runs_of(window) == ["first.csv"]  # nothing before it is answered
+    answer(window, "As runs of one project")
+    qtbot.waitUntil(lambda: len(runs_of(window)) == 3, timeout=60_000)
+    settle(qtbot, window)
+    assert runs_of(window) == ["first.csv", "second.csv", "third.csv"]
+    document = window.workbench.snapshot.document
+    assert document is not None and document.source.name == "third.csv"
+    window.workbench.undo()
+    settle(qtbot, window)
+    assert runs_of(window) == ["first.csv", "second.csv"]
+
+
+def test_what_cannot_be_read_is_told_and_the_others_are_added(
+    qtbot: QtBot, window: MainWindow, traces: list[Path]
+) -> None:
+    empty = traces[0].with_name("empty.csv")
+    empty.touch()
+    window.open_paths([empty, traces[1]])
+    answer(window, "As runs of one project")
+    qtbot.waitUntil(lambda: len(runs_of(window)) == 2, timeout=60_000)
+    settle(qtbot, window)
+    assert "empty.csv" in window.notice_bar.sentence
+
+
+def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: MainWindow, traces: list[Path]) -> None:
+    window.open_paths([traces[1], traces[0], traces[1]])
+    answer(window, "As runs of one project")
+    window.workbench.cancel_opening()
+    qtbot.wait(50)
+    settle(qtbot, window)
+    assert runs_of(window) == ["first.csv"]
+
+
+def test_several_traces_may_have_a_window_each(qtbot: QtBot, window: MainWindow, traces: list[Path]) -> None:
+    asked: list[list[Path]] = []
+    window.newWindowRequested.connect(asked.append)
+    window.open_paths(traces)
+    answer(window, "Each in its own window")
+    assert asked == [[path] for path in traces]
+    window.open_paths(traces)
+    answer(window, "Cancel")
+    assert len(asked) == 2 and runs_of(window) == ["first.csv"]
