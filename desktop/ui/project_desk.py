@@ -237,8 +237,8 @@ class ProjectDesk(QObject):
         box.setInformativeText(
             self.tr("Runs of one project are kept together and can be compared: Analyse > Compare runs.")
         )
-        together = box.addButton(self.tr("As runs of one project"), QMessageBox.ButtonRole.AcceptRole)
-        windows = box.addButton(self.tr("Each in its own window"), QMessageBox.ButtonRole.AcceptRole)
+        together = box.addButton(self.tr("In one project"), QMessageBox.ButtonRole.AcceptRole)
+        windows = box.addButton(self.tr("In separate windows"), QMessageBox.ButtonRole.AcceptRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
 
         def answered() -> None:

@@ -672,7 +672,7 @@ def test_several_traces_become_runs_of_one_project(
     third.write_text(traces[1].read_text())
     window.open_paths([traces[1], third])
     assert runs_of(window) == ["first.csv"]  # nothing before it is answered
-    answer(window, "As runs of one project")
+    answer(window, "In one project")
     qtbot.waitUntil(lambda: len(runs_of(window)) == 3, timeout=60_000)
     settle(qtbot, window)
     assert runs_of(window) == ["first.csv", "second.csv", "third.csv"]
@@ -689,7 +689,7 @@ def test_what_cannot_be_read_is_told_and_the_others_are_added(
     empty = traces[0].with_name("empty.csv")
     empty.touch()
     window.open_paths([empty, traces[1]])
-    answer(window, "As runs of one project")
+    answer(window, "In one project")
     qtbot.waitUntil(lambda: len(runs_of(window)) == 2, timeout=60_000)
     settle(qtbot, window)
     assert "empty.csv" in window.notice_bar.sentence
@@ -697,7 +697,7 @@ def test_what_cannot_be_read_is_told_and_the_others_are_added(
 
 def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: MainWindow, traces: list[Path]) -> None:
     window.open_paths([traces[1], traces[0], traces[1]])
-    answer(window, "As runs of one project")
+    answer(window, "In one project")
     window.workbench.cancel_opening()
     qtbot.wait(50)
     settle(qtbot, window)
@@ -708,7 +708,7 @@ def test_several_traces_may_have_a_window_each(qtbot: QtBot, window: MainWindow,
     asked: list[list[Path]] = []
     window.newWindowRequested.connect(asked.append)
     window.open_paths(traces)
-    answer(window, "Each in its own window")
+    answer(window, "In separate windows")
     assert asked == [[path] for path in traces]
     window.open_paths(traces)
     answer(window, "Cancel")
