@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -135,9 +137,9 @@ def made(read: object, files: object = lambda path: [path]) -> Importer:
     )
 
 
-def two_ranks(sink: Sink, progress: Progress) -> None:
+def two_ranks(sink: Sink, progress: Progress, repair: bool = True) -> None:
     """Rank 1's clock is 100 ticks behind: both take part in a barrier, from 10 and 30 to 40."""
-    sink.describe(ticks_per_second=1000, repair=True)
+    sink.describe(ticks_per_second=1000, repair=repair)
     barrier = sink.region(Region("MPI_Barrier", "barrier", "mpi"))
     name = sink.text("Barrier")
     for rank, (begin, end, late) in enumerate([(10, 40, 0), (30, 40, -100)]):
@@ -185,6 +187,31 @@ def test_clocks_are_checked_repaired_and_reported(source: Path, importing: objec
         json.dumps(facts, allow_nan=False)
 
 
+def test_clocks_are_compared_beside_a_curve_that_does_not_need_them(source: Path, importing: object) -> None:
+    importing(partial(two_ranks, repair=False))  # type: ignore[operator]  # a fixture that is a function
+    with open_trace(source) as store:
+        assert (store.clock.repair, store.clock.details["possible"]) == ("none", "shift")
+        assert (store.clock.violations_before, store.clock.violations_after) == (1, 1)
+        assert 70 <= store.locations[1].shift <= 130, "not within what the barrier allows"
+        assert build(store).curve().duration == pytest.approx(0.160)
+        assert set(store.report.findings) == {"odd", "clocks contradict"}
+
+
+@pytest.mark.parametrize("fails", ["check_clocks", "keep"])
+def test_what_fails_beside_the_other_is_told(
+    source: Path, importing: object, cache: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreError("cannot be written (No space left on device)")
+
+    importing(partial(two_ranks, repair=False))  # type: ignore[operator]  # a fixture that is a function
+    monkeypatch.setattr(opening, fails, full)
+    with pytest.raises(StoreError, match="No space left"):
+        open_trace(source)
+    assert list((cache / "imports").iterdir()) == []
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("clocks")]
+
+
 def test_info_adds_up(source: Path, importing: object) -> None:
     importing(two_ranks)  # type: ignore[operator]  # a fixture that is a function
     with open_trace(source) as store:
@@ -209,8 +236,12 @@ def test_info_adds_up(source: Path, importing: object) -> None:
     assert use["mean"] == pytest.approx(use["integral_s"] / facts["duration_s"])
 
 
-@pytest.mark.parametrize("at", range(1, 6))  # two while reading, then clocks, then the utilization
-def test_cancelled_at_any_step_leaves_nothing(source: Path, importing: object, cache: Path, at: int) -> None:
+@pytest.mark.parametrize(  # two while reading, then clocks (in silence if beside), then the utilization
+    ("at", "repair"), [*((at, True) for at in range(1, 6)), *((at, False) for at in range(1, 4))]
+)
+def test_cancelled_at_any_step_leaves_nothing(
+    source: Path, importing: object, cache: Path, at: int, repair: bool
+) -> None:
     class Stopper(Progress):
         left = at
 
@@ -222,7 +253,7 @@ def test_cancelled_at_any_step_leaves_nothing(source: Path, importing: object, c
 
     def read(sink: Sink, progress: Progress) -> None:
         progress.step(0, 2, "reading")
-        two_ranks(sink, progress)
+        two_ranks(sink, progress, repair)
         progress.step(1, 2, "reading")
 
     importing(read)  # type: ignore[operator]  # a fixture that is a function
