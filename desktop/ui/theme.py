@@ -225,8 +225,9 @@ def stylesheet(theme: Theme) -> str:
         QTableView:focus, QListView:focus, QTreeView:focus, QTextEdit:focus, QPlainTextEdit:focus {{
             border: 1px solid {theme.focus}; }}
         QPushButton:default:focus, QCommandLinkButton:focus {{ border: 2px solid {theme.focus};
-            border-radius: 3px; background: {theme.raised}; color: {theme.text};
-            padding: 3px 12px; outline: none; }}
+            border-radius: 3px; background: {theme.raised}; color: {theme.text}; outline: none; }}
+        QPushButton:default:focus {{ padding: 3px; /* more, and a text that just fits is cut */ }}
+        QCommandLinkButton:focus {{ padding: 3px 12px; }}
         QCheckBox::indicator:unchecked {{ width: 11px; height: 11px; border: 1px solid {theme.muted};
             border-radius: 2px; background: {theme.background}; }}
         QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 2px; }}
