@@ -101,7 +101,10 @@ def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
 
 
 class ExportDialog(QDialog):
-    """A dialog with a lane for its work, a line that says how far it is, and buttons."""
+    """A dialog with a lane for its work, a line that says how far it is, and buttons.
+
+    What `save` does is connected by who derives from it.
+    """
 
     def __init__(self, shown: Snapshot, deliver: Deliver, parent: QWidget | None) -> None:
         super().__init__(parent)
@@ -123,7 +126,6 @@ class ExportDialog(QDialog):
         self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
         close = self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
         close.clicked.connect(self.close)
-        self.save.clicked.connect(self._choose)
 
     def _foot(self) -> QVBoxLayout:
         line = QHBoxLayout()
@@ -135,8 +137,15 @@ class ExportDialog(QDialog):
         foot.addWidget(self.buttons)
         return foot
 
-    def _choose(self) -> None:
-        raise NotImplementedError
+    def _ask_file(self, title: str, what: str, kind: str) -> Path | None:
+        """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
+        home = self._home()
+        start = str(home.with_name(f"{home.name}-{what}.{kind}"))
+        name, _ = QFileDialog.getSaveFileName(self, title, start, f"{kind.upper()} (*.{kind})")
+        if not name:
+            return None
+        path = Path(name)
+        return path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}")
 
     def _begin(self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]) -> None:
         """Do `work` in the lane, and show how far it is."""
@@ -207,6 +216,7 @@ class FigureDialog(ExportDialog):
         super().__init__(shown, deliver, parent)
         self.setObjectName("export_figure")
         self.setWindowTitle("Export figure")
+        self.save.clicked.connect(self._choose)
         made = material_of(shown)
         assert made is not None
         self._material, self._span = replace(made, contrast=contrast), span
@@ -359,13 +369,9 @@ class FigureDialog(ExportDialog):
         self.status.setText("The picture is on the clipboard.")
 
     def _choose(self) -> None:
-        kind, figure = self.format.currentData(), self.figure.currentData()
-        home = self._home()
-        start = str(home.with_name(f"{home.name}-{figure}.{kind}"))
-        name, _ = QFileDialog.getSaveFileName(self, "Export figure", start, f"{kind.upper()} (*.{kind})")
-        if name:
-            path = Path(name)
-            self.save_to(path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}"))
+        path = self._ask_file("Export figure", self.figure.currentData(), self.format.currentData())
+        if path is not None:
+            self.save_to(path)
 
     def save_to(self, path: Path) -> None:
         """Write the figure, and its data beside it if so asked."""
@@ -450,6 +456,7 @@ class ReportDialog(ExportDialog):
         assert shown.document is not None
         self.setObjectName("report")
         self.setWindowTitle("Report")
+        self.save.clicked.connect(self._choose)
         self.title = QLineEdit(shown.document.title)
         self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, REPORTS), (self.style_box, STYLES)):
@@ -477,12 +484,9 @@ class ReportDialog(ExportDialog):
         command.clicked.connect(self.copy_command)
 
     def _choose(self) -> None:
-        kind = self.format.currentData()
-        start = str(self._home().with_name(f"{self._home().name}-report.{kind}"))
-        name, _ = QFileDialog.getSaveFileName(self, "Save report", start, f"{kind.upper()} (*.{kind})")
-        if name:
-            path = Path(name)
-            self.save_to(path if path.suffix.lower() == f".{kind}" else path.with_name(f"{path.name}.{kind}"))
+        path = self._ask_file("Save report", "report", self.format.currentData())
+        if path is not None:
+            self.save_to(path)
 
     def _command(self, output: str) -> str:
         from desktop.data.report import Contents, command_line

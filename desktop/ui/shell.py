@@ -148,6 +148,7 @@ class MainWindow(ProgramWindow):
         self.workbench.subscribe(self._show_snapshot)
         self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
+        QTimer.singleShot(0, self, self._hide_stale_tabs)
 
     # ---- building
 
@@ -719,16 +720,22 @@ class MainWindow(ProgramWindow):
 
     def _raise_first(self) -> None:
         """The tabs that are on top at first; of docks shown together Qt takes the last."""
+        QTimer.singleShot(0, self, self._hide_stale_tabs)
         for panel in ("phases", "table"):
             self._docks[panel].raise_()
 
     def _hide_stale_tabs(self) -> None:
-        """Of docks that were tabbed before the window was shown, Qt leaves tab bars in view: shorter ones,
-        and where a layout was restored, equal ones that are older than those in use."""
+        """Qt leaves tab bars in view that no panels are behind: of docks that were tabbed before the window was
+        shown or are hidden, and where a layout was restored, those in use before."""
+        shown = [dock for dock in self._docks.values() if not dock.isHidden()]
+        together = [
+            {other.windowTitle() for other in (dock, *self.tabifiedDockWidgets(dock)) if other in shown}
+            for dock in shown
+        ]
         bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
         titles = [{bar.tabText(i) for i in range(bar.count())} for bar in bars]
         for k, (bar, own) in enumerate(zip(bars, titles, strict=True), 1):
-            if own in titles[k:] or any(own < others for others in titles):
+            if own and (own not in together or own in titles[k:]):
                 bar.hide()
 
     def _hidden(self, dock: QDockWidget) -> bool:

@@ -27,7 +27,7 @@ from desktop.core.phases import fit
 from desktop.data.project_file import read
 from desktop.resources import samples
 from desktop.ui.app import Windows, load_font
-from desktop.ui.compare.runs_view import RunsView
+from desktop.ui.compare.runs_view import RunsView, _shares
 from desktop.ui.compare_window import CompareWindow
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.model_window import ModelWindow
@@ -457,3 +457,15 @@ def test_bundled_traces_compare(qtbot: QtBot, main: MainWindow) -> None:
     main.workbench.set_n(3)
     settle(qtbot, main)
     assert window.shown.alignment is not None and window.shown.alignment.runs[1].fit.n == 3, "it follows"
+
+
+@given(
+    wanted=st.lists(st.floats(0, 1e3), min_size=1, max_size=6),
+    room=st.floats(-10, 3e3),
+)
+@settings(deadline=None, max_examples=60)
+def test_names_share_their_room_so_that_only_long_ones_give_way(wanted: list[float], room: float) -> None:
+    shares = _shares(wanted, room)
+    assert sum(shares) == pytest.approx(min(sum(wanted), max(room, 0)), abs=1e-6)
+    short = [share for share, asked in zip(shares, wanted, strict=True) if share < asked - 1e-9]
+    assert all(share >= max(shares) - 1e-6 for share in short)

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
     QSpinBox,
     QTabBar,
     QTextBrowser,
+    QToolButton,
 )
 from pytestqt.qtbot import QtBot
 
@@ -412,6 +413,14 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: M
     assert panel.horizontalScrollBar().maximum() == 0, "figures stand below their names"
     value, title = panel._values["epsilon"], panel._titles["epsilon"]
     assert value.y() > title.y()
+    views = opened.panel("views")
+    opened.show_panel("views")
+    QApplication.processEvents()
+    # Beside a scroll bar for what is too high.
+    assert views.width() <= 200 and all(
+        button.geometry().right() < views.width() for button in views.findChildren(QToolButton)
+    ), "buttons go on in a second row"
+    opened.show_panel("phases")
     bars = [bar for bar in opened.findChildren(QTabBar) if bar.isVisible() and bar.parent() is opened]
     assert len({bar.tabText(0) for bar in bars}) == len(bars) == 2, "one for each side"
     opened.resize(1600, 1000)
@@ -570,6 +579,35 @@ def test_layout_is_kept_and_can_be_reset(qtbot: QtBot, opened: MainWindow, setti
     trigger(again, "reset_layout")
     assert not again._docks["table"].isHidden()
     again.close()
+
+
+def test_tab_bars_are_those_of_the_panels_that_are_there(
+    qtbot: QtBot, window: MainWindow, curve_file: Path
+) -> None:
+    def in_view() -> list[str]:
+        for _ in range(3):
+            QApplication.processEvents()
+        bars = window.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        shown = [bar for bar in bars if bar.isVisible() and window.rect().intersects(bar.geometry())]
+        return sorted(bar.tabText(0) for bar in shown)
+
+    both = ["Phase table", "Phases"]
+    assert in_view() == [], "the start page has none"
+    window.open_path(curve_file)
+    settle(qtbot, window)
+    assert in_view() == both
+    for _ in range(2):
+        trigger(window, "reset_layout")
+        window.show_panel("views")
+        window.show_panel("statistics")
+        assert in_view() == both
+    window._docks["project"].close()
+    assert in_view() == both, "also where one has fewer tabs than before"
+    window.workbench.close_document()
+    assert in_view() == []
+    window.open_path(curve_file)
+    settle(qtbot, window)
+    assert in_view() == both
 
 
 def test_broken_settings_are_no_reason_not_to_start(qtbot: QtBot, tmp_path: Path) -> None:

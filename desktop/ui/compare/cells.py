@@ -48,7 +48,13 @@ def columns(factor: float, symbol: str) -> tuple[Column, ...]:
     of = "this run less the reference"
     over = "this run over the reference"
     return (
-        Column("Row", lambda c: c.label, "Phases that belong together", number=False),
+        Column(
+            "Part",
+            lambda c: c.label,
+            "The whole run, or phases that belong together",
+            lambda c: "whole run" if c.label == "run" else str(c.label),
+            number=False,
+        ),
         Column("Run", lambda c: c.run, "The trace", number=False),
         Column("Phase", lambda c: "" if c.phase is None else c.phase, "Choose another to match it", phase),
         time("start_s", "Start", "On the run's own axis"),
@@ -181,7 +187,7 @@ class CellsTable(QTableView):
         self.verticalHeader().setDefaultSectionSize(round(1.5 * self.fontMetrics().height()))
         self.resizeColumnsToContents()
         for k in (0, _RUN):
-            self.setColumnWidth(k, min(self.columnWidth(k), 24 * self.fontMetrics().averageCharWidth()))
+            self.setColumnWidth(k, min(self.columnWidth(k), 36 * self.fontMetrics().averageCharWidth()))
 
     def set_accent(self, colour: QColor) -> None:
         """Of phases that can be chosen."""

@@ -247,14 +247,21 @@ class RunsView(TimePlot):
     def _paint_legend(self, painter: QPainter, alignment: Alignment) -> None:
         metrics = self.fontMetrics()
         em, row = metrics.height(), self._legend
-        room = row.width() / len(alignment.runs)
         x, sample = row.left(), 2.6 * em
-        for k, run in enumerate(alignment.runs):
-            mark = self.tr(" (reference)") if k == alignment.reference else ""
-            text = self.tr("{0}: {1} processors, {2}{3}").format(
-                run.name, scales.format_number(run.curve.capacity), quantity(run.curve.duration, "s"), mark
+        about = [
+            self.tr(": {0} processors, {1}{2}").format(
+                scales.format_number(run.curve.capacity),
+                quantity(run.curve.duration, "s"),
+                self.tr(" (reference)") if k == alignment.reference else "",
             )
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(room - sample - 1.6 * em))
+            for k, run in enumerate(alignment.runs)
+        ]
+        names = [metrics.horizontalAdvance(run.name) + 1.0 for run in alignment.runs]
+        rest = sum(map(metrics.horizontalAdvance, about)) + (sample + 1.9 * em) * len(about)
+        for k, room in enumerate(_shares(names, row.width() - rest)):
+            # Only the name gives way, and only one that is longer than its share.
+            name = alignment.runs[k].name
+            text = metrics.elidedText(name, Qt.TextElideMode.ElideMiddle, int(room)) + about[k]
             self._sample(painter, k, x, row.center().y(), sample)
             painter.setPen(QColor(self._theme.text))
             w = metrics.horizontalAdvance(text)
@@ -267,14 +274,16 @@ class RunsView(TimePlot):
         t, metrics = self._theme, self.fontMetrics()
         left, right = m.left, m.left + m.width
         self._paint_links(painter, alignment, placement, m)
+        # Names that do not fit all stand in the legend, by these samples.
+        named = all(metrics.horizontalAdvance(run.name) <= left - 12 for run in alignment.runs)
         for k, r in enumerate(self._strips):
-            painter.setPen(QColor(t.muted))
-            label = metrics.elidedText(
-                alignment.runs[k].name, Qt.TextElideMode.ElideMiddle, int(r.left() - 12)
-            )
-            painter.drawText(
-                QRectF(4, r.top(), r.left() - 10, r.height()), Qt.AlignmentFlag.AlignRight | _MIDDLE, label
-            )
+            gutter = QRectF(4, r.top(), r.left() - 10, r.height())
+            if named:
+                painter.setPen(QColor(t.muted))
+                painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, alignment.runs[k].name)
+            else:
+                sample = 2.6 * metrics.height()
+                self._sample(painter, k, gutter.right() - sample, r.center().y(), sample)
             painter.save()
             painter.setClipRect(r)
             for phase, (a, b) in enumerate(placement.spans[k].tolist()):
@@ -693,3 +702,16 @@ class RunsView(TimePlot):
 def sums(curves: tuple[StepCurve, ...], span: tuple[float, float]) -> list[float]:
     """What each curve adds up to over a range of the axis."""
     return [envelope(curve).range(*span)[2] for curve in curves]
+
+
+def _shares(wanted: list[float], room: float) -> list[float]:
+    """What each gets of `room`, in order: all it wants, or as much as any other that gets less than it wants.
+
+    >>> _shares([10, 90, 30], 100)
+    [10, 60.0, 30]
+    """
+    shares = [0.0] * len(wanted)
+    for done, k in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        shares[k] = min(wanted[k], max(room, 0.0) / (len(wanted) - done))
+        room -= shares[k]
+    return shares

@@ -143,10 +143,6 @@ class PhasesPanel(QScrollArea):
         self.n.setRange(1, N_LIMIT)
         self.n.setAccelerated(True)
         self.n.setToolTip("Number of phases: type, wheel, or [ and ]")
-        font = self.n.font()
-        font.setPointSizeF(1.35 * font.pointSizeF())
-        font.setBold(True)
-        self.n.setFont(font)
         self.n.valueChanged.connect(self._workbench.set_n)
         self.n.editingFinished.connect(self._workbench.seal)
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -210,10 +206,19 @@ class PhasesPanel(QScrollArea):
                 widget.setToolTip(tip)
             grid.addWidget(label, 2 * i, 0)
             self._values[name], self._titles[name] = value, label
-        font = self._values["epsilon"].font()
-        font.setBold(True)
-        font.setPointSizeF(1.25 * font.pointSizeF())
-        self._values["epsilon"].setFont(font)
+
+    def _emphasise(self) -> None:
+        """What counts most is larger than the rest, whatever the size of that."""
+        for widget, factor in ((self.n, 1.35), (self._values["epsilon"], 1.25)):
+            font = self.font()
+            font.setBold(True)
+            font.setPointSizeF(factor * font.pointSizeF())
+            widget.setFont(font)
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.FontChange:
+            self._emphasise()
+        super().changeEvent(event)
 
     def _arrange(self, narrow: bool) -> None:
         """Buttons and figures beside what they belong to, or below it."""

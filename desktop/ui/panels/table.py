@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QItemSelectionModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence, QPainter, QPaintEvent
+from PySide6.QtCore import QAbstractTableModel, QEvent, QItemSelectionModel, QModelIndex, Qt
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -200,26 +200,23 @@ class TableView(QTableView):
         self._table = model
         self.setModel(model)
         self.setObjectName("phase_table")
-        self.setAccessibleName("Phases")
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setAlternatingRowColors(True)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(int(1.5 * self.fontMetrics().height()))
-        header = self.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
-        header.setMinimumSectionSize(self.fontMetrics().horizontalAdvance("Efficiency") + 13)
-        header.setHighlightSections(False)
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self._measure()
         for number, column in enumerate(COLUMNS):
             self.setColumnHidden(number, not column.shown)
-        copy = QAction("Copy", self)
-        copy.setShortcut(QKeySequence(QKeySequence.StandardKey.Copy))
-        copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        copy.triggered.connect(lambda: self.copy(tab_separated))
-        self.addAction(copy)
+        keyed(self, "Copy", COPY, lambda: self.copy(tab_separated))
+
+    def _measure(self) -> None:
+        """Rows and columns as the text needs them, four digits after zeros included."""
+        metrics = self.fontMetrics()
+        self.verticalHeader().setDefaultSectionSize(int(1.5 * metrics.height()))
+        wide = max(map(metrics.horizontalAdvance, ("Efficiency", "−0.001234")))
+        self.horizontalHeader().setMinimumSectionSize(wide + metrics.height())
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.FontChange:
+            self._measure()
+        super().changeEvent(event)
 
     def copy(self, form: Callable[[list[list[str]]], str], *, everything: bool = False) -> None:
         """Put rows with headers on the clipboard."""

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
     QFormLayout,
-    QHBoxLayout,
     QHeaderView,
     QInputDialog,
     QLabel,
@@ -26,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import tables
+from desktop.ui.flow import Flow
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, RowsModel
@@ -51,8 +51,12 @@ VIEW_COLUMNS = (
 NOTE_COLUMNS = (
     Column("Annotation", lambda note: " ".join(note.text.split()), number=False),
     Column("Time", lambda note: note.start_s, text=lambda note: _span(note.start_s, note.end_s)),
-    Column("Colour", lambda note: COLOUR_NAMES[note.colour], number=False),
-    Column("", lambda note: "hidden" if note.hidden else "", number=False),
+    Column(
+        "Colour",
+        lambda note: COLOUR_NAMES[note.colour] + (", hidden" if note.hidden else ""),
+        "Its colour in the plots, and whether it is hidden there",
+        number=False,
+    ),
 )
 
 
@@ -82,6 +86,7 @@ class ViewsPanel(QWidget):
         layout.addWidget(self.view_table, 1)
         layout.addLayout(
             self._buttons(
+                self.view_table,
                 (self.tr("&Keep"), self.tr("Keep what is seen under the next free number"), self.keep),
                 (self.tr("&Go to"), self.tr("Show this view"), self.go_to_view),
                 (self.tr("&Rename…"), self.tr("Another name for this view"), self.rename_view),
@@ -92,6 +97,7 @@ class ViewsPanel(QWidget):
         layout.addWidget(self.note_table, 1)
         layout.addLayout(
             self._buttons(
+                self.note_table,
                 (self.tr("&Add…"), self.tr("A remark at the cursor or the selection"), self.noteAsked.emit),
                 (self.tr("Go &to"), self.tr("Show the time of this annotation"), self.go_to_note),
                 (self.tr("&Edit…"), self.tr("Text, time and colour"), self.edit_note),
@@ -109,20 +115,34 @@ class ViewsPanel(QWidget):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         wide = 1 if model is self.views else 0
         header.setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
+        # A stretched column gives way to the others, but not so far that its heading is cut.
+        least = self.fontMetrics().horizontalAdvance(model.columns[wide].title)
+        header.setMinimumSectionSize(least + 2 * self.fontMetrics().height())
         tables.prepare(table, name, lambda: tables.as_text(model.columns, model.rows))
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.doubleClicked.connect(lambda _: act())
         return table
 
-    def _buttons(self, *buttons: tuple[str, str, Callable[[], None]]) -> QHBoxLayout:
-        row = QHBoxLayout()
+    def _buttons(self, chosen: QTableView, *buttons: tuple[str, str, Callable[[], None]]) -> Flow:
+        """The first needs nothing; all others act on what is `chosen` in a table."""
+        row = Flow()
+        choosy: list[QToolButton] = []
         for text, tip, act in buttons:
-            button = QToolButton()  # narrower than a push button: five must fit beside the plots
+            button = QToolButton()  # narrower than a push button, as it stands beside the plots
             button.setText(text)
             button.setToolTip(tip)
             button.clicked.connect(lambda _=False, act=act: act())
             row.addWidget(button)
-        row.addStretch(1)
+            choosy.append(button)
+        del choosy[0]
+
+        def refresh(*_: object) -> None:
+            for button in choosy:
+                button.setEnabled(chosen.selectionModel().hasSelection())
+
+        chosen.selectionModel().selectionChanged.connect(refresh)
+        chosen.model().modelReset.connect(refresh)
+        refresh()
         return row
 
     def set_theme(self, theme: Any) -> None:

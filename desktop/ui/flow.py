@@ -1,0 +1,64 @@
+"""A row of widgets that goes on in further rows where it has too little room."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtWidgets import QLayout, QLayoutItem
+
+
+class Flow(QLayout):
+    """From left to right and from top to bottom, each at the size that it asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: list[QLayoutItem] = []
+        self.setContentsMargins(0, 0, 0, 0)
+
+    def addItem(self, item: QLayoutItem) -> None:
+        self._items.append(item)
+
+    def count(self) -> int:
+        return len(self._items)
+
+    def itemAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # Qt asks for None at the end
+        return self._items[index] if 0 <= index < len(self._items) else None
+
+    def takeAt(self, index: int) -> QLayoutItem | None:  # type: ignore[override]  # as above
+        return self._items.pop(index) if 0 <= index < len(self._items) else None
+
+    def expandingDirections(self) -> Qt.Orientation:
+        return Qt.Orientation(0)
+
+    def hasHeightForWidth(self) -> bool:
+        return True
+
+    def heightForWidth(self, width: int) -> int:
+        return self._place(QRect(0, 0, width, 0), move=False)
+
+    def setGeometry(self, rect: QRect) -> None:
+        super().setGeometry(rect)
+        self._place(rect, move=True)
+
+    def sizeHint(self) -> QSize:
+        hints = [item.sizeHint() for item in self._items]
+        wide = sum(hint.width() for hint in hints) + self.spacing() * max(len(hints) - 1, 0)
+        return QSize(wide, max((hint.height() for hint in hints), default=0))
+
+    def minimumSize(self) -> QSize:
+        least = QSize()
+        for item in self._items:
+            least = least.expandedTo(item.minimumSize())
+        return least
+
+    def _place(self, rect: QRect, *, move: bool) -> int:
+        """Put all in rows within `rect`; the height of these, pixels."""
+        at, high = rect.topLeft(), 0
+        for item in self._items:
+            hint = item.sizeHint()
+            if high and at.x() + hint.width() > rect.x() + rect.width():
+                at, high = QPoint(rect.x(), at.y() + high + self.spacing()), 0
+            if move:
+                item.setGeometry(QRect(at, hint))
+            at.setX(at.x() + hint.width() + self.spacing())
+            high = max(high, hint.height())
+        return at.y() + high - rect.y()
