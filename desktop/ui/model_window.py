@@ -36,10 +36,11 @@ from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.plot_pane import PlotPane
 from desktop.ui.model.settings_pane import SettingsPane
-from desktop.ui.model.sheets import SheetView, comma_separated, tab_separated
+from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
+from desktop.ui.tables import comma_separated, tab_separated
 from desktop.ui.units import count, left
 from desktop.ui.workers import MainThread
 from desktop.workbench import model_results as results

@@ -1,9 +1,11 @@
-"""Read-only tables that sort, select and copy: model/view, so that length costs nothing."""
+"""What all tables share: their looks, copying in several forms, and read-only rows under declared columns."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +17,9 @@ from desktop.ui.units import digits
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class RowsModel(QAbstractTableModel):
             value = column.value(row)
             return -math.inf if isinstance(value, float) and math.isnan(value) else value
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return int(_RIGHT if column.number else _LEFT)
+            return int(RIGHT if column.number else LEFT)
         if role == Qt.ItemDataRole.ToolTipRole:
             return column.shown(row)
         return None
@@ -99,18 +102,43 @@ def sorted_by(model: Any) -> QSortFilterProxyModel:
     return proxy
 
 
-def prepare(view: QTableView | QTreeView, name: str, copy: Callable[[], str]) -> None:
-    """What all tables share: whole rows, no editing, Ctrl+C, a context menu, a name for screen readers."""
+def dress(view: QTableView | QTreeView, name: str) -> None:
+    """Whole rows, and a name for screen readers."""
     view.setAccessibleName(name)
-    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
     view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
     view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
     view.setAlternatingRowColors(True)
-    action = QAction(view.tr("Copy table"), view)
-    action.setShortcut(QKeySequence.StandardKey.Copy)
+
+
+def dress_plain(view: QTableView, name: str) -> None:
+    """The same without a grid or numbers of rows; Tab leads on, not through the cells."""
+    dress(view, name)
+    view.setObjectName(name.lower().replace(" ", "_"))
+    view.setShowGrid(False)
+    view.setWordWrap(False)
+    view.setTabKeyNavigation(False)
+    view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+    view.verticalHeader().hide()
+    view.horizontalHeader().setHighlightSections(False)
+
+
+def keyed(
+    view: QTableView | QTreeView, text: str, key: QKeySequence.StandardKey, act: Callable[[], object]
+) -> QAction:
+    """Give a table an action whose key holds while the table has the focus."""
+    action = QAction(text, view)
+    action.setShortcut(key)
     action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-    action.triggered.connect(lambda: QGuiApplication.clipboard().setText(copy()))
+    action.triggered.connect(lambda: act())
     view.addAction(action)
+    return action
+
+
+def prepare(view: QTableView | QTreeView, name: str, copy: Callable[[], str]) -> None:
+    """All that a table to look at needs: no editing, the key of copying, and a context menu with it."""
+    dress(view, name)
+    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+    action = keyed(view, view.tr("Copy table"), COPY, lambda: QGuiApplication.clipboard().setText(copy()))
     view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
     def menu(place: Any) -> None:
@@ -121,14 +149,31 @@ def prepare(view: QTableView | QTreeView, name: str, copy: Callable[[], str]) ->
     view.customContextMenuRequested.connect(menu)
 
 
+# ---- forms of copying: headings and rows of cells
+
+
+def tab_separated(texts: Iterable[Sequence[str]]) -> str:
+    """What a spreadsheet takes from the clipboard."""
+    return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in texts)
+
+
+def comma_separated(texts: Iterable[Sequence[str]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(texts)
+    return out.getvalue()
+
+
+def markdown(texts: Iterable[Sequence[str]]) -> str:
+    head, *body = ([" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in texts)
+    return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *body))
+
+
 def as_text(columns: Sequence[Column], rows: Sequence[Any]) -> str:
-    """Tab-separated with headings, as a spreadsheet takes it; numbers in full."""
-    lines = ["\t".join(column.title for column in columns)]
-    for row in rows:
-        cells = []
-        for column in columns:
-            value = column.value(row)
-            text = repr(value) if isinstance(value, float) else str(value)
-            cells.append("" if text == "nan" else " ".join(text.split()))
-        lines.append("\t".join(cells))
-    return "\n".join(lines) + "\n"
+    """For a spreadsheet; numbers in full."""
+
+    def full(value: Any) -> str:
+        text = repr(value) if isinstance(value, float) else str(value)
+        return "" if text == "nan" else text
+
+    titles = [column.title for column in columns]
+    return tab_separated([titles, *([full(column.value(row)) for column in columns] for row in rows)])

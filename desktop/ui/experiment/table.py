@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,14 +11,12 @@ from PySide6.QtCore import (
     QAbstractTableModel,
     QItemSelectionModel,
     QModelIndex,
-    QPersistentModelIndex,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QBrush, QColor, QFont, QGuiApplication, QKeySequence, QPainter
+from PySide6.QtGui import QBrush, QColor, QFont, QGuiApplication, QPainter
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QApplication,
     QHeaderView,
     QMenu,
@@ -31,10 +27,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.ui.tables import COPY, PASTE, Index, comma_separated, dress_plain, keyed, markdown, tab_separated
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import digits
 
-Index = QModelIndex | QPersistentModelIndex
 Value = str | float | int | None
 Texts = list[list[str]]
 _ROLE = Qt.ItemDataRole
@@ -204,21 +200,6 @@ class Grid(QAbstractTableModel):
         return [head, *body]
 
 
-def tab_separated(texts: Texts) -> str:
-    return "\n".join("\t".join(line) for line in texts) + "\n"
-
-
-def comma_separated(texts: Texts) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(texts)
-    return out.getvalue()
-
-
-def markdown(texts: Texts) -> str:
-    rule = ["---"] * len(texts[0])
-    return "\n".join("| " + " | ".join(line) + " |" for line in (texts[0], rule, *texts[1:])) + "\n"
-
-
 def latex(texts: Texts) -> str:
     lines = [" & ".join(line).replace("_", r"\_").replace("%", r"\%") + r" \\" for line in texts]
     spec = "l" * len(texts[0])
@@ -257,17 +238,8 @@ class ResultTable(QTableView):
         self._paste = paste
         self.setModel(self.grid)
         self.setItemDelegate(_Boxes(self.grid))
-        self.setAccessibleName(name)
-        self.setObjectName(name.lower().replace(" ", "_"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setAlternatingRowColors(True)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.verticalHeader().hide()
+        dress_plain(self, name)
         header = self.horizontalHeader()
-        header.setHighlightSections(False)
         header.setMinimumSectionSize(2 * self.fontMetrics().averageCharWidth())
         header.setStretchLastSection(True)
         header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | _CENTRE)
@@ -276,17 +248,9 @@ class ResultTable(QTableView):
         header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(True)
         self.selectionModel().currentRowChanged.connect(self._row_chosen)
-        for text, keys, act in (
-            ("Copy", QKeySequence.StandardKey.Copy, lambda: self.copy(tab_separated)),
-            ("Paste", QKeySequence.StandardKey.Paste, self.paste),
-        ):
-            if text == "Paste" and not paste:
-                continue
-            action = QAction(text, self)
-            action.setShortcut(QKeySequence(keys))
-            action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-            action.triggered.connect(act)
-            self.addAction(action)
+        keyed(self, "Copy", COPY, lambda: self.copy(tab_separated))
+        if paste:
+            keyed(self, "Paste", PASTE, self.paste)
 
     def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
         """Show other rows; the one that is chosen stays so by its key."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,20 +11,27 @@ from PySide6.QtCore import (
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
-    QPersistentModelIndex,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QMenu, QTableView
+from PySide6.QtGui import QColor, QContextMenuEvent, QGuiApplication, QKeyEvent
+from PySide6.QtWidgets import QMenu, QTableView
 
+from desktop.ui.tables import (
+    COPY,
+    LEFT,
+    RIGHT,
+    Index,
+    comma_separated,
+    dress_plain,
+    keyed,
+    markdown,
+    tab_separated,
+)
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import digits
 from desktop.workbench.model_results import EMPTY, Column, Sheet
 
-Index = QModelIndex | QPersistentModelIndex
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 #: Rows that are looked at to find a column's width.
 _SAMPLED = 200
 
@@ -53,23 +58,6 @@ def full_text(column: Column, k: int) -> str:
     if np.isnan(number):
         return ""
     return f"{number:.0f}" if column.whole and number == round(number) else repr(number)
-
-
-def tab_separated(texts: Iterable[Sequence[str]]) -> str:
-    """What a spreadsheet takes from the clipboard."""
-    return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in texts)
-
-
-def comma_separated(texts: Iterable[Sequence[str]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(texts)
-    return out.getvalue()
-
-
-def markdown(texts: Iterable[Sequence[str]]) -> str:
-    lines = [[cell.replace("|", "\\|") for cell in line] for line in texts]
-    rule = ["---"] * len(lines[0])
-    return "".join("| " + " | ".join(line) + " |\n" for line in (lines[0], rule, *lines[1:]))
 
 
 class SheetModel(QAbstractTableModel):
@@ -139,7 +127,7 @@ class SheetModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return cell_text(column, k)
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return int(_RIGHT if column.numeric else _LEFT)
+            return int(RIGHT if column.numeric else LEFT)
         if role == Qt.ItemDataRole.ForegroundRole:
             if k in self.sheet.alarming:
                 return QColor(self._theme.error)
@@ -159,7 +147,7 @@ class SheetModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return column.tip or None
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return int(_RIGHT if column.numeric else _LEFT)
+            return int(RIGHT if column.numeric else LEFT)
         return None
 
 
@@ -174,18 +162,7 @@ class SheetView(QTableView):
         super().__init__()
         self.sheet_model = SheetModel()
         self.setModel(self.sheet_model)
-        self.setAccessibleName(name)
-        self.setObjectName(name.lower().replace(" ", "_"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.setAlternatingRowColors(True)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.verticalHeader().hide()
-        self.horizontalHeader().setHighlightSections(False)
+        dress_plain(self, name)
         self.horizontalHeader().setSortIndicatorClearable(True)
         self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
         self.setSortingEnabled(True)
@@ -195,11 +172,7 @@ class SheetView(QTableView):
         self.selectionModel().selectionChanged.connect(lambda *_: self._tell())
         self.sheet_model.layoutChanged.connect(lambda: self.select(self._keys))
         self.doubleClicked.connect(self._activate)
-        copy = QAction("Copy", self)
-        copy.setShortcut(QKeySequence(QKeySequence.StandardKey.Copy))
-        copy.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        copy.triggered.connect(lambda: self.copy(tab_separated))
-        self.addAction(copy)
+        keyed(self, "Copy", COPY, lambda: self.copy(tab_separated))
 
     def show_sheet(self, sheet: Sheet) -> None:
         """Columns of other names get new widths; the same keys stay selected."""

@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QTreeView, QVBoxLayout, QWidget
 
 from desktop.ui import tables
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import SORT, Column
+from desktop.ui.tables import RIGHT, SORT, Column, Index
 from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
-
-Index = QModelIndex | QPersistentModelIndex
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 def _activity(row: Any) -> str:
@@ -106,7 +103,7 @@ class RowsTree(QAbstractItemModel):
         if role == SORT:
             return column.value(row)
         if role == Qt.ItemDataRole.TextAlignmentRole and column.number:
-            return int(_RIGHT)
+            return int(RIGHT)
         return None
 
     def headerData(

@@ -9,7 +9,6 @@ from typing import Any
 from PySide6.QtCore import QAbstractTableModel, QEvent, QItemSelectionModel, QModelIndex, Qt
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
-    QAbstractItemView,
     QHeaderView,
     QMenu,
     QStyle,
@@ -20,11 +19,9 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.panels import PanelSpec
+from desktop.ui.tables import COPY, RIGHT, Index, comma_separated, dress_plain, keyed, markdown, tab_separated
 from desktop.ui.units import Scale, digits, time_scale
 from desktop.workbench.workbench import Snapshot, Workbench
-
-Index = QModelIndex | QPersistentModelIndex
-_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 @dataclass(frozen=True)
@@ -154,7 +151,7 @@ class PhaseTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.DisplayRole:
             return self.text(index.row(), index.column())
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _RIGHT
+            return RIGHT
         return None
 
     def headerData(
@@ -168,7 +165,7 @@ class PhaseTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.ToolTipRole:
             return COLUMNS[section].tip
         if role == Qt.ItemDataRole.TextAlignmentRole:
-            return _RIGHT
+            return RIGHT
         return None
 
     def texts(self, rows: Sequence[int], columns: Sequence[int]) -> list[list[str]]:
@@ -179,19 +176,6 @@ class PhaseTable(QAbstractTableModel):
         return [[self.header(c) for c in columns], *body]
 
 
-def tab_separated(texts: list[list[str]]) -> str:
-    return "\n".join("\t".join(line) for line in texts) + "\n"
-
-
-def comma_separated(texts: list[list[str]]) -> str:
-    return "\n".join(",".join(line) for line in texts) + "\n"
-
-
-def markdown(texts: list[list[str]]) -> str:
-    rule = ["---:"] * len(texts[0])
-    return "\n".join("| " + " | ".join(line) + " |" for line in (texts[0], rule, *texts[1:])) + "\n"
-
-
 class TableView(QTableView):
     """Copies what is selected, or everything if nothing is."""
 
@@ -199,6 +183,7 @@ class TableView(QTableView):
         super().__init__()
         self._table = model
         self.setModel(model)
+        dress_plain(self, "Phases")
         self.setObjectName("phase_table")
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self._measure()
