@@ -1,0 +1,30 @@
+"""What tables of all windows share: the forms of copying."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from desktop.ui.experiment.table import Column, ResultTable, Row
+from desktop.ui.tables import comma_separated, markdown, tab_separated
+
+ODD = ["a\tb", "a|b", "a\nb", 'a,"b"', ""]
+
+
+def test_whatever_cells_hold_rows_and_columns_stay(qtbot: QtBot) -> None:
+    table = ResultTable("Odd names")
+    qtbot.addWidget(table)
+    table.show_rows([Column("Name"), Column("t", unit="s")], [Row((odd, 0.1)) for odd in ODD])
+    table.copy(tab_separated, everything=True)
+    lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
+    assert lines == [["Name", "t [s]"], *([" ".join(odd.split()), "0.1"] for odd in ODD)]
+    table.copy(comma_separated, everything=True)
+    parsed = list(csv.reader(QGuiApplication.clipboard().text().splitlines(keepends=True)))
+    assert [row[0] for row in parsed] == ["Name", *ODD]
+    table.copy(markdown, everything=True)
+    lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in QGuiApplication.clipboard().text().splitlines()]
+    assert {len(line) for line in lines} == {2} and len(lines) == 2 + len(ODD)
+    assert lines[3] == [r" a\|b ", " 0.1 "]
