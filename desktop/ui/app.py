@@ -185,7 +185,7 @@ class Windows:
             window.actions_by_id[wanted].trigger()
 
     def keep_in_project(self, window: ModelWindow | ExperimentWindow) -> None:
-        """Keep what a window shows in the project of the newest window of traces."""
+        """Keep what a window shows in a project that is open, asking for one if there are several."""
         kept = window.bench.kept()
         if kept is None:
             window.statusBar().showMessage(
@@ -193,9 +193,27 @@ class Windows:
             )
             return
         homes = [one for one in self._open if isinstance(one, MainWindow)]
-        home = homes[-1] if homes else self._make()
-        Borrower(window.bench, home.desk.take_in(kept))
-        window.statusBar().showMessage(f"Kept in {home.desk.name}; save it there", 8000)
+        names = [one.desk.name for one in homes]
+        # Numbers in the order in which the windows were opened tell those of one name apart.
+        known = {
+            f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name: one
+            for k, (name, one) in enumerate(zip(names, homes, strict=True))
+        }
+
+        def take(home: MainWindow, name: str) -> None:
+            Borrower(window.bench, home.desk.take_in(kept))
+            window.statusBar().showMessage(f"Kept in {name}; save it there", 8000)
+
+        if len(known) > 1:
+            from desktop.ui.opening import ChoiceDialog
+
+            question = "Several projects are open. Which one is to keep it?"
+            ChoiceDialog(
+                "Add to project", question, list(known), lambda name: take(known[name], name), window
+            ).open()
+        else:
+            home = homes[0] if homes else self._make()
+            take(home, home.desk.name)
 
     def open_comparison(self, owner: MainWindow) -> None:
         """A window that compares the runs of the project in another."""

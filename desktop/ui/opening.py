@@ -160,23 +160,29 @@ class OpenDialog(QDialog):
 
 
 class ChoiceDialog(QDialog):
-    """Asks which of the traces in an archive to open; `chosen` gets its name."""
+    """Asks for one of `names`, which `chosen` gets, by a `question` under a `title`."""
 
     def __init__(
-        self, names: Sequence[str], chosen: Callable[[str], None], parent: QWidget | None = None
+        self,
+        title: str,
+        question: str,
+        names: Sequence[str],
+        chosen: Callable[[str], None],
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self.setObjectName("choose_trace")
+        self.setObjectName("choose")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(self.tr("Open one of several traces"))
-        text = QLabel(self.tr("The archive holds {0} traces. Which one?").format(len(names)))
+        self.setWindowTitle(title)
+        text = QLabel(question)
+        text.setWordWrap(True)
         self.list = QListWidget()
         self.list.addItems(list(names))
         self.list.setCurrentRow(0)
-        self.list.setAccessibleName(self.tr("Traces in the archive"))
+        self.list.setAccessibleName(question)
         self.list.itemActivated.connect(lambda _: self.accept())
         buttons = QDialogButtonBox(
-            QDialogButtonBox.StandardButton.Open | QDialogButtonBox.StandardButton.Cancel
+            QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel
         )
         buttons.accepted.connect(self.accept)
         buttons.rejected.connect(self.reject)

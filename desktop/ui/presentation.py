@@ -33,6 +33,7 @@ from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of
 from desktop.ui.figures import Look
+from desktop.ui.plots.scales import format_number
 from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -248,7 +249,7 @@ class Presentation(QWidget):
             part = f" ({100 * curve.mean / curve.capacity:.0f} %)" if curve.capacity else ""
             return (
                 f"{quantity(curve.duration, 's', 3)}: on average {digits(curve.mean, 3)} of "
-                f"{digits(curve.capacity, 3)} processors compute{part}"
+                f"{format_number(curve.capacity)} processors compute{part}"
             )
         row = shown.rows[phase]
         kind = ("level", "line", "parabola")[row.degree]

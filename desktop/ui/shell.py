@@ -418,7 +418,10 @@ class MainWindow(ProgramWindow):
             return
         self.problem_bar.show_message(new.problem.sentence, new.problem.details)
         if new.problem.choices:
-            ChoiceDialog(new.problem.choices, self.workbench.open_member, self).open()
+            names = new.problem.choices
+            question = self.tr("The archive holds {0} traces. Which one?").format(len(names))
+            title = self.tr("Open one of several traces")
+            ChoiceDialog(title, question, names, self.workbench.open_member, self).open()
 
     def _show_cursor(self, time_s: float) -> None:
         self._cursor = time_s
@@ -717,16 +720,16 @@ class MainWindow(ProgramWindow):
             dock.setVisible(self.workbench.snapshot.document is not None)
         self._raise_first()
         self._size_docks()
+        QTimer.singleShot(0, self, self._hide_stale_tabs)
 
     def _raise_first(self) -> None:
         """The tabs that are on top at first; of docks shown together Qt takes the last."""
-        QTimer.singleShot(0, self, self._hide_stale_tabs)
         for panel in ("phases", "table"):
             self._docks[panel].raise_()
 
     def _hide_stale_tabs(self) -> None:
-        """Qt leaves tab bars in view that no panels are behind: of docks that were tabbed before the window was
-        shown or are hidden, and where a layout was restored, those in use before."""
+        """Qt leaves tab bars in view that no panels are behind: of docks that were tabbed before the window
+        was shown or are hidden, and where a layout was restored, those in use before."""
         shown = [dock for dock in self._docks.values() if not dock.isHidden()]
         together = [
             {other.windowTitle() for other in (dock, *self.tabifiedDockWidgets(dock)) if other in shown}

@@ -62,6 +62,8 @@ def digits(value: float, significant: int = 4) -> str:
 
 def quantity(value: float, unit: str, significant: int = 4) -> str:
     """``12.34 ms``."""
+    if unit == "B" and abs(value) < 1000 and value == round(value):
+        return f"{value:.0f} B"  # counted, and a byte has no parts
     chosen = time_scale(value) if unit == "s" else scale(value, unit)
     if unit == "s" and asked_unit() is not None and abs(value) >= 1e7 * chosen.factor:
         return f"{value / chosen.factor:,.0f} {chosen.symbol}".replace(",", "\u2009").replace("-", "−")

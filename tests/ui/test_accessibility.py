@@ -150,7 +150,7 @@ class Scene:
         shown, deliver = main.workbench.snapshot, main._results.deliver
         yield NoteDialog(main, "Annotate", Annotation(0.1, "a remark", 0.2))
         yield OpenDialog(lambda *_: None, str(self._place), main)
-        yield ChoiceDialog(("one/run.csv", "two/run.csv"), lambda _: None, main)
+        yield ChoiceDialog("Open", "Which one?", ("one/run.csv", "two/run.csv"), lambda _: None, main)
         yield FigureDialog(shown, deliver, main.curve_view.visible_range(), main)
         yield ReportDialog(shown, deliver, main)
         yield Preferences(main.settings, main)

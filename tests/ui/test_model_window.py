@@ -24,6 +24,7 @@ from desktop.ui.model.actions import MODEL_COMMANDS
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model_window import ModelWindow
+from desktop.ui.opening import ChoiceDialog
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -161,6 +162,32 @@ def test_a_table_goes_to_its_own_window_from_wherever_it_comes(
         windows.quit()
         QSettings.setDefaultFormat(QSettings.Format.NativeFormat)
     assert windows._open == []
+
+
+def test_of_several_open_projects_one_is_chosen(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
+    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+    curve = tmp_path / "curve.csv"
+    curve.write_text("time,busy\n0,1\n1,2\n2,0\n", encoding="utf-8")
+    windows = Windows(qapp, settings)
+    windows.open([curve, example_table()])
+    first, model = windows._open
+    assert isinstance(first, MainWindow) and isinstance(model, ModelWindow)
+    other = windows._make()
+    try:
+        other.open_path(curve)
+        qtbot.waitUntil(lambda: not (first.busy or other.busy or model.bench.busy), timeout=60_000)
+        model.actions_by_id["to_project"].trigger()
+        dialog = model.findChild(ChoiceDialog)
+        assert dialog is not None and not first.desk.keeper.workspace.tables
+        names = [dialog.list.item(k).text() for k in range(dialog.list.count())]
+        assert names == ["curve.csv (1)", "curve.csv (2)"]
+        dialog.accept()
+        assert [one.name for one in first.desk.keeper.workspace.tables] == [example_table().name]
+        assert not other.desk.keeper.workspace.tables
+        assert "curve.csv (1)" in model.statusBar().currentMessage()
+    finally:
+        for window in windows._open[:]:
+            getattr(window, "close_unasked", window.close)()
 
 
 def test_drop_and_paste(qtbot: QtBot, window: ModelWindow) -> None:

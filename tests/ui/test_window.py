@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QSpinBox,
     QTabBar,
+    QTableView,
     QTextBrowser,
     QToolButton,
 )
@@ -39,6 +40,7 @@ from desktop.ui.exporting import ReportDialog
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.snapshot import snapshot as take_snapshot
+from desktop.ui.units import quantity
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
 STEPS = 400  # of each level
@@ -690,3 +692,32 @@ def test_a_trace_with_the_name_of_every_trace_is_called_after_its_folder(
     dialog = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
     assert dialog.title.text() == "jacobi & co"
     dialog.close()
+
+
+def test_what_counts_most_and_the_table_follow_the_size_of_text(opened: MainWindow) -> None:
+    panel, table = opened.panel("phases"), opened.findChild(QTableView, "phase_table")
+    assert table is not None
+
+    def sizes() -> tuple[float, ...]:
+        for _ in range(3):
+            QApplication.processEvents()
+        fonts = (panel.n.font(), panel._values["epsilon"].font())
+        assert all(font.bold() for font in fonts)
+        rows, columns = table.verticalHeader(), table.horizontalHeader()
+        return *(font.pointSizeF() for font in fonts), rows.defaultSectionSize(), columns.minimumSectionSize()
+
+    before = sizes()
+    opened.choose_text_size(150)
+    assert all(1.35 < now / then < 1.7 for now, then in zip(sizes(), before, strict=True))
+    opened.choose_text_size(100)
+    assert sizes() == before
+
+
+def test_bytes_are_counted() -> None:
+    assert [quantity(v, "B") for v in (0.0, 1.0, 999.0, 1.5, 1000.0)] == [
+        "0 B",
+        "1 B",
+        "999 B",
+        "1.500 B",
+        "1.000 kB",
+    ]

@@ -256,7 +256,10 @@ class MessagesPanel(QWidget):
         if talk is None:
             self.matrix.show_pairs(none, none, none, (), "B")
             self.model.show((), self._columns(()))
-            self.about.setText(found.problem or self.tr("Appears when a trace with messages is open."))
+            none_yet = self.tr("Appears when a trace with messages is open.")
+            self.about.setText(
+                found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet)
+            )
             return
         by_bytes = self.weight.currentData() == "bytes"
         self.matrix.show_pairs(

@@ -102,6 +102,7 @@ class PhasesPanel(QScrollArea):
         self._patience.timeout.connect(lambda: self._show_fit(workbench.snapshot))
         self._make_controls()
         self._make_facts()
+        self._emphasise()
         self._arrange(narrow=False)
         self.epsilon_plot = EpsilonPlot()
         self.break_picture = BreakPicture()
@@ -213,11 +214,13 @@ class PhasesPanel(QScrollArea):
             font = self.font()
             font.setBold(True)
             font.setPointSizeF(factor * font.pointSizeF())
-            widget.setFont(font)
+            if widget.font() != font:
+                widget.setFont(font)
 
     def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.FontChange:
-            self._emphasise()
+        # With a style sheet, widgets that have a font of their own get that back after a change of all fonts.
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            QTimer.singleShot(0, self, self._emphasise)
         super().changeEvent(event)
 
     def _arrange(self, narrow: bool) -> None:

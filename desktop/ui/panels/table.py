@@ -194,7 +194,9 @@ class TableView(QTableView):
     def _measure(self) -> None:
         """Rows and columns as the text needs them, four digits after zeros included."""
         metrics = self.fontMetrics()
-        self.verticalHeader().setDefaultSectionSize(int(1.5 * metrics.height()))
+        rows = self.verticalHeader()
+        rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
+        rows.setDefaultSectionSize(int(1.5 * metrics.height()))
         wide = max(map(metrics.horizontalAdvance, ("Efficiency", "−0.001234")))
         self.horizontalHeader().setMinimumSectionSize(wide + metrics.height())
 

@@ -39,6 +39,11 @@ def _span(start_s: float, end_s: float | None) -> str:
     return start if end_s is None else f"{start} – {quantity(end_s, 's')}"
 
 
+def _exact(time_s: float) -> str:
+    """All digits but the last, which is the noise of arithmetic."""
+    return f"{time_s:.15g}"
+
+
 VIEW_COLUMNS = (
     Column("Key", lambda kept: kept.number),
     Column("View", lambda kept: kept.name or f"View {kept.number}", number=False),
@@ -249,8 +254,8 @@ class NoteDialog(QDialog):
         self.text.setTabChangesFocus(True)
         self.text.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
         self.text.setMaximumHeight(6 * self.fontMetrics().height())
-        self.start = QLineEdit(repr(note.start_s))
-        self.end = QLineEdit("" if note.end_s is None else repr(note.end_s))
+        self.start = QLineEdit(_exact(note.start_s))
+        self.end = QLineEdit("" if note.end_s is None else _exact(note.end_s))
         self.end.setPlaceholderText(self.tr("an instant"))
         self.colour = QComboBox()
         for name, colour in zip(COLOUR_NAMES, COLOURS, strict=True):
