@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from desktop.workbench.comparing import Compared
     from desktop.workbench.pinning import Pinned
 
-RUN_STATES = ("idle", "running", "paused", "stopping")
 #: Up to so many factors the designs that fit are listed; more take too long to search.
 LISTED = 32
 
