@@ -22,7 +22,7 @@ from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
 from desktop.data.parts import DIGESTS, Part, curves, read_parts, unreadable
-from desktop.data.sources import traces_in
+from desktop.data.sources import opens, traces_in
 from desktop.data.store import (
     SCHEMA,
     SUFFIX,
@@ -67,7 +67,7 @@ def open_trace(
 
     Parameters
     ----------
-    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) that holds one.
+    path : a store, a source of any format, or an archive (.tar, .tar.gz, .zip, ...) or folder that holds one.
     format_id : one of `desktop.data.importers.FORMATS`; None: found from the content.
     force : import again even if the store of an earlier import is up to date.
     output : where the store goes; None: into the user's cache.
@@ -78,12 +78,12 @@ def open_trace(
     scheduler : address of a `dask.distributed` scheduler (``tcp://host:8786``), whose workers read the
         locations instead; they must see the source and the folder of the store at the same paths. Formats
         that cannot be divided are read here all the same.
-    member : of an archive that holds several traces, the one to open, by its path in the archive.
+    member : of an archive or folder that holds several traces, the one to open, by its path in there.
 
     Raises
     ------
     TraceFormatError : nothing usable can be read from the source; its `choices` are the traces in an archive
-        of several.
+        or folder of several.
     StoreError : the store cannot be read or written.
     DesktopError : the process or the cluster that read it failed, twice.
     Cancelled : by `progress`; nothing is left behind.
@@ -91,6 +91,9 @@ def open_trace(
     path = Path(path).absolute()
     if format_id is None and is_store(path):
         return open_store(path)
+    progress = progress or Progress()
+    if path.is_dir() and not opens(path):
+        path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
     target = _cached(source, stamp) if output is None else Path(output).absolute()
@@ -104,7 +107,7 @@ def open_trace(
         _make_cache(target)
     try:
         how = _Where(_worthwhile(cores()) if workers is None else workers, scheduler)
-        _import(source, target, stamp, progress or Progress(), how)
+        _import(source, target, stamp, progress, how)
     except DesktopError as error:
         error.file = error.file or str(path)  # a process that died has no name for what it read
         raise
@@ -177,6 +180,42 @@ def _size(path: Path) -> int:
         return sum(size for _, size, _ in _Source(path.absolute(), None, "s").stamp())
     except DesktopError:
         return 0
+
+
+def _chosen(
+    folder: Path,
+    what: str,
+    format_id: str | None,
+    member: str | None,
+    progress: Progress,
+    file: Path | None = None,
+) -> Path:
+    """The trace in a folder, of several the one that `member` names. Errors call it `what`, and `file`."""
+    found = traces_in(folder, progress).traces
+    if format_id:
+        found = [(trace, importer) for trace, importer in found if importer.id == format_id]
+    # Two columns of numbers beside a trace are somebody's notes.
+    found = [one for one in found if one[1].id != curve.IMPORTER.id] or found
+    if len(found) == 1:
+        return found[0][0]
+    names = [trace.relative_to(folder).as_posix() for trace, _ in found]
+    if member:
+        if member in names:
+            return found[names.index(member)][0]
+        raise TraceFormatError(f"is {what} without a trace {member!r}", file=file or folder)
+    if not names:
+        raise TraceFormatError(
+            f"is {what} without a trace that can be imported",
+            file=file or folder,
+            hint=f"known are: {', '.join(importers.importer(name).title for name in importers.FORMATS)}",
+        )
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    raise TraceFormatError(
+        f"is {what} of several traces ({', '.join(names[:5])}{more})",
+        file=file or folder,
+        hint="open one of them" if file is None else "unpack it and open one of them",
+        choices=tuple(names),
+    )
 
 
 class _Source:
@@ -254,31 +293,7 @@ class _Source:
                 raise
 
     def _only_trace(self, folder: Path, progress: Progress) -> Path:
-        found = traces_in(folder, progress).traces
-        if self._format_id:
-            found = [(trace, importer) for trace, importer in found if importer.id == self._format_id]
-        # Two columns of numbers beside a trace are somebody's notes.
-        found = [one for one in found if one[1].id != curve.IMPORTER.id] or found
-        if len(found) == 1:
-            return found[0][0]
-        names = [trace.relative_to(folder).as_posix() for trace, _ in found]
-        if self._member:
-            if self._member in names:
-                return found[names.index(self._member)][0]
-            raise TraceFormatError(f"is an archive without a trace {self._member!r}", file=self.path)
-        if not names:
-            raise TraceFormatError(
-                "is an archive without a trace that can be imported",
-                file=self.path,
-                hint=f"known are: {', '.join(importers.importer(name).title for name in importers.FORMATS)}",
-            )
-        more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-        raise TraceFormatError(
-            f"is an archive of several traces ({', '.join(names[:5])}{more})",
-            file=self.path,
-            hint="unpack it and open one of them",
-            choices=tuple(names),
-        )
+        return _chosen(folder, "an archive", self._format_id, self._member, progress, self.path)
 
     def _choose(self, path: Path) -> Importer:
         found = importers.detect(path) if self._format_id is None else importers.importer(self._format_id)

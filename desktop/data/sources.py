@@ -104,7 +104,7 @@ def expand(paths: Sequence[Path], progress: Progress) -> Sources:
             continue
         inside = traces_in(path, progress)
         traces = [trace for trace, _ in inside.traces]
-        if len(traces) + len(inside.archives) < 2 and (_opens(path) or not traces + inside.archives):
+        if len(traces) + len(inside.archives) < 2 and (opens(path) or not traces + inside.archives):
             found.append((path, path.absolute().name))
             continue
         strange += inside.others
@@ -117,7 +117,8 @@ def expand(paths: Sequence[Path], progress: Progress) -> Sources:
     return Sources(named, strange)
 
 
-def _opens(folder: Path) -> bool:
+def opens(folder: Path) -> bool:
+    """Whether a folder is one trace, as OTF2's are."""
     try:
         importers.detect(folder)
     except TraceFormatError:

@@ -370,3 +370,39 @@ def test_a_work_folder_left_by_a_killed_process_goes(tmp_path: Path) -> None:
             assert read() == sorted([mine, other]), "one in use was taken for left over"
         assert read() == [mine]
     assert read() == []
+
+
+def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "run 3" / "logs"
+    folder.mkdir(parents=True)
+    shutil.copy(PICL, folder)
+    (folder.parent / "notes.txt").write_text("nodes were slow\n")
+    (folder.parent / "numbers.csv").write_text("0,1\n1,2\n2,0\n")
+    with open_trace(folder.parent) as inside, open_trace(folder / PICL.name) as named:
+        assert inside.path == named.path and inside.source.name == PICL.name
+
+
+def test_of_a_folder_with_several_traces_one_is_chosen(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    for name in ("a", "b"):
+        (runs / name).mkdir(parents=True)
+        shutil.copy(PICL, runs / name)
+    with pytest.raises(
+        TraceFormatError, match=r"is a folder of several traces .*, open one of them"
+    ) as refused:
+        open_trace(runs)
+    assert refused.value.choices == (f"a/{PICL.name}", f"b/{PICL.name}")
+    with open_trace(runs, member=refused.value.choices[1]) as store:
+        assert store.source.name == PICL.name
+    with pytest.raises(TraceFormatError, match="is a folder without a trace 'c'"):
+        open_trace(runs, member="c")
+
+
+def test_a_folder_without_a_trace_says_so(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "letter.txt").write_text("Dear all,\n")
+    with pytest.raises(
+        TraceFormatError, match="is a folder without a trace that can be imported, known are: "
+    ):
+        open_trace(runs)

@@ -140,4 +140,4 @@ def test_exit_codes_of_several(capsys: pytest.CaptureFixture[str], shelf: Path, 
     assert run(capsys, "import", bad, worse)[0] == 1
     (tmp_path / "empty").mkdir()
     code, _, err = run(capsys, "import", tmp_path / "empty")
-    assert code == 1 and "no archive" in err
+    assert code == 1 and "a folder without a trace" in err
