@@ -216,6 +216,19 @@ class MainWindow(ProgramWindow):
         self._docks[panel_id].show()
         self._docks[panel_id].raise_()
 
+    def _turn_panel(self, panel_id: str) -> None:
+        """Show it and give it the keys; what is in front already goes. Qt's own action would also hide what
+        only stands behind another tab."""
+        dock, panel = self._docks[panel_id], self._panels[panel_id]
+        if dock.isVisible() and not dock.visibleRegion().isEmpty():
+            dock.close()
+        else:
+            self.show_panel(panel_id)
+            parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
+            first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
+            first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self._turns[panel_id].setChecked(not dock.isHidden())
+
     def _make_actions(self) -> None:
         self._toolbar = QToolBar("Toolbar", self)
         self._toolbar.setObjectName("toolbar")
@@ -224,11 +237,15 @@ class MainWindow(ProgramWindow):
         self._toolbar.setIconSize(QSize(side, side))
         self.addToolBar(self._toolbar)
         self._toolbar_menu = ""
+        self._turns: dict[str, QAction] = {}
         super()._make_actions()
         shown = self.menus["View"].addMenu("Panels")
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
-            shown.addAction(dock.toggleViewAction())
-            dock.toggleViewAction().setStatusTip(f"Show or hide the panel {spec.title.lower()}")
+            turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
+            turn.setCheckable(True)
+            turn.setStatusTip(f"Bring the panel {spec.title.lower()} to the front; hide it if it is there")
+            dock.toggleViewAction().toggled.connect(turn.setChecked)
+            self._turns[spec.id] = turn
         explained = self.menus["Help"].addMenu("Panels explained")
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             about = explained.addAction(spec.title, partial(self.show_help, spec.page))

@@ -98,6 +98,7 @@ class StartPage(QScrollArea):
         choose.setMinimumHeight(int(2.4 * choose.fontMetrics().height()))
         choose.setMinimumWidth(18 * choose.fontMetrics().averageCharWidth())
         choose.clicked.connect(self.chooseRequested)
+        self.setFocusProxy(choose)
         keys = QPushButton("List of keys")
         keys.setMinimumHeight(choose.minimumHeight())
         keys.clicked.connect(self.keysRequested)

@@ -721,3 +721,20 @@ def test_bytes_are_counted() -> None:
         "1.500 B",
         "1.000 kB",
     ]
+
+
+def test_a_panel_behind_another_comes_to_the_front_and_one_in_front_goes(opened: MainWindow) -> None:
+    turn, dock = opened._turns["statistics"], opened._docks["statistics"]
+    opened.show_panel("table")
+    QApplication.processEvents()
+    assert turn.isChecked() and dock.visibleRegion().isEmpty(), "there, behind another tab"
+    turn.trigger()
+    QApplication.processEvents()
+    assert turn.isChecked() and not dock.visibleRegion().isEmpty()
+    focus = opened.focusWidget()
+    assert focus is not None and opened.panel("statistics").isAncestorOf(focus)
+    turn.trigger()
+    assert not turn.isChecked() and dock.isHidden()
+    turn.trigger()
+    QApplication.processEvents()
+    assert turn.isChecked() and not dock.visibleRegion().isEmpty()

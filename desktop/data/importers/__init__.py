@@ -41,7 +41,7 @@ def detect(path: Path) -> Importer:
         if found.detect(path, head):
             return found
     if path.is_dir():
-        raise TraceFormatError("this folder is no archive", file=path, hint="name the trace file in it")
+        raise TraceFormatError("no trace is in this folder itself", file=path, hint="name the trace file")
     titles = ", ".join(importer(format_id).title for format_id in FORMATS)
     raise TraceFormatError(
         "its first bytes are those of no kind that can be imported", file=path, hint=f"known are: {titles}"
