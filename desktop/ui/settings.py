@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -53,7 +54,8 @@ def put_settings_aside(why: str) -> Path | None:
 
 
 def _forget(store: QSettings, folder: TemporaryDirectory[str]) -> None:
-    store.sync()  # or it would make the folder again to write what it holds
+    with suppress(RuntimeError):  # at the program's end Qt may have written it already
+        store.sync()  # or it would make the folder again to write what it holds
     folder.cleanup()
 
 
