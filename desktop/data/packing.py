@@ -73,7 +73,10 @@ def unpack(packed: bytes, rows: int, dtype: Any) -> NDArray[Any]:
     out = np.empty(rows, dtype)
     planes = _before_zeros(packed, rows, out.itemsize)
     if planes is None:
-        planes = _inflated(packed, out.nbytes, isal_zlib.decompressobj())
+        stream = isal_zlib.decompressobj()
+        planes = _inflated(packed, out.nbytes, stream)
+        if not stream.eof:  # all bytes may be there, but not the check sum behind them
+            planes = None
     if planes is None:
         raise ValueError("it is damaged, or too short or too long")
     unshuffle(np.frombuffer(planes, np.uint8).reshape(-1, rows), out.view(f"u{out.itemsize}"))

@@ -59,10 +59,13 @@ def test_noise_is_not_made_larger_and_zeros_take_nothing() -> None:
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_damage_is_found(data: st.DataObject) -> None:
-    """By the check sum, whichever of the three kinds of planes it hits; or it changes nothing."""
+    """Whichever of the three kinds of planes it hits, as zlib finds it; or it changes nothing.
+
+    The check sum is weak: now and then a few small numbers can change together and it stays the same.
+    """
     rng = np.random.default_rng(5)
     rows = rng.integers(0, 1 << 10, 500) + (np.arange(500) // 50 << 16)
-    packed = bytearray(Packer()(rows))
+    packed = bytearray(data.draw(st.sampled_from([Packer()(rows), zlib.compress(shuffled(rows), 1)])))
     if data.draw(st.booleans()):
         del packed[data.draw(st.integers(0, len(packed) - 1)) :]
     else:
@@ -71,7 +74,19 @@ def test_damage_is_found(data: st.DataObject) -> None:
         found = unpack(bytes(packed), rows.size, rows.dtype)
     except ValueError:
         return
-    np.testing.assert_array_equal(found, rows)
+    try:
+        expected = zlib.decompress(packed)
+    except zlib.error:
+        expected = shuffled(rows)
+    assert shuffled(found) == expected
+
+
+def test_numbers_without_their_check_sum_are_damaged() -> None:
+    rows = np.arange(500)
+    for stream in (Packer()(rows), zlib.compress(shuffled(rows), 1)):
+        for cut in range(1, 5):
+            with pytest.raises(ValueError, match="damaged"):
+                unpack(stream[:-cut], rows.size, rows.dtype)
 
 
 @pytest.mark.parametrize("size", [499, 501, 10**6])
