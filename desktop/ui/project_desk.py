@@ -302,6 +302,7 @@ class ProjectDesk(QObject):
         runs, current = self.keeper.workspace.runs, self.keeper.current
         for k, run in enumerate(runs):
             action = menu.addAction(run.trace.title, partial(self.keeper.show_run, k))
+            action.setStatusTip(str(run.trace.path))
             action.setCheckable(True)
             action.setChecked(k == current)
             action.setEnabled(k != current)

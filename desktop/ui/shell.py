@@ -436,7 +436,7 @@ class MainWindow(ProgramWindow):
         self.problem_bar.show_message(new.problem.sentence, new.problem.details)
         if new.problem.choices:
             names = new.problem.choices
-            question = self.tr("The archive holds {0} traces. Which one?").format(len(names))
+            question = self.tr("There are {0} traces in it. Which one is to be opened?").format(len(names))
             title = self.tr("Open one of several traces")
             ChoiceDialog(title, question, names, self.workbench.open_member, self).open()
 

@@ -78,9 +78,14 @@ def instant(value_s: float, span_s: float, start_s: float = 0.0) -> str:
     return f"{value_s / whole.factor:.{places}f} {whole.symbol}".replace("-", "−")
 
 
+def grouped(number: float) -> str:
+    """``12 345``, a whole number."""
+    return f"{number:,.0f}".replace(",", " ").replace("-", "−")
+
+
 def count(number: int, noun: str) -> str:
     """``1 phase``, ``12 345 phases``."""
-    return f"{number:,}".replace(",", " ") + f" {noun}{'' if number == 1 else 's'}"
+    return f"{grouped(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def left(seconds: float) -> str:

@@ -23,7 +23,7 @@ from desktop.ui import tables
 from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, RowsModel
 from desktop.ui.theme import LIGHT, Theme, paint_focus
-from desktop.ui.units import quantity
+from desktop.ui.units import grouped, quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -181,7 +181,7 @@ class Matrix(QWidget):
 
     def _told(self, i: int, j: int) -> str:
         value = self._grid[i, j]
-        text = _bytes(value) if self._unit == "B" else self.tr("{0} messages").format(f"{value:,.0f}")
+        text = _bytes(value) if self._unit == "B" else self.tr("{0} messages").format(grouped(value))
         return self.tr("{0} to {1}: {2}").format(self._span(i), self._span(j), text)
 
     def _span(self, i: int) -> str:

@@ -197,8 +197,11 @@ class TableView(QTableView):
         rows = self.verticalHeader()
         rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
         rows.setDefaultSectionSize(int(1.5 * metrics.height()))
-        wide = max(map(metrics.horizontalAdvance, ("Efficiency", "−0.001234")))
-        self.horizontalHeader().setMinimumSectionSize(wide + metrics.height())
+        heading, number = (metrics.horizontalAdvance(text) for text in ("Efficiency", "−0.001234"))
+        self.horizontalHeader().setMinimumSectionSize(max(heading + 13, number + 2 * self._margin()))
+
+    def _margin(self) -> int:
+        return self.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, None, self) + 1
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.FontChange:
@@ -221,7 +224,7 @@ class TableView(QTableView):
         metrics, palette, header = self.fontMetrics(), self.palette(), self.horizontalHeader()
         chosen, height, wide = self.selectionModel(), self.rowHeight(first), self.viewport().width()
         base = (height - metrics.height()) // 2 + metrics.ascent()
-        margin = self.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, None, self) + 1
+        margin = self._margin()
         cells = [
             (c, header.sectionViewportPosition(c) + header.sectionSize(c) - margin, header.sectionSize(c))
             for c in range(len(COLUMNS))

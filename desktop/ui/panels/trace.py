@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBo
 
 from desktop.data.events import ImportReport
 from desktop.ui.panels import PanelSpec
-from desktop.ui.units import digits, quantity
+from desktop.ui.units import digits, grouped, quantity
 from desktop.workbench.workbench import Run, Snapshot, Workbench
 
 #: severity -> what a reader calls it (one, many)
@@ -90,8 +90,8 @@ class TracePanel(QWidget):
         else:
             before, after = int(clock["violations_before"]), int(clock["violations_after"])
             self._clocks_text.setText(
-                f"Of {checked:,} messages and collectives that were compared, {before:,} contradict "
-                f"the clocks as recorded, {after:,} with clocks repaired."
+                f"Of {grouped(checked)} messages and collectives that were compared, {grouped(before)} "
+                f"contradict the clocks as recorded, {grouped(after)} with clocks repaired."
                 + (" The clocks drift, which no shift repairs." if clock["repair"] == "impossible" else "")
             )
 
@@ -106,13 +106,14 @@ def _facts(info: dict[str, Any], run: Run) -> str:
         ("Duration", quantity(run.curve.duration, "s", 5)),
         ("Processors", f"{processors:g}"),
         ("Mean computing", f"{digits(run.curve.mean)} ({100 * run.curve.mean / processors:.1f} %)"),
-        ("Steps of the curve", f"{run.curve.segments:,}"),
-        ("Events", f"{totals.get('events', 0):,}"),
+        ("Steps of the curve", grouped(run.curve.segments)),
+        ("Events", grouped(totals.get("events", 0))),
         (
             "Messages",
-            f"{totals.get('messages_sent', 0):,} sent, {totals.get('messages_received', 0):,} received",
+            f"{grouped(totals.get('messages_sent', 0))} sent, "
+            f"{grouped(totals.get('messages_received', 0))} received",
         ),
-        ("Collectives", f"{totals.get('collectives', 0):,}"),
+        ("Collectives", grouped(totals.get("collectives", 0))),
     ]
     cells = "".join(
         f"<tr><td>{escape(name)}&nbsp;&nbsp;</td><td>{escape(str(value))}</td></tr>" for name, value in rows
@@ -125,9 +126,8 @@ def _report(report: ImportReport) -> str:
     if not findings:
         return "<h4>Import report</h4><p>Nothing odd was found: all of the source was read.</p>"
     items = "".join(
-        f"<p><b>{SEVERITY_NAMES[f.severity][0].capitalize()}, {f.count:,}×</b> {escape(f.text.rstrip('.'))}."
-        + (f" First at {escape(f.where)}." if f.where else "")
-        + "</p>"
+        f"<p><b>{SEVERITY_NAMES[f.severity][0].capitalize()}, {grouped(f.count)}×</b> "
+        f"{escape(f.text.rstrip('.'))}." + (f" First at {escape(f.where)}." if f.where else "") + "</p>"
         for f in findings
     )
     return f"<h4>Import report</h4>{items}"

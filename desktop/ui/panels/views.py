@@ -122,7 +122,7 @@ class ViewsPanel(QWidget):
         header.setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
         # A stretched column gives way to the others, but not so far that its heading is cut.
         least = self.fontMetrics().horizontalAdvance(model.columns[wide].title)
-        header.setMinimumSectionSize(least + 2 * self.fontMetrics().height())
+        header.setMinimumSectionSize(least + self.fontMetrics().height())
         tables.prepare(table, name, lambda: tables.as_text(model.columns, model.rows))
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         table.doubleClicked.connect(lambda _: act())
