@@ -7,6 +7,7 @@ import os
 import sys
 import zipfile
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -311,7 +312,7 @@ def test_whatever_a_value_becomes_a_project_is_read_or_refused(data: st.DataObje
         at = content
         for key in way:
             at = at[key]
-        at[last] = data.draw(st.sampled_from(ODD))
+        at[last] = deepcopy(data.draw(st.sampled_from(ODD)))  # it may be changed in turn
     with TemporaryDirectory() as folder:
         file = Path(folder) / "p.phasewright"
         file.write_text(json.dumps(content))
