@@ -738,3 +738,13 @@ def test_a_panel_behind_another_comes_to_the_front_and_one_in_front_goes(opened:
     turn.trigger()
     QApplication.processEvents()
     assert turn.isChecked() and not dock.visibleRegion().isEmpty()
+
+
+def test_a_number_with_little_room_is_rounded_and_not_cut(opened: MainWindow) -> None:
+    table = opened.panel("table").model
+    whole = [table.text(0, column) for column in range(1, table.columnCount())]
+    fewer = [table.text(0, column, 2) for column in range(1, table.columnCount())]
+    for long, short in zip(whole, fewer, strict=True):
+        assert len(short) <= len(long)
+        exact, rounded = (float(text.replace("−", "-")) for text in (long, short))
+        assert rounded == pytest.approx(exact, rel=0.06)

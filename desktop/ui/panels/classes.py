@@ -193,7 +193,7 @@ class ClassesPanel(QWidget):
         view.verticalHeader().setDefaultSectionSize(int(1.5 * view.fontMetrics().height()))
         header = view.horizontalHeader()
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        for column, letters in ((1, 11), (_CLASS, 16)):
+        for column, letters in ((1, 14), (_CLASS, 16)):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             header.resizeSection(column, letters * view.fontMetrics().averageCharWidth())
         self._reset = QPushButton("Classify as at first")

@@ -141,11 +141,11 @@ class PhaseTable(QAbstractTableModel):
         unit = spec.unit(self._units)
         return f"{spec.title} [{unit}]" if unit else spec.title
 
-    def text(self, row: int, column: int) -> str:
-        """As the cell shows it."""
+    def text(self, row: int, column: int, fewer: int = 0) -> str:
+        """As the cell shows it, by so many `fewer` digits where it has little room."""
         if column == 0:
             return str(row + 1)
-        return digits(self.value(row, column), COLUMNS[column].significant)
+        return digits(self.value(row, column), max(1, COLUMNS[column].significant - fewer))
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if role == Qt.ItemDataRole.DisplayRole:
@@ -242,6 +242,11 @@ class TableView(QTableView):
                 for column, right, width in cells:
                     text = self._table.text(row, column)
                     advance = metrics.horizontalAdvance(text)
+                    fewer = 0
+                    while advance > width - 2 * margin and fewer < 3:  # a number that is cut is another one
+                        fewer += 1
+                        text = self._table.text(row, column, fewer)
+                        advance = metrics.horizontalAdvance(text)
                     if advance > width - 2 * margin:
                         text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, width - 2 * margin)
                         advance = metrics.horizontalAdvance(text)
