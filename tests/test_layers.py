@@ -11,7 +11,8 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "desktop"
 
-# Each layer with the layers and packages it must not know. `errors`, `progress` and `environment` know nobody.
+# Each layer with the layers and packages it must not know. `errors`, `progress` and `environment` know
+# nobody.
 FORBIDDEN = {
     "core": (
         "desktop.data",

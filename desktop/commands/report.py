@@ -31,7 +31,9 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, required=True, metavar="OUT", help="ends in .html, .pdf or .pptx"
     )
     parser.add_argument("--title", default="", help="default: what the run is called")
-    parser.add_argument("--plots", metavar="P,P", help="of curve, stack, residual, epsilon, timeline, phases, comparison")
+    parser.add_argument(
+        "--plots", metavar="P,P", help="of curve, stack, residual, epsilon, timeline, phases, comparison"
+    )
     parser.add_argument("--style", choices=STYLES, default="colour", help="of the plots; default colour")
     parser.add_argument("--no-statistics", action="store_true", help="leave out what phases are made of")
     parser.add_argument(
