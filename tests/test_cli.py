@@ -245,3 +245,21 @@ def test_settings_are_put_aside_and_it_says_where(capsys, tmp_path, started):
     finally:
         usual = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.GenericConfigLocation)
         QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, usual)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+@pytest.mark.parametrize(
+    "words",
+    ["info", "import", "phases -n 2", "model", "spt effects", "spt run", "compare", "report -o x.html"],
+)
+def test_a_pipe_is_not_waited_for(tmp_path, words):
+    """Nobody writes into it, so reading would never end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    command, *options = words.split(" -")
+    given = [*command.split(), *[str(pipe)] * (1 + (command == "compare")), *(f"-{o}" for o in options)]
+    ended = subprocess.run(
+        [sys.executable, "-m", "desktop", *(w for g in given for w in g.split())],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert ended.returncode == 1 and "a pipe or a device" in ended.stderr and ended.stderr.count("\n") == 1

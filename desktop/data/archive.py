@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, NamedTuple
 
 from desktop.data.lines import opener, unpacked_head
+from desktop.data.reading import head
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
@@ -43,16 +44,15 @@ _BROKEN = (
 def is_archive(path: Path) -> bool:
     """Whether a file is an archive of files, by its content."""
     try:
-        with path.open("rb") as file:
-            head = file.read(_BLOCK)
+        first = head(path, _BLOCK)
     except OSError:
         return False
-    if head.startswith(_ZIP):
+    if first.startswith(_ZIP):
         return True
-    if opener(head):
-        head = unpacked_head(path)[0][:_BLOCK]
+    if opener(first):
+        first = unpacked_head(path)[0][:_BLOCK]
     try:
-        tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape")  # checks the sum over the header
+        tarfile.TarInfo.frombuf(first, "utf-8", "surrogateescape")  # checks the sum over the header
     except tarfile.HeaderError:
         return False
     return True

@@ -38,6 +38,7 @@ from desktop.core.design import (
 )
 from desktop.core.effects import Trials, trials
 from desktop.data.atomic import lock_file, write_text
+from desktop.data.reading import plain
 from desktop.errors import ExperimentError
 
 FORMAT = 1
@@ -262,7 +263,7 @@ def read_experiment(path: Path) -> Experiment:
     try:
         if path.stat().st_size > _LARGEST:
             raise ExperimentError(f"is larger than {_LARGEST >> 20} MB", file=path)
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        said = tomllib.loads(plain(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise ExperimentError(f"cannot be read ({error.strerror})", file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

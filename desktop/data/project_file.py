@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from desktop.data.archive import unpack
 from desktop.data.atomic import PartFile, write_text
 from desktop.data.experiment import DESCRIPTION
+from desktop.data.reading import head, plain
 from desktop.errors import ProjectError
 from desktop.progress import Progress
 
@@ -59,11 +60,10 @@ Tree = TypeVar("Tree")
 def is_project(path: Path) -> bool:
     """Whether a file is a project, by its first bytes."""
     try:
-        with path.open("rb") as file:
-            head = file.read(200)
+        first = head(path, 200)
     except OSError:
         return False
-    return f'"format": "{PROJECT}"'.encode() in head
+    return f'"format": "{PROJECT}"'.encode() in first
 
 
 def digest_of(path: Path) -> str:
@@ -76,7 +76,7 @@ def digest_of(path: Path) -> str:
         if (path / DESCRIPTION).is_file():
             path = path / DESCRIPTION
         for file in sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else (path,):
-            with file.open("rb") as opened:
+            with plain(file).open("rb") as opened:
                 found.update(hashlib.file_digest(opened, "sha256").digest())
     except OSError:
         return ""
@@ -135,7 +135,7 @@ def read(
     try:
         if path.stat().st_size > LIMIT:
             raise ProjectError(f"is larger than {LIMIT >> 20} MiB, the limit for a project", file=path)
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_no_number)
+        content = json.loads(plain(path).read_text(encoding="utf-8"), parse_constant=_no_number)
     except OSError as error:
         raise ProjectError(f"cannot be read ({error.strerror})", file=path) from None
     except (ValueError, RecursionError) as error:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
 from desktop.data.atomic import write_text
+from desktop.data.reading import head, plain
 from desktop.errors import TableError
 
 _LARGEST, _ROWS = 64 << 20, 1_000_000
@@ -350,11 +351,10 @@ def is_runs(path: Path) -> bool:
     """Whether a file begins like a table of runs: a heading, a column of - and + (or -1 and 1), a number; or
     like an array with a response that is called so; or whether it says sizes of delays."""
     try:
-        with Path(path).open("rb") as file:
-            head = file.read(1 << 16).decode("utf-8-sig")
+        text = head(Path(path), 1 << 16).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return False
-    lines = [line for line in head.splitlines() if line.strip() and not line.startswith("#")][:400]
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")][:400]
     if len(lines) < 3:
         return False
     sign = max((",", ";", "\t"), key=lines[0].count)
@@ -388,7 +388,7 @@ def _rows(path: Path) -> tuple[list[str], Rows]:
             raise TableError(
                 f"is larger than {_LARGEST >> 20} MB", file=path, hint="choose a table of trials"
             )
-        text = path.read_bytes().decode("utf-8-sig")
+        text = plain(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise TableError(f"cannot be read ({error.strerror})", file=path) from None
     except UnicodeDecodeError:

@@ -50,6 +50,7 @@ from desktop.data.events import (
 )
 from desktop.data.lines import in_order
 from desktop.data.packing import Packer, unpack
+from desktop.data.reading import head
 from desktop.errors import StoreError, TraceFormatError
 
 FORMAT = "phasewright"
@@ -966,8 +967,7 @@ class TraceStore(_Described):
 def is_store(path: Path) -> bool:
     """Whether a file is HDF5, by its first bytes."""
     try:
-        with path.open("rb") as file:
-            return file.read(len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
+        return head(path, len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
     except OSError:
         return False
 

@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 
 from desktop.core.factor_fit import Measurements
+from desktop.data.reading import head, plain
 from desktop.errors import TableError
 
 #: What a column can mean.
@@ -198,8 +199,7 @@ def headings(source: Path | str) -> tuple[str, ...]:
     elif source.is_dir():
         return ()
     else:
-        with source.open("rb") as file:
-            data = file.read(_HEAD)
+        data = head(source, _HEAD)
         if data.startswith(b"PK\x03\x04"):
             return _sheet_headings(source)
         try:
@@ -273,7 +273,7 @@ def read_table(
                 file=path,
                 hint="choose a table of measurements",
             )
-        data = path.read_bytes()
+        data = plain(path).read_bytes()
     except OSError as error:
         raise TableError(f"cannot be read ({error.strerror})", file=path) from None
     if data.startswith(b"PK\x03\x04"):
@@ -373,7 +373,7 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     try:
         if source.stat().st_size > _LARGEST:
             raise TableError(f"is larger than {_LARGEST >> 20} MB", file=source, hint="choose a table")
-        text = _decoded(source.read_bytes(), source)
+        text = _decoded(plain(source).read_bytes(), source)
     except OSError as error:
         raise TableError(f"cannot be read ({error.strerror})", file=source) from None
     numbered = _split(text, str(source))
@@ -422,9 +422,9 @@ def _heading(text: str) -> tuple[str, str]:
     if bracket:
         return bracket[1].replace(" ", "_"), _unit(bracket[2])
     name = name.replace(" ", "_")
-    head, _, tail = name.rpartition("_")
-    if head and (_unit(tail) in _ALL_UNITS):
-        return head, _unit(tail)
+    front, _, tail = name.rpartition("_")
+    if front and (_unit(tail) in _ALL_UNITS):
+        return front, _unit(tail)
     for part in ("_s_", "_ms_", "_gflops_", "_mflops_"):
         if part in name:
             return name.replace(part, "_"), _unit(part.strip("_"))

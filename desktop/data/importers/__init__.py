@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from desktop.data.events import Importer
+from desktop.data.reading import head
 from desktop.errors import TraceFormatError
 
 FORMATS = ("otf2", "otf1", "paraver", "picl", "curve")
@@ -28,17 +29,16 @@ def detect(path: Path) -> Importer:
     TraceFormatError : it does not exist, cannot be read, is empty, or is of no known kind.
     """
     try:
-        head = b""
+        first = b""
         if not path.is_dir():
-            with path.open("rb") as file:
-                head = file.read(HEAD)
-            if not head:
+            first = head(path, HEAD)
+            if not first:
                 raise TraceFormatError("the file is empty", file=path, hint="choose a trace or a curve")
     except OSError as error:
         raise TraceFormatError(f"cannot be read ({error.strerror})", file=path) from None
     for format_id in FORMATS:
         found = importer(format_id)
-        if found.detect(path, head):
+        if found.detect(path, first):
             return found
     if path.is_dir():
         raise TraceFormatError("no trace is in this folder itself", file=path, hint="name the trace file")

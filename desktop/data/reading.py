@@ -1,0 +1,29 @@
+"""Reading files that somebody names: plain ones only. Pipes and devices would be waited for without end."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+
+def head(path: Path, size: int) -> bytes:
+    """Up to `size` bytes from the beginning, by which the kind of a file is told.
+
+    Raises
+    ------
+    OSError : it cannot be read, or is a pipe or a device.
+    """
+    with plain(path).open("rb") as file:
+        return file.read(size)
+
+
+def plain(path: Path) -> Path:
+    """The path of a file, if it is one that can be read without waiting.
+
+    Raises
+    ------
+    OSError : it is a pipe or a device.
+    """
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
+    return path
