@@ -178,7 +178,9 @@ def tests(arguments: list[str]) -> None:
     run(PYTHON, "-m", "ruff", "format", "--check", "--quiet", ".")
     run(PYTHON, "-m", "ruff", "check", "--quiet", ".")
     run(PYTHON, "-m", "mypy")
-    run(PYTHON, "-m", "pytest", *arguments, QT_QPA_PLATFORM="offscreen")
+    # A file stays in one process: its tests share what is dear to make.
+    side_by_side = ("-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile")
+    run(PYTHON, "-m", "pytest", *side_by_side, *arguments, QT_QPA_PLATFORM="offscreen")
 
 
 def bench() -> None:

@@ -136,6 +136,8 @@ def test_every_action_is_found_and_says_what_it_does(
     shown = make(kind, window, settings)
     listed = [entry.action for entry in entries(shown)]
     menus = [menu.menuAction() for menu in shown.findChildren(QMenu)]
+    # Docks are turned by actions of the menu View, which also bring them to the front.
+    menus += [dock.toggleViewAction() for dock in shown.findChildren(QDockWidget)]
     for action in shown.findChildren(QAction):
         if isinstance(action, QWidgetAction):
             continue  # a field in a bar

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFileDialog,
     QInputDialog,
+    QLineEdit,
     QPlainTextEdit,
     QSpinBox,
     QVBoxLayout,
@@ -69,7 +70,10 @@ class ProgramPage(Page):
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
         self._known: dict[str, Factor] = {}  # places that are found, whether or not they are factors
-        self.folder = quiet("")
+        self.folder = QLineEdit()  # a label would cut a long path
+        self.folder.setReadOnly(True)
+        self.folder.setFrame(False)
+        self.folder.setAccessibleName("Folder")
         self.titled = line("Title", lambda text: self._edit("change the title", title=text))
         self.sources = line("Sources", self._set_sources, "Names below the folder, with blanks between them")
         self.build = line("Build command", lambda text: self._command("build", text))
