@@ -43,13 +43,19 @@ def concurrency(curve: StepCurve, start: float, end: float) -> tuple[Floats, Flo
     a, b = max(start, float(e[0])), min(end, float(e[-1]))
     if not a < b:
         raise ValueError(f"the range {start} to {end} is empty or outside the curve")
-    summary = curve.summaries.get("concurrency")
-    if summary is None:
-        summary = curve.summaries["concurrency"] = _summary(curve)
+    summary = summarise(curve)
     time = _until(curve, summary, b) - _until(curve, summary, a)
     # Sums of whole ticks are exact; of others a rest may be left where there was nothing.
     found = np.flatnonzero(time > 1e-12 * (b - a))
     return summary.levels[found], time[found] / (b - a)
+
+
+def summarise(curve: StepCurve) -> _Summary:
+    """Make the summary now, in one pass over the steps, so that the first range need not."""
+    summary: _Summary | None = curve.summaries.get("concurrency")
+    if summary is None:
+        summary = curve.summaries["concurrency"] = _summary(curve)
+    return summary
 
 
 def _summary(curve: StepCurve) -> _Summary:

@@ -818,6 +818,7 @@ def _open(
 
 def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, _Fits]:
     """Curves and their summaries, and the first sweep, so that the window has a fit with the curve."""
+    from desktop.core.concurrency import summarise
     from desktop.core.envelope import envelope
     from desktop.data.events import Activity
     from desktop.data.utilization import Rules, build
@@ -834,6 +835,7 @@ def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, 
             stack[name] = level
     for drawn in stack.values():
         envelope(drawn)
+    summarise(curve)
     fits = _Fits()
     fits.sweeps[model, ()] = _sweep(curve, model, (), job, fits)
     return Run(rules, utilization, curve, stack), fits

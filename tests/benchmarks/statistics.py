@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from desktop.core.concurrency import summarise
 from desktop.data.events import Importer, Location, MessageKind, Region
 from desktop.data.profile import ProfileDigest
 from desktop.data.statistics import Statistics
@@ -124,7 +125,7 @@ def main() -> None:
         print(f"{total:.3g} events of {options.locations} locations, {path.stat().st_size / 1e6:.0f} MB")
         with open_store(path) as store:
             use = timed("the curve, as kept on import", lambda: build(store))
-            use.curve()
+            timed("its concurrency, as the window sums it on opening", lambda: summarise(use.curve()))
             fresh = Statistics(store)
             timed(
                 f"{options.phases} phases and the whole run, cold",
