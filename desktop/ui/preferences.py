@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,8 +121,9 @@ class _Form(QWidget):
         self._settings.reset(*self.NAMES)
         self.show_settings()
 
+    @abstractmethod
     def show_settings(self) -> None:
-        raise NotImplementedError
+        """Say what the settings are now."""
 
 
 class _General(_Form):

@@ -3,6 +3,7 @@ the program as a whole."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import partial
 from html import escape
 from pathlib import Path
@@ -98,21 +99,21 @@ class ProgramWindow(QMainWindow):
     # ---- what a window says of itself
 
     @property
+    @abstractmethod
     def shown(self) -> Any:
         """What the conditions of commands are asked about."""
-        raise NotImplementedError
 
+    @abstractmethod
     def open_paths(self, paths: list[Path]) -> None:
         """Open files and folders that were dropped."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _show_theme(self, theme: themes.Theme) -> None:
         """Hand the theme to what paints itself."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _show_anew(self) -> None:
         """Say all numbers again: the unit of time has changed."""
-        raise NotImplementedError
 
     def _placed(self, command: Command[Any, Any], menu: QMenu, action: QAction) -> None:
         """A command has been put into its menu."""
