@@ -49,14 +49,19 @@ BY_REGION = np.array([gantt.NO_REGION, *range(len(REGIONS))], np.uint8)
 
 
 def write(
-    path: Path, threads: list[Thread], nesting: Nesting = "outermost", block: int = 7, digest: bool = True
+    path: Path,
+    threads: list[Thread],
+    nesting: Nesting = "outermost",
+    block: int = 7,
+    digest: bool = True,
+    backwards: bool = False,
 ) -> None:
     with StoreWriter(path, Source("made", "made"), IMPORTER, [TimelineDigest] if digest else []) as writer:
         writer.describe(ticks_per_second=1.0, nesting=nesting, repair=True)
         for region in REGIONS:
             writer.region(region)
         for number, thread in enumerate(threads):
-            index = writer.location(
+            writer.location(
                 Location(
                     id=number,
                     base=thread.base,
@@ -66,6 +71,7 @@ def write(
                     shift=thread.shift,
                 )
             )
+        for index, thread in sorted(enumerate(threads), reverse=backwards, key=lambda item: item[0]):
             rows = [(t, KIND[kind], region) for t, kind, region in thread.events]
             for at in range(0, len(rows), block):
                 time, kind, region = (np.array(v) for v in zip(*rows[at : at + block], strict=True))
@@ -290,6 +296,22 @@ def test_the_stack_at_an_instant_is_the_one_that_was_built(tmp_path: Path) -> No
                     leave = (round(level.end_s) + line.start - thread.shift, "leave", level.region)
                     assert leave in thread.events and level.end_s >= moment.end_s
         assert not line.at(0, 1e9).present
+
+
+def test_locations_may_be_read_in_another_order_than_they_are_counted_in(tmp_path: Path) -> None:
+    made = [many(40_000, seed=15), many(500, seed=16), many(20_000, seed=17)]
+    write(tmp_path / "made.h5", made, block=9_000)
+    write(tmp_path / "backwards.h5", made, block=9_000, backwards=True)
+    with open_store(tmp_path / "made.h5") as usual, open_store(tmp_path / "backwards.h5") as other:
+        assert usual.places("events")[0, 0] < usual.places("events")[2, 0]
+        assert other.places("events")[0, 0] > other.places("events")[2, 0]
+        one, two = Timeline(usual), Timeline(other)
+        for location, thread in enumerate(made):
+            for at in np.linspace(thread.first, thread.last, 40).tolist():
+                assert one.at(location, at) == two.at(location, at)
+        end = float(one.seconds(made[0].last))
+        tiles = [line.tile([[0], [1], [2]], 0, end, 300) for line in (one, two)]
+        assert np.array_equal(tiles[0].dominant, tiles[1].dominant)
 
 
 def test_a_zoomed_picture_reads_only_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
