@@ -66,8 +66,15 @@ def test_errors_progress_and_environment_know_nobody():
         assert not knows(imports(PACKAGE / name), "desktop")
 
 
-def test_one_module_knows_hdf5():
-    assert [path.name for path in PACKAGE.rglob("*.py") if knows(imports(path), "h5py")] == ["store.py"]
+def test_the_store_has_one_door_and_two_rooms_that_know_hdf5():
+    store = PACKAGE / "data" / "store"
+    assert {path for path in PACKAGE.rglob("*.py") if knows(imports(path), "h5py")} == {
+        store / "reader.py",
+        store / "writer.py",
+    }
+    rooms = [f"desktop.data.store.{path.stem}" for path in store.glob("*.py")]
+    outside = [path for path in PACKAGE.rglob("*.py") if path.parent != store]
+    assert not [path for path in outside if any(knows(imports(path), room) for room in rooms)]
 
 
 def test_importers_do_not_know_each_other():

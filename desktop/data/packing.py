@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from functools import cache
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ _BASE = 65521  # of Adler-32
 #: A plane of which compressing leaves more than this is noise; which ones are is tried every so many chunks.
 _NOISE = 0.9
 _TRIAL = 16
+#: Bytes of chunks that stay unpacked, for many locations side by side are read a few rows at a time. A trace
+#: of up to two million events is hardly unpacked while it is imported.
+KEPT = 1 << 25
 
 
 class Packer:
@@ -126,6 +130,31 @@ def _noise(planes: NDArray[np.uint8]) -> int:
         if len(isal_zlib.compress(plane, _LEVEL, wbits=_RAW)) < _NOISE * plane.size:
             return number
     return len(planes)
+
+
+class Chunks:
+    """Unpacked chunks, by column and number: those used last, in `KEPT` bytes. Not to be changed. Several
+    threads may ask."""
+
+    def __init__(self) -> None:
+        self._chunks: dict[tuple[str, str, int], NDArray[Any]] = {}  # the latest used last
+        self._size = 0
+        self._lock = RLock()
+
+    def get(self, key: tuple[str, str, int]) -> NDArray[Any] | None:
+        with self._lock:
+            chunk = self._chunks.pop(key, None)
+            if chunk is not None:
+                self._chunks[key] = chunk
+            return chunk
+
+    def put(self, key: tuple[str, str, int], chunk: NDArray[Any]) -> None:
+        with self._lock:
+            former = self._chunks.pop(key, None)
+            self._chunks[key] = chunk
+            self._size += chunk.nbytes - (0 if former is None else former.nbytes)
+            while self._size > KEPT:
+                self._size -= self._chunks.pop(next(iter(self._chunks))).nbytes
 
 
 @kernel

@@ -20,7 +20,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from desktop.data import store as store_module
 from desktop.data.atomic import PartFile, remove_stale
 from desktop.data.events import TABLES, Activity, Importer, Location, Region
 from desktop.data.store import (
@@ -141,7 +140,7 @@ def test_any_rows_can_be_had(tmp_path_factory: pytest.TempPathFactory, data: st.
     chunk = data.draw(st.sampled_from([CHUNK, *FORMER_CHUNKS]))
     sizes = data.draw(st.lists(st.integers(0, 2 * chunk), min_size=1, max_size=3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("desktop.data.store.CHUNK", chunk)
+        patch.setattr("desktop.data.store.writer.CHUNK", chunk)
         with writer(path) as store:
             store.describe(ticks_per_second=1e9)
             for i in range(4):
@@ -435,7 +434,7 @@ def test_memory_does_not_grow_with_the_trace(
 ) -> None:
     """One chunk per column and what is kept of others, whatever the number of rows: the same bound for four
     times as many."""
-    monkeypatch.setattr(store_module, "KEPT", 1 << 20)
+    monkeypatch.setattr("desktop.data.packing.KEPT", 1 << 20)
     block = events(CHUNK)
     tracemalloc.start()
     try:

@@ -1,0 +1,39 @@
+"""The event store: one HDF5 file per imported trace. This is the door; its rooms are private.
+
+Layout (schema 2)::
+
+    /                       attributes: format, schema
+    /description            JSON (bytes): source, importer, clock, locations, regions, texts, report
+    /tables/TABLE/COLUMN    one 1-D dataset for each column that `events.TABLES` declares
+    /tables/TABLE/index     (locations, 2) int64: first row, number of rows
+    /derived/TABLE/...      the same for `DERIVED`: what can be computed again, kept so that opening a
+                            store needs no pass over its events
+
+Columns have chunks of `CHUNK` rows, byte shuffle and gzip (`desktop.data.packing`), so any HDF5 program reads
+them. Rows of a location are contiguous. Stores may come from strangers: everything is checked against the
+declaration before it is used, and nothing in a store is ever executed.
+
+`layout` says which tables there are and which values they may hold, `description` is all of a trace but its
+rows; only `writer` and `reader` know HDF5.
+"""
+
+from desktop.data.store.description import ClockSummary, Source
+from desktop.data.store.layout import CHUNK, DERIVED, FORMER_CHUNKS, SCHEMA, SUFFIX
+from desktop.data.store.reader import TraceStore, is_store, open_store
+from desktop.data.store.writer import BESIDE, Digest, StoreWriter
+
+__all__ = [
+    "BESIDE",
+    "CHUNK",
+    "DERIVED",
+    "FORMER_CHUNKS",
+    "SCHEMA",
+    "SUFFIX",
+    "ClockSummary",
+    "Digest",
+    "Source",
+    "StoreWriter",
+    "TraceStore",
+    "is_store",
+    "open_store",
+]

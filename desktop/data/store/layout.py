@@ -1,0 +1,124 @@
+"""The tables of a store beside those of `events.TABLES`, and which values columns may hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.events import TABLES, Activity, EventKind, MessageKind
+
+FORMAT = "phasewright"
+SCHEMA = 2  # 1 had no `links`
+SUFFIX = ".h5"
+#: Rows in a chunk of a column: what is read at least to know one row.
+CHUNK = 1 << 14
+FORMER_CHUNKS = (1 << 16,)
+#: Largest description that is written or read, in bytes; 10^5 locations need some 40 MB.
+DESCRIPTION_LIMIT = 1 << 28
+
+#: Times beyond this many ticks (73 years of nanoseconds) are damage; sums of two stay far within int64.
+TICK_LIMIT = 1 << 61
+
+#: Tables that follow from the others. ``calls``: how often a location entered a region, never-entered ones
+#: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
+#: (ticks since the first event) with the default rules; the last row is the end. ``links``: the sender's
+#: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
+#: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`; ``paths``, ``profile``, ``folded``,
+#: ``traffic``: see `desktop.data.profile`.
+DERIVED: dict[str, dict[str, str]] = {
+    "calls": {"region": "u4", "count": "i8"},
+    "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
+    "links": {"time": "i8", "arrival": "i8", "peer": "i4", "bytes": "i8", "tag": "i8"},
+    "strips": {"first": "i8", "last": "i8", "width": "u1", "region": "i4", "activity": "u1"},
+    "timeline": {"region": "i4", "activity": "u1", "regions": "u8", "activities": "u1"},
+    "checkpoints": {"time": "i8", "row": "i8", "region": "i4", "since": "i8"},
+    "paths": {"parent": "i4", "region": "u4"},
+    "profile": {"row": "i8", "time": "i8", "top": "u4", "node": "u4", "ticks": "i8", "calls": "i8"},
+    "folded": {"row": "i8", "node": "u4"},
+    "traffic": {"row": "i8", "time": "i8", "peer": "i4"}
+    | dict.fromkeys(("sent", "bytes_sent", "received", "bytes_received"), "i8"),
+}
+
+#: The column by which the rows of a location are sorted; "" if by none.
+KEYS = {
+    "collectives": "begin",
+    "calls": "region",
+    "strips": "first",
+    "timeline": "",
+    "paths": "",
+    "profile": "row",
+    "folded": "row",
+    "traffic": "row",
+}
+#: Columns whose values must be below a fixed number, or refer to one of these lists.
+BOUNDS: dict[tuple[str, str], int | str] = {
+    ("events", "kind"): len(EventKind),
+    ("events", "region"): "regions",
+    ("messages", "kind"): len(MessageKind),
+    ("messages", "peer"): "locations",
+    ("collectives", "operation"): "texts",
+    ("collectives", "root"): "locations",
+    ("marks", "text"): "texts",
+    ("metrics", "metric"): "texts",
+    ("calls", "region"): "regions",
+    ("links", "peer"): "locations",
+    ("strips", "width"): 62,
+    ("strips", "region"): "regions",
+    ("strips", "activity"): len(Activity),
+    ("timeline", "region"): "regions",
+    ("timeline", "activity"): len(Activity),
+    ("timeline", "activities"): 1 << len(Activity),
+    ("checkpoints", "region"): "regions",
+    ("paths", "region"): "regions",
+    ("traffic", "peer"): "locations",
+}
+#: Columns in which -1 stands for "none".
+OPTIONAL = {
+    ("messages", "peer"),
+    ("collectives", "root"),
+    ("strips", "region"),
+    ("timeline", "region"),
+    ("checkpoints", "region"),
+    ("traffic", "peer"),
+}
+
+
+def as_declared(
+    table: str, columns: Mapping[str, NDArray[Any]], declared: Mapping[str, dict[str, str]] = TABLES
+) -> dict[str, NDArray[Any]]:
+    """Columns as declared, none missing, none too many, all of one length, no value changed."""
+    types = declared[table]
+    if columns.keys() != types.keys():
+        raise ValueError(f"{table}: has columns {', '.join(types)}, got {', '.join(columns)}")
+    block = {}
+    size = None
+    for name, dtype in types.items():
+        given = np.asarray(columns[name])
+        size = given.size if size is None else size
+        if given.shape != (size,):
+            raise ValueError(f"{table}.{name}: has shape {given.shape}, expected ({size},)")
+        block[name] = given.astype(dtype, copy=False)
+        if not np.can_cast(given.dtype, dtype) and not np.array_equal(block[name], given):
+            raise ValueError(f"{table}.{name}: has values that do not fit into {dtype}")
+    return block
+
+
+def check_values(
+    table: str,
+    block: Mapping[str, NDArray[Any]],
+    bound: Callable[[str], int],
+    error: Callable[[str], Exception],
+) -> None:
+    """References point at something, so that kernels may use them as indices unchecked."""
+    for name, values in block.items():
+        limit = BOUNDS.get((table, name))
+        if limit is None or not values.size:
+            continue
+        least = -1 if (table, name) in OPTIONAL else 0
+        most = (bound(limit) if isinstance(limit, str) else limit) - 1
+        low, high = int(values.min()), int(values.max())
+        if low < least or high > most:
+            raise error(f"{table}.{name} is {low if low < least else high}, allowed are {least} to {most}")

@@ -1,0 +1,343 @@
+"""Reading a store, which may come from a stranger: what it is made of is checked before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Any, Self, TypeVar
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.data.events import TABLES
+from desktop.data.lines import in_order
+from desktop.data.packing import Chunks, unpack
+from desktop.data.reading import head
+from desktop.data.store.description import Described, Description, decode
+from desktop.data.store.layout import (
+    CHUNK,
+    DERIVED,
+    DESCRIPTION_LIMIT,
+    FORMAT,
+    FORMER_CHUNKS,
+    SCHEMA,
+    check_values,
+)
+from desktop.errors import StoreError
+
+HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+class TraceStore(Described):
+    """An imported trace, read-only; a `desktop.data.events.EventSource`. Made by `open_store`.
+
+    May be used from several threads: calls into HDF5 take turns.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        file: h5py.File,
+        description: Description,
+        tables: dict[str, dict[str, h5py.Dataset]],
+        index: dict[str, NDArray[np.int64]],
+    ) -> None:
+        self.path = path
+        self.description = description
+        self._file = file
+        self._lock = RLock()
+        self._tables = tables
+        self._index = index
+        self._chunks = Chunks()
+        #: type and rows in a chunk of each column, and whether it is packed as we do it
+        self._packed = {
+            (table, name): (dataset.dtype, int(dataset.chunks[0]), tuple(_filters(dataset)) == _OUR_FILTERS)
+            for table, columns in tables.items()
+            for name, dataset in columns.items()
+        }
+
+    def rows(self, table: str, location: int) -> int:
+        return int(self._index[table][location, 1]) if table in self._index else 0
+
+    def blocks(
+        self, table: str, location: int, *columns: str, rows: int = 1 << 16
+    ) -> Iterator[tuple[NDArray[Any], ...]]:
+        names = columns or tuple((TABLES | DERIVED)[table])
+        if table not in self._tables:
+            return
+        start, count = (int(v) for v in self._index[table][location])
+        for a in range(start, start + count, rows):
+            yield self._read(table, a, min(a + rows, start + count), names)
+
+    def _read(self, table: str, a: int, b: int, names: Sequence[str]) -> tuple[NDArray[Any], ...]:
+        block = {}
+        for name in names:
+            _, size, _ = self._packed[table, name]
+            pieces = [
+                self._chunk(table, name, number)[max(a - number * size, 0) : b - number * size]
+                for number in range(a // size, -(-b // size))
+            ]
+            # A copy, as what is kept must not change.
+            block[name] = pieces[0].copy() if len(pieces) == 1 else np.concatenate(pieces)
+        check_values(table, block, self._bound, self.damaged)
+        return tuple(block[name] for name in names)
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table; one without rows is not kept."""
+        return table in self._tables
+
+    def part(
+        self, table: str, location: int, begin: int, end: int, *columns: str
+    ) -> tuple[NDArray[Any], ...]:
+        """The rows `begin` to `end` (counted from its first) of a location, as `blocks` gives them.
+
+        For few rows here and there: the latest chunks stay unpacked, and are unpacked beside other threads.
+        """
+        if not 0 <= begin <= end <= self.rows(table, location):
+            raise ValueError(f"location {location} has no rows {begin} to {end} of {table}")
+        if begin == end:
+            return tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
+        start = int(self._index[table][location, 0])
+        return self._read(table, start + begin, start + end, columns)
+
+    def _chunk(self, table: str, name: str, number: int) -> NDArray[Any]:
+        """A whole chunk of a column; what lies beyond the column's end in the last one means nothing."""
+        key = (table, name, number)
+        chunk = self._chunks.get(key)
+        if chunk is None:
+            chunk = self._unpacked(table, name, number)
+            self._chunks.put(key, chunk)
+        return chunk
+
+    def _unpacked(self, table: str, name: str, number: int) -> NDArray[Any]:
+        """The same, from the file."""
+        dataset = self._tables[table][name]
+        dtype, size, ours = self._packed[table, name]
+        try:
+            with self._lock:
+                mask, packed = dataset.id.read_direct_chunk((number * size,))
+                if mask or not ours:
+                    return np.asarray(dataset[number * size : (number + 1) * size])
+            return unpack(packed, size, dtype)
+        except (OSError, RuntimeError, ValueError) as error:
+            raise self.damaged(f"rows from {number * size} of {table} cannot be read") from error
+
+    def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
+        """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
+        of each. Only for tables known to fit into memory."""
+        if table not in self._tables:
+            nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
+            return np.zeros((len(self.locations), 2), np.int64), nothing
+        block = {
+            name: np.empty(self._tables[table][name].size, (TABLES | DERIVED)[table][name])
+            for name in columns
+        }
+        chunks = [
+            (name, number)
+            for name in columns
+            for number in range(-(-block[name].size // self._packed[table, name][1]))
+        ]
+
+        def unpacked(chunk: tuple[str, int]) -> None:
+            name, number = chunk
+            begin = number * self._packed[table, name][1]
+            rows = block[name][begin : begin + self._packed[table, name][1]]
+            rows[:] = self._unpacked(table, name, number)[: rows.size]
+
+        for _ in in_order(unpacked, chunks):
+            pass
+        check_values(table, block, self._bound, self.damaged)
+        return self._index[table], tuple(block[name] for name in columns)
+
+    def places(self, table: str) -> NDArray[np.int64]:
+        """(locations, 2) the first row and the number of rows of each location."""
+        return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
+
+    def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, NDArray[Any]]]:
+        """Rows `begin` to `end` of the whole table, whoever's they are, some at a time. References in them
+        are not checked: in a partial store they mean the whole."""
+        datasets = self._tables[table]
+        for a in range(begin, end, 1 << 16):
+            with self._lock:
+                try:
+                    block = {name: data[a : min(a + (1 << 16), end)] for name, data in datasets.items()}
+                except (OSError, RuntimeError, ValueError) as error:
+                    raise self.damaged(f"rows from {a} of {table} cannot be read") from error
+            yield block
+
+    def column(self, table: str, name: str, location: int = 0) -> NDArray[Any]:
+        """A whole column of a location."""
+        parts = [block[0] for block in self.blocks(table, location, name)]
+        if not parts:
+            return np.empty(0, (TABLES | DERIVED)[table][name])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def damaged(self, what: str) -> StoreError:
+        """The error that says so of this store."""
+        return StoreError(what, file=self.path, hint="the file is damaged, import the source again")
+
+
+def is_store(path: Path) -> bool:
+    """Whether a file is HDF5, by its first bytes."""
+    try:
+        return head(path, len(HDF5_SIGNATURE)) == HDF5_SIGNATURE
+    except OSError:
+        return False
+
+
+def open_store(path: Path) -> TraceStore:
+    """Open an imported trace after checking all of its structure.
+
+    Raises
+    ------
+    StoreError : it cannot be read, is no store, is damaged, or was written by a newer version.
+    """
+    try:
+        # A finished store is only ever replaced as a whole, so it needs no lock (some network file
+        # systems have none).
+        file = h5py.File(path, "r", locking=False)
+    except OSError as error:
+        reason = error.strerror or "it is no complete HDF5 file"
+        raise StoreError(f"cannot be opened ({reason})", file=path) from None
+    try:
+        return _checked(path, file)
+    except StoreError:
+        file.close()
+        raise
+    except (
+        OSError,
+        LookupError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RuntimeError,
+    ) as error:
+        # RuntimeError: of HDF5, or a description nested beyond recursion.
+        file.close()
+        raise StoreError(
+            f"is damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__})",
+            file=path,
+            hint="import the source again",
+        ) from error
+
+
+def _checked(path: Path, file: h5py.File) -> TraceStore:
+    if file.attrs.get("format") not in (FORMAT.encode(), FORMAT):
+        raise StoreError(
+            "is an HDF5 file, but not an imported trace",
+            file=path,
+            hint="choose a trace or a .h5 file of ours",
+        )
+    schema = file.attrs.get("schema")
+    if not isinstance(schema, (int, np.integer)) or schema < 1:
+        raise StoreError(f"has no valid schema number ({schema!r})", file=path)
+    if schema > SCHEMA:
+        raise StoreError(
+            f"was written by a newer version (schema {schema}, this version reads up to {SCHEMA})",
+            file=path,
+            hint="update Phasewright or import the source again",
+        )
+    text = _dataset(file, "description", "u1", False, DESCRIPTION_LIMIT)
+    description = decode(text[:].tobytes())
+    locations = len(description.locations)
+    tables: dict[str, dict[str, h5py.Dataset]] = {}
+    index: dict[str, NDArray[np.int64]] = {}
+    for folder, declared in (("tables", TABLES), ("derived", DERIVED)):
+        parent = _child(file, folder, h5py.Group)
+        if parent is None:
+            continue
+        for table, columns in declared.items():
+            group = _child(parent, table, h5py.Group)
+            if group is None:
+                continue
+            tables[table], index[table] = _checked_table(group, columns, locations)
+    return TraceStore(path, file, description, tables, index)
+
+
+def _checked_table(
+    group: h5py.Group, columns: dict[str, str], locations: int
+) -> tuple[dict[str, h5py.Dataset], NDArray[np.int64]]:
+    places = _child(group, "index", h5py.Dataset)
+    if places is None or places.dtype != np.int64 or places.shape != (locations, 2):
+        raise ValueError(f"{group.name} has no index of its locations")
+    _plain(places)
+    index: NDArray[np.int64] = places[:]
+    datasets = {name: _dataset(group, name, dtype, True, None) for name, dtype in columns.items()}
+    rows = {dataset.size for dataset in datasets.values()}
+    if len(rows) != 1:
+        raise ValueError(f"the columns of {group.name} differ in length")
+    if (index < 0).any():
+        raise ValueError(f"the index of {group.name} has negative rows")
+    used = index[index[:, 1] > 0]
+    used = used[np.argsort(used[:, 0], kind="stable")]
+    ends = np.cumsum(used[:, 1])
+    starts = np.concatenate([[0], ends])
+    if not np.array_equal(used[:, 0], starts[:-1]) or starts[-1] != rows.pop():
+        raise ValueError(f"the index of {group.name} does not cover its rows once")
+    return datasets, index
+
+
+_Kind = TypeVar("_Kind", h5py.Group, h5py.Dataset)
+
+
+def _child(group: h5py.Group, name: str, kind: type[_Kind]) -> _Kind | None:
+    """A member of a group. Links to other places and other files are never followed."""
+    link = group.get(name, getlink=True)
+    if link is None:
+        return None
+    if not isinstance(link, h5py.HardLink):
+        raise ValueError(f"{group.name}/{name} is a link to another place, which is not allowed")
+    found = group.get(name)
+    if not isinstance(found, kind):
+        raise ValueError(f"{group.name}/{name} is not a {kind.__name__.lower()}")
+    return found
+
+
+def _dataset(group: h5py.Group, name: str, dtype: str, column: bool, limit: int | None) -> h5py.Dataset:
+    found = _child(group, name, h5py.Dataset)
+    if found is None:
+        raise ValueError(f"{group.name}/{name} is missing")
+    if found.dtype != np.dtype(dtype) or len(found.shape) != 1:
+        raise ValueError(f"{group.name}/{name} is not a column of type {dtype}")
+    if limit is not None and found.size > limit:
+        raise ValueError(f"{group.name}/{name} is larger than the allowed {limit} bytes")
+    if column and found.chunks not in ((CHUNK,), *((rows,) for rows in FORMER_CHUNKS)):
+        raise ValueError(f"{group.name}/{name} is not in chunks of {CHUNK} rows")
+    _plain(found)
+    if found.chunks is not None:
+        if found.chunks[0] > max(CHUNK, 1 << 20):
+            raise ValueError(f"{group.name}/{name} is in chunks of {found.chunks[0]} rows")
+        # Rows that were never written would be invented by HDF5, without limit.
+        if found.id.get_num_chunks() != -(-found.size // found.chunks[0]):
+            raise ValueError(f"{group.name}/{name} is incomplete")
+    return found
+
+
+def _plain(dataset: h5py.Dataset) -> None:
+    """Data lie in this very file and need none but the standard filters."""
+    if not set(_filters(dataset)) <= set(_OUR_FILTERS):
+        raise ValueError(f"{dataset.name} uses filters that are not allowed")
+    if dataset.is_virtual or dataset.external:
+        raise ValueError(f"{dataset.name} refers to another file, which is not allowed")
+
+
+_OUR_FILTERS = (h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE)
+
+
+def _filters(dataset: h5py.Dataset) -> list[int]:
+    """In the order in which they are applied on writing."""
+    properties = dataset.id.get_create_plist()
+    return [properties.get_filter(i)[0] for i in range(properties.get_nfilters())]

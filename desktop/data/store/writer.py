@@ -1,0 +1,515 @@
+"""Writing a store: rows are checked, counted and packed on their way into the file."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.atomic import PartFile
+from desktop.data.events import TABLES, EventKind, Importer, Location, MessageKind, Nesting, Region
+from desktop.data.packing import Chunks, Packer, unpack
+from desktop.data.store.description import Described, Description, ImporterInfo, Source, Tally, encode
+from desktop.data.store.layout import (
+    BOUNDS,
+    CHUNK,
+    DERIVED,
+    DESCRIPTION_LIMIT,
+    FORMAT,
+    KEYS,
+    SCHEMA,
+    TICK_LIMIT,
+    as_declared,
+    check_values,
+)
+from desktop.data.store.reader import TraceStore
+from desktop.errors import StoreError, TraceFormatError
+
+#: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
+#: they may be behind.
+BESIDE = 1 << 12
+BEHIND = 4
+
+
+class Digest(Protocol):
+    """A summary of rows made while they pass by on their way into the file, so that nothing is read twice.
+    It may work in a thread of its own, while more is defined and appended."""
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        """Rows of a location in their order, as `Sink.append` got them (times as recorded)."""
+
+    def finish(self) -> None:
+        """All rows were taken, the locations are complete: `StoreWriter.derive` what is left."""
+
+
+class StoreWriter(Described):
+    """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
+
+    The file appears whole when the ``with`` block is left normally; on an error, `Cancelled` or a kill the
+    old file, if any, is still there. `digests` see every block of rows on its way. `only` says which
+    locations are wanted; their file is a partial store, in which they are numbered anew but for references in
+    rows (`take_over`). Memory: one chunk per column, `KEPT` bytes of others that the pass over the rows after
+    the import need not unpack, the description, and what the digests need.
+
+    Raises
+    ------
+    ValueError : an importer breaks the rules of `Sink` (a programming error).
+    StoreError : the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        source: Source,
+        importer: Importer | ImporterInfo,
+        digests: Sequence[Callable[[StoreWriter], Digest]] = (),
+        only: Callable[[int], bool] | None = None,
+    ) -> None:
+        self.path = path
+        self._only = only
+        self.description = Description(source, ImporterInfo(importer.id, importer.version))
+        self._digests = [digest(self) for digest in digests]
+        self._beside = ThreadPoolExecutor(1, "digests")
+        self._behind: deque[Future[None]] = deque()  # blocks that the digests have not seen yet
+        self._completed = False
+        self._regions: dict[tuple[str, str, str], int] = {}
+        self._texts: dict[str, int] = {}
+        self._tables: dict[str, _TableWriter] = {}
+        self._kept = Chunks()
+        self._enters = np.zeros(0, np.int64)  # per region, of the location whose events are being appended
+        self._recorded = np.zeros(0, bool)  # per region: not made up by the importer
+        self._span: list[tuple[int, int] | None] = []
+
+    def __enter__(self) -> Self:
+        with _writing(self.path):
+            self._part = PartFile(self.path)
+            try:
+                # The part is locked already; HDF5's own lock of the same file would collide with that.
+                # Since 1.10 all that HDF5 notes about its data has check sums: damage is found, not followed.
+                self._file = h5py.File(self._part.part, "w", locking=False, libver=("v110", "v110"))
+            except OSError:
+                self._part.discard()
+                raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                with _writing(self.path):
+                    self._finish()
+        except BaseException:
+            self._discard()
+            raise
+        if error is not None:
+            self._discard()
+
+    # Sink
+
+    def describe(
+        self,
+        *,
+        ticks_per_second: float,
+        nesting: Nesting = "outermost",
+        repair: bool = False,
+        notes: dict[str, Any] | None = None,
+    ) -> None:
+        if not (math.isfinite(ticks_per_second) and ticks_per_second > 0):
+            raise ValueError(f"ticks_per_second is {ticks_per_second}, it must be a positive number")
+        d = self.description
+        d.ticks_per_second, d.nesting, d.repair = float(ticks_per_second), nesting, repair
+        d.notes = dict(notes or {})
+
+    def location(self, location: Location) -> int:
+        self.description.locations.append(location)
+        self.description.tallies.append(Tally())
+        self._span.append(None)
+        return len(self.description.locations) - 1
+
+    def region(self, region: Region) -> int:
+        key = (region.name, region.role, region.paradigm)
+        index = self._regions.setdefault(key, len(self._regions))
+        if index == len(self.description.regions):
+            self.description.regions.append(region)
+        return index
+
+    def text(self, text: str) -> int:
+        index = self._texts.setdefault(text, len(self._texts))
+        if index == len(self.description.texts):
+            self.description.texts.append(text)
+        return index
+
+    def wants(self, location: int) -> bool:
+        return self._only is None or self._only(location)
+
+    def append(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        if not self.ticks_per_second:
+            raise ValueError("describe() must be called before the first append()")
+        if not 0 <= location < len(self.locations):
+            raise ValueError(f"{table}: there is no location {location}")
+        if table not in TABLES:
+            raise ValueError(f"there is no table {table!r}")
+        block = as_declared(table, columns)
+        rows = block[next(iter(block))].size
+        if rows == 0:
+            return
+        check_values(table, block, self._bound, ValueError)
+        with _writing(self.path):
+            writer = self._table("tables", table)
+            if table == "events" and writer.location != location:
+                self._close_calls()
+            writer.append(location, block)
+        self._count(table, location, block)
+        if self._digests:
+            self._digest(table, location, block)
+
+    def _digest(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
+        def take() -> None:
+            for digest in self._digests:
+                digest.take(table, location, block)
+
+        if block[next(iter(block))].size < BESIDE:
+            self._catch_up(0)
+            take()
+        else:
+            self._catch_up(BEHIND)
+            # The importer may use its arrays again.
+            block = {name: column.copy() for name, column in block.items()}
+            self._behind.append(self._beside.submit(take))
+
+    def _catch_up(self, most: int) -> None:
+        """Wait until the digests are at most so many blocks behind."""
+        while len(self._behind) > most:
+            self._behind.popleft().result()
+
+    # EventSource
+
+    def rows(self, table: str, location: int) -> int:
+        writer = self._tables.get(table)
+        return 0 if writer is None else writer.index.get(location, (0, 0))[1]
+
+    def blocks(
+        self, table: str, location: int, *columns: str, rows: int = 1 << 16
+    ) -> Iterator[tuple[NDArray[Any], ...]]:
+        names = columns or tuple((TABLES | DERIVED)[table])
+        writer = self._tables.get(table)
+        if writer is not None:
+            start, count = writer.index.get(location, (0, 0))
+            for a in range(start, start + count, rows):
+                b = min(a + rows, start + count)
+                yield tuple(writer.read(name, a, b) for name in names)
+
+    # what follows from the rows
+
+    def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
+        """Rows of a table of `DERIVED`; the same rules as for `append`."""
+        with _writing(self.path):
+            self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
+
+    def take_over(self, parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]]) -> None:
+        """Copy all rows of partial stores, in the order of the locations here.
+
+        Parameters
+        ----------
+        parts : of each the store, the indices (n,) that its locations have here, and the numbers that its
+            texts have here. Their regions must be those here.
+
+        Raises
+        ------
+        StoreError : a part is damaged, or the file cannot be written.
+        """
+        for group, declared in (("tables", TABLES), ("derived", DERIVED)):
+            for table in declared:
+                # part, first row and number of rows of every location
+                places = np.zeros((len(self.locations), 3), np.int64)
+                for number, (store, own, _) in enumerate(parts):
+                    places[own, 0] = number
+                    places[own, 1:] = store.places(table)
+                used = np.flatnonzero(places[:, 2])
+                if used.size:
+                    with _writing(self.path):
+                        self._table(group, table).take_over(parts, used, places[used], self._bound)
+
+    def _table(self, group: str, table: str) -> _TableWriter:
+        if table not in self._tables:
+            columns = (TABLES | DERIVED)[table]
+            self._tables[table] = _TableWriter(
+                self._file.require_group(group).create_group(table),
+                columns,
+                table,
+                self._kept if group == "tables" else None,
+            )
+        return self._tables[table]
+
+    def _count(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
+        tally = self.description.tallies[location]
+        if table == "events":
+            if self._recorded.size < len(self.regions):
+                self._recorded = np.array([not region.synthetic for region in self.regions], bool)
+                self._enters = np.pad(self._enters, (0, self._recorded.size - self._enters.size))
+            kind, region = (np.ascontiguousarray(block[name]) for name in ("kind", "region"))
+            entered, left = count_events(kind, region, self._recorded, self._enters)
+            tally.enter += entered
+            tally.leave += left
+        elif table == "messages":
+            kinds = np.bincount(block["kind"], minlength=len(MessageKind))
+            tally.sent += int(kinds[MessageKind.SEND] + kinds[MessageKind.ISEND])
+            tally.received += int(kinds[MessageKind.RECV] + kinds[MessageKind.IRECV])
+        elif table == "collectives":
+            tally.collectives += block["begin"].size
+        if table == "curve":
+            return
+        begin = block[KEYS.get(table, "time")]
+        first = int(begin[0])
+        last = int(block["end"].max()) if table == "collectives" else int(begin[-1])
+        if not -TICK_LIMIT < first <= last < TICK_LIMIT:
+            raise TraceFormatError(
+                f"has times from {first} to {last} ticks",
+                file=self.source.path,
+                where=f"location {self.locations[location].id}, {table}",
+                hint="the file is damaged",
+            )
+        known = self.description.locations[location]
+        known.first = first if known.first is None else min(known.first, first)
+        known.last = last if known.last is None else max(known.last, last)
+        span = self._span[location] or (first, last)
+        self._span[location] = (min(span[0], first), max(span[1], last))
+
+    def _close_calls(self) -> None:
+        """Keep the enter counts of the location whose events are complete."""
+        used = np.flatnonzero(self._enters)
+        if used.size:
+            self.derive(
+                "calls",
+                self._tables["events"].location,
+                region=used.astype(np.uint32),
+                count=self._enters[used],
+            )
+        self._enters[:] = 0
+
+    def complete(self) -> None:
+        """Say that the importer has delivered everything: counts are final, locations cover their rows."""
+        if self._completed:
+            return
+        self._completed = True
+        self._catch_up(0)
+        with _writing(self.path):
+            self._close_calls()
+        for location, tally, span in zip(self.locations, self.tallies, self._span, strict=True):
+            if span is not None:
+                # An importer may have set them late, from other records than those it stored.
+                location.first = min(span[0], span[0] if location.first is None else location.first)
+                location.last = max(span[1], span[1] if location.last is None else location.last)
+            if not location.records:
+                location.records = tally.enter + tally.leave + tally.sent + tally.received + tally.collectives
+        for digest in self._digests:
+            digest.finish()
+
+    def _finish(self) -> None:
+        self.complete()
+        self._beside.shutdown()
+        own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
+        for writer in self._tables.values():
+            writer.finish(own)
+        d = self.description
+        text = encode(
+            replace(d, locations=[d.locations[i] for i in own], tallies=[d.tallies[i] for i in own])
+        )
+        if len(text) > DESCRIPTION_LIMIT:
+            raise StoreError("the trace defines too many names to be stored", file=self.path)
+        self._file.create_dataset(
+            "description",
+            data=np.frombuffer(text, np.uint8),
+            chunks=(min(len(text), 1 << 20),),
+            compression="gzip",
+            compression_opts=1,
+        )
+        self._file.attrs["format"] = np.bytes_(FORMAT)  # of fixed length; others lie in a heap without sums
+        self._file.attrs["schema"] = SCHEMA
+        self._file.close()
+        self._part.commit()
+
+    def _discard(self) -> None:
+        self._beside.shutdown(cancel_futures=True)
+        with suppress(OSError, RuntimeError):  # closing flushes, which fails again on a full disk
+            self._file.close()
+        self._part.discard()
+
+
+class _TableWriter:
+    """Columns of one table: buffers of one chunk, compressed here and stored as they are."""
+
+    def __init__(self, group: h5py.Group, columns: dict[str, str], table: str, kept: Chunks | None) -> None:
+        self.group = group
+        self.table = table
+        self._kept = kept  # None: these rows are not read again
+        self.index: dict[int, tuple[int, int]] = {}
+        self.location = -1
+        self.flushed = 0
+        self.filled = 0
+        self._key = KEYS.get(table, "time")
+        self._last: Any = None
+        self.buffers = {name: np.zeros(CHUNK, dtype) for name, dtype in columns.items()}
+        self._packers = {name: Packer() for name in columns}
+        self._room = 0  # rows that the datasets have room for
+        self.datasets = {
+            name: group.create_dataset(
+                name,
+                (0,),
+                dtype,
+                maxshape=(None,),
+                chunks=(CHUNK,),
+                shuffle=True,
+                compression="gzip",
+                compression_opts=1,
+            )
+            for name, dtype in columns.items()
+        }
+
+    def append(self, location: int, block: dict[str, NDArray[Any]]) -> None:
+        rows = next(iter(block.values())).size
+        self._begin(location, block[self._key] if self._key else np.zeros(0))
+        self._put(block, rows)
+        start, count = self.index[location]
+        self.index[location] = (start, count + rows)
+
+    def take_over(
+        self,
+        parts: Sequence[tuple[TraceStore, NDArray[np.int64], NDArray[np.uint32]]],
+        locations: NDArray[np.int64],
+        places: NDArray[np.int64],
+        bound: Callable[[str], int],
+    ) -> None:
+        """Rows of `locations`, which lie at `places`: (n, 3) part, first row and number of rows."""
+        part, start, count = places.T
+        at = self.flushed + self.filled + np.cumsum(count) - count
+        self.index.update(zip(locations.tolist(), zip(at.tolist(), count.tolist(), strict=True), strict=True))
+        # Neighbours that are neighbours there too are read in one go.
+        begin = np.flatnonzero(np.r_[True, (part[1:] != part[:-1]) | (start[1:] != (start + count)[:-1])])
+        end = np.r_[begin[1:], part.size] - 1
+        for a, b in zip(begin, end, strict=True):
+            store, _, texts = parts[part[a]]
+            for block in store.stretch(self.table, int(start[a]), int(start[b] + count[b])):
+                for name, values in block.items():
+                    if BOUNDS.get((self.table, name)) == "texts":
+                        block[name] = texts[values]
+                check_values(self.table, block, bound, store.damaged)
+                self._put(block, next(iter(block.values())).size)
+
+    def _put(self, block: Mapping[str, NDArray[Any]], rows: int) -> None:
+        done = 0
+        while done < rows:
+            take = min(rows - done, CHUNK - self.filled)
+            for name, buffer in self.buffers.items():
+                buffer[self.filled : self.filled + take] = block[name][done : done + take]
+            self.filled += take
+            done += take
+            if self.filled == CHUNK:
+                self._flush()
+
+    def _begin(self, location: int, key: NDArray[Any]) -> None:
+        if location != self.location:
+            if location in self.index:
+                raise ValueError(
+                    f"{self.table}: location {location} goes on after another one; "
+                    "the rows of a location must be appended in one go"
+                )
+            self.index[location] = (self.flushed + self.filled, 0)
+            self.location, self._last = location, None
+        if key.size and self._last is not None and not key[0] >= self._last:
+            raise ValueError(
+                f"{self.table}: location {location} goes back in time from {self._last} to {key[0]}"
+            )
+        steps = key[1:] >= key[:-1]
+        if not steps.all():
+            j = int(np.argmin(steps))
+            raise ValueError(
+                f"{self.table}: location {location} goes back in time from {key[j]} to {key[j + 1]}"
+            )
+        if key.size:
+            self._last = key[-1]
+
+    def read(self, name: str, start: int, stop: int) -> NDArray[Any]:
+        """Rows of a column, from the file or, where they are not there yet, from the buffer."""
+        pieces = [
+            self._chunk(name, number)[max(start - number * CHUNK, 0) : stop - number * CHUNK]
+            for number in range(start // CHUNK, -(-min(stop, self.flushed) // CHUNK))
+        ]
+        if stop > self.flushed:
+            pieces.append(self.buffers[name][max(start - self.flushed, 0) : stop - self.flushed])
+        return np.concatenate(pieces)
+
+    def _chunk(self, name: str, number: int) -> NDArray[Any]:
+        key = (self.table, name, number)
+        chunk = self._kept.get(key) if self._kept is not None else None
+        if chunk is None:
+            _, packed = self.datasets[name].id.read_direct_chunk((number * CHUNK,))
+            chunk = unpack(packed, CHUNK, self.buffers[name].dtype)
+            if self._kept is not None:
+                self._kept.put(key, chunk)
+        return chunk
+
+    def _flush(self) -> None:
+        if self.flushed == self._room:
+            self._room += CHUNK * max(1, min(self.flushed // CHUNK, 64))
+            for dataset in self.datasets.values():
+                dataset.resize((self._room,))
+        for name, dataset in self.datasets.items():
+            buffer = self.buffers[name]
+            dataset.id.write_direct_chunk((self.flushed,), self._packers[name](buffer))
+            if self._kept is not None:
+                self._kept.put((self.table, name, self.flushed // CHUNK), buffer)
+                self.buffers[name] = np.empty_like(buffer)
+        self.flushed += self.filled
+        self.filled = 0
+
+    def finish(self, locations: Sequence[int]) -> None:
+        rows = self.flushed + self.filled
+        if self.filled:
+            for buffer in self.buffers.values():
+                buffer[self.filled :] = 0
+            self._flush()
+        for dataset in self.datasets.values():
+            dataset.resize((rows,))
+        index = np.array([self.index.get(location, (0, 0)) for location in locations], np.int64)
+        index = index.reshape(-1, 2)
+        self.group.create_dataset("index", data=index)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise StoreError(
+            f"cannot be written ({reason})", file=path, hint="choose another folder or make room"
+        ) from error
+
+
+_ENTER = int(EventKind.ENTER)
+
+
+@kernel
+def count_events(kind: Any, region: Any, recorded: Any, enters: Any) -> tuple[int, int]:
+    """How many enters and leaves are of regions that are recorded; adds to the enters (regions,) of each."""
+    entered = left = 0
+    for i in range(kind.size):
+        if kind[i] == _ENTER:
+            enters[region[i]] += 1
+            entered += recorded[region[i]]
+        else:
+            left += recorded[region[i]]
+    return entered, left
