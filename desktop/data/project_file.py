@@ -51,6 +51,8 @@ def _inside(tree: Any, key: str) -> tuple[Any, ...]:
 MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_settings}
 #: Bytes of a project file; annotations of a lifetime are far fewer.
 LIMIT = 1 << 26
+#: Numbers are smaller than this, so that the difference of any two is one.
+LARGEST = 1e300
 #: Problems that are listed in the sentence; all are in `ProjectError.problems`.
 _NAMED = 3
 
@@ -94,6 +96,7 @@ def write(path: Path, tree: Any, form: str = PROJECT, *, backup: bool = True) ->
     Raises
     ------
     OSError : the folder cannot be written.
+    ProjectError : it holds a number that `read` would refuse.
     """
     path = path.absolute()
     content = {"format": form, "schema": SCHEMA, "tree": encode(tree, path.parent)}
@@ -177,14 +180,22 @@ def _no_number(name: str) -> float:
 # --- plain values
 
 
-def encode(value: Any, folder: Path) -> Any:
+def encode(value: Any, folder: Path, place: str = "tree") -> Any:
     """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
 
-    A field that holds no number (NaN) is left out: JSON has no word for it.
+    A field that holds no number (NaN) and does so at first is left out: JSON has no word for it.
+
+    Raises
+    ------
+    ProjectError : a number that `read` would refuse.
     """
     if is_dataclass(value):
-        held = ((f.name, getattr(value, f.name)) for f in fields(value))
-        return {name: encode(one, folder) for name, one in held if not _is_nan(one)}
+        held = ((f, getattr(value, f.name)) for f in fields(value))
+        return {
+            f.name: encode(one, folder, f"{place}.{f.name}")
+            for f, one in held
+            if not (_is_nan(one) and _is_nan(f.default))
+        }
     if isinstance(value, Enum):
         return value.name.lower()
     if isinstance(value, Path):
@@ -193,11 +204,16 @@ def encode(value: Any, folder: Path) -> Any:
         except ValueError:  # on another drive
             return value.as_posix()
     if isinstance(value, tuple):
-        return [encode(item, folder) for item in value]
+        return [encode(item, folder, f"{place}[{i}]") for i, item in enumerate(value)]
     if isinstance(value, frozenset):
-        return sorted(encode(item, folder) for item in value)
+        return sorted(encode(item, folder, place) for item in value)
     if isinstance(value, dict):
-        return {key: encode(item, folder) for key, item in value.items()}
+        return {key: encode(item, folder, f"{place}.{key}") for key, item in value.items()}
+    if isinstance(value, float) and not abs(value) < LARGEST:
+        raise ProjectError(
+            f"the project cannot be saved: {place} is {value}, numbers in it are below {LARGEST:g}",
+            hint="change it there",
+        )
     return value
 
 
@@ -268,7 +284,7 @@ class _Decoder:
             if self._closed and not found.is_relative_to(self._folder):
                 raise self._wrong(place, value, "it must be inside of the bundle")
             return found
-        if kind is float and type(value) in (int, float) and abs(value) < 1e300 and math.isfinite(value):
+        if kind is float and type(value) in (int, float) and abs(value) < LARGEST:
             return float(value)
         if kind in (int, str, bool) and type(value) is kind:
             return value

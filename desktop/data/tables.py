@@ -55,7 +55,7 @@ Repeats = Literal["points", "median", "minimum"]
 #: Largest table and cell, so that a wrong file ends in a sentence.
 _LARGEST, _ROWS, _CELL = 64 << 20, 1_000_000, 1000
 #: Beyond these, squares of products leave the range of numbers.
-_MOST_P, _MOST_TIME = 1e9, 1e30
+_MOST_P, _MOST_TIME, _MOST_VALUE = 1e9, 1e30, 1e30
 
 
 @dataclass(frozen=True)
@@ -395,13 +395,17 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     for line, cells in numbered[1:]:
         if len(cells) > max(name_at, value_at):
             try:
-                values[cells[name_at].strip()] = float(cells[value_at]) * factor
+                value = float(cells[value_at]) * factor
             except ValueError:
+                value = math.nan
+            if not abs(value) < _MOST_VALUE:
+                wrong = "no number" if math.isnan(value) else "beyond what is measured"
                 raise TableError(
-                    f"{role} of {cells[name_at]} is {cells[value_at]!r}, which is no number",
+                    f"{role} of {cells[name_at]} is {cells[value_at]!r}, which is {wrong}",
                     file=source,
                     where=f"line {line}",
-                ) from None
+                )
+            values[cells[name_at].strip()] = value
     if not any(getattr(row, of) in values for row in table.rows):
         raise TableError(f"names no {of} of {table.source}", file=source, hint="names have to be the same")
     found = (values.get(getattr(row, of), math.nan) for row in table.rows)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import zipfile
 from collections.abc import Iterator
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -203,6 +204,54 @@ def test_what_is_written_is_read(data: st.DataObject) -> None:
         assert content["schema"] == project_file.SCHEMA and list(content) == sorted(content)
         for run in content["tree"]["runs"]:
             assert not os.path.isabs(run["trace"]["path"])
+
+
+any_number = st.floats() | st.sampled_from([1e300, -1e300, 9.99e299, 1e308, 5e-324, -0.0])
+of_an_annotation = st.builds(
+    Annotation, any_number, text, st.none() | any_number.filter(lambda end: end >= 0)
+).filter(lambda note: note.problem() == "")  # fmt: skip
+
+
+def floats_in(tree: Any) -> Iterator[float]:
+    """Numbers of a tree, but for those that are none where a field has none at first."""
+    if is_dataclass(tree):
+        for f in fields(tree):
+            value = getattr(tree, f.name)
+            if not (isinstance(value, float) and math.isnan(value) and repr(f.default) == "nan"):
+                yield from floats_in(value)
+    elif isinstance(tree, tuple | dict):
+        for item in tree.values() if isinstance(tree, dict) else tree:
+            yield from floats_in(item)
+    elif isinstance(tree, float):
+        yield tree
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.lists(of_an_annotation, max_size=2).map(tuple),
+    st.builds(KeptComparison, st.just(Path("/a/b.csv")), any_number, any_number),
+    st.dictionaries(text, any_number, max_size=2).map(lambda work: dict(sorted(work.items()))),
+    st.builds(Row, st.just(1), text, text, any_number, any_number, any_number, any_number),
+)
+def test_what_is_saved_opens_equal_and_what_would_not_is_refused(
+    notes: tuple[Annotation, ...], compared: KeptComparison, work: dict[str, float], row: Row
+) -> None:
+    run = KeptRun(TraceId(Path("/a/t"), "t", 5, "ab", "otf2", "1"), Project(annotations=notes))
+    tables = (KeptTable(edits=TableEdits(work=work, added=(row,))),)
+    workspace = Workspace((run,), (KeptExperiment(Path("/a/e"), compared=(compared,)),), tables)
+    with TemporaryDirectory() as name:
+        file = Path(name) / "p.phasewright"
+        write(file, Workspace())
+        before = file.read_bytes()
+        try:
+            write(file, workspace)
+        except ProjectError as error:
+            assert not all(abs(x) < project_file.LARGEST for x in floats_in(workspace))
+            assert ": tree." in str(error) and "change it there" in str(error)
+            assert file.read_bytes() == before and list(Path(name).iterdir()) == [file]
+        else:
+            # Texts, as NaN is not equal to itself and -0.0 is to 0.0.
+            assert repr(read_workspace(file)) == repr(workspace)
 
 
 def test_a_folder_may_move_as_a_whole(tmp_path: Path) -> None:

@@ -193,6 +193,10 @@ def test_values_from_tables_of_their_own(tmp_path):
     other.write_text("machine,r_peak_gflops\nCray T3D,fast\n")
     with pytest.raises(TableError, match="peak of Cray T3D is 'fast', which is no number, line 2"):
         with_values(table, other, "peak")
+    for beyond in ("inf", "1e305"):
+        other.write_text(f"machine,r_peak_gflops\nCray T3D,{beyond}\n")
+        with pytest.raises(TableError, match=f"'{beyond}', which is beyond what is measured, line 2"):
+            with_values(table, other, "peak")
 
 
 def test_values_come_in_any_separated_table_and_fail_in_a_sentence(tmp_path):

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
+from desktop.data.project_file import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Page, beside, button, choice, fill, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
@@ -485,7 +486,7 @@ class ComparePage(Page):
 
         def read() -> None:
             value = float(text or 0)
-            if not (math.isfinite(value) and value >= 0):
+            if not 0 <= value < LARGEST:
                 raise ValueError
             values.append(value)
 
