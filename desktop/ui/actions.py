@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
@@ -54,8 +54,6 @@ _selected = When(_range_selected, "a selected range or phase")
 #: The selected phase ends at an interior break.
 _on_break = When(_break_selected, "a selected phase that is not the last one")
 _by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breaks set by hand")
-_undoable = When[Snapshot](lambda shown: shown.undo is not None, "a change that can be taken back")
-_redoable = When[Snapshot](lambda shown: shown.redo is not None, "a change that was taken back")
 _suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
 
 
@@ -159,9 +157,9 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("quit", "Quit", "File", "Close all windows",
             lambda w: w.quit(), ("Ctrl+Q",), rule=True),
     Command("undo", "Undo", "Edit", "Take back the last change",
-            lambda w: w.workbench.undo(), ("Ctrl+Z",), _undoable, icon="undo"),
+            lambda w: w.workbench.undo(), ("Ctrl+Z",), UNDOABLE, icon="undo"),
     Command("redo", "Redo", "Edit", "Do again what was taken back",
-            lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable,
+            lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE,
             icon="redo"),
     Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),

@@ -30,6 +30,10 @@ class When(Generic[S]):
         return self.test(shown)
 
 
+UNDOABLE = When[Any](lambda shown: shown.undo is not None, "a change that can be taken back")
+REDOABLE = When[Any](lambda shown: shown.redo is not None, "a change that was taken back")
+
+
 def always(_: object) -> bool:
     return True
 

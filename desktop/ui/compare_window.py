@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QStackedWidget,
     QToolBar,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -31,10 +30,11 @@ from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, CO
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import ExportDialog, FigureDialog
-from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.message_bar import MessageBar
+from desktop.ui.pages import column, first_page, quiet
 from desktop.ui.program_window import ProgramWindow
-from desktop.ui.units import digits, left
-from desktop.ui.workers import MainThread
+from desktop.ui.task_line import TaskLine
+from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 
@@ -70,7 +70,6 @@ class CompareWindow(ProgramWindow):
     def __init__(self, owner: MainWindow, executor: Executor | None = None) -> None:
         super().__init__(owner.settings)
         self._owner = owner
-        self._results = MainThread(self)
         # What runs at once needs no event loop to be delivered.
         deliver = at_once if executor else self._results.deliver
         self.bench = Contraster(owner.workbench, owner.desk.keeper, deliver, executor)
@@ -169,37 +168,21 @@ class CompareWindow(ProgramWindow):
         self.addToolBar(bar)
 
     def _start_page(self) -> QWidget:
-        title = QLabel(self.tr("Compare runs"))
-        font = title.font()
-        font.setPointSizeF(2.0 * font.pointSizeF())
-        font.setBold(True)
-        title.setFont(font)
-        self._needs = QLabel()
+        self._needs = quiet()
         self._needs.setObjectName("needs")
-        self._needs.setWordWrap(True)
         self.open = QPushButton(self.tr("Add a trace to the project…"))
         self.open.setObjectName("open")
         self.open.clicked.connect(self.add_run)
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(48, 36, 48, 24)
-        layout.setSpacing(12)
-        layout.addWidget(title)
-        layout.addWidget(self._needs)
+        page, layout = first_page(self.tr("Compare runs"), self._needs)
         layout.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addStretch(1)
         return page
 
     def _make_status(self) -> None:
-        bar = self.statusBar()
-        self._task, self._selected = QLabel(), QLabel()
-        self.cancel = QPushButton(self.tr("Cancel"))
-        self.cancel.clicked.connect(self.bench.cancel)
-        for widget in (self._task, self.cancel):
-            bar.addWidget(widget)
-            widget.hide()
+        self.task_line, self._selected = TaskLine(self.bench.cancel), QLabel()
         self._selected.setMinimumWidth(1)
-        bar.addPermanentWidget(self._selected)
+        self.statusBar().addWidget(self.task_line)
+        self.statusBar().addPermanentWidget(self._selected)
 
     # ---- showing
 
@@ -227,12 +210,9 @@ class CompareWindow(ProgramWindow):
         self._again.setEnabled(bool(comparison.matched))
         self._bar.setVisible(len(new.entries) > 1)
         self.to_model_button.setEnabled(new.alignment is not None)
-        self._show_task(new)
+        self.task_line.show_task(new.task if new.refining else None)
         if new.problem != old.problem:
-            if new.problem:
-                self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
-            else:
-                self.problem_bar.hide()
+            self.problem_bar.show_problem(new.problem)
         if new.outdated != old.outdated:
             if new.outdated:
                 self.notice_bar.show_message(
@@ -273,14 +253,6 @@ class CompareWindow(ProgramWindow):
             text = self.tr("There is nothing to compare yet.")
         self._needs.setText(text)
         self.open.setText(self.tr("Open…") if count == 0 else self.tr("Add a trace to the project…"))
-
-    def _show_task(self, new: ContrastSnapshot) -> None:
-        task = new.task if new.refining else None
-        self._task.setVisible(task is not None)
-        self.cancel.setVisible(task is not None)
-        if task is not None:
-            parts = (task.title, task.text, "" if task.left is None else left(task.left))
-            self._task.setText(" – ".join(part for part in parts if part))
 
     def _show_selection(self) -> None:
         """What the runs add up to over the selected range."""
@@ -414,12 +386,9 @@ class CompareWindow(ProgramWindow):
     # ---- layout
 
     def _restore_layout(self) -> None:
-        room = self.screen().availableSize()
-        self.resize(min(1500, int(0.9 * room.width())), min(940, int(0.88 * room.height())))
-        self._down.setSizes([62 * self.height() // 100, 38 * self.height() // 100])
         geometry, state = self.settings.geometry_of(_WINDOW)
-        if geometry is not None:
-            self.restoreGeometry(geometry)
+        self._take_place(geometry)
+        self._down.setSizes([62 * self.height() // 100, 38 * self.height() // 100])
         if state is not None:
             self._down.restoreState(state)
 
@@ -430,7 +399,5 @@ class CompareWindow(ProgramWindow):
         self._owner.comparing = None
         for dialog in self.findChildren(ExportDialog):
             dialog.close()
-        self._results.close()
         self.bench.close()
         super().closeEvent(event)
-        self.closed.emit()

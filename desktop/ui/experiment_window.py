@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSize
+from PySide6.QtCore import QByteArray
 from PySide6.QtGui import (
     QCloseEvent,
     QGuiApplication,
@@ -15,10 +15,8 @@ from PySide6.QtWidgets import (
     QFileDialog,
     QLabel,
     QMessageBox,
-    QProgressBar,
     QStackedWidget,
     QTabWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -32,14 +30,14 @@ from desktop.ui.experiment.program import ProgramPage
 from desktop.ui.experiment.read import ReadPage
 from desktop.ui.experiment.run import RunPage
 from desktop.ui.experiment.table import tab_separated
-from desktop.ui.message_bar import MessageBar, column, scrolled
+from desktop.ui.message_bar import MessageBar
+from desktop.ui.pages import column, first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
-from desktop.ui.units import left
-from desktop.ui.workers import MainThread
+from desktop.ui.task_line import TaskLine
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
-from desktop.workbench.jobs import Executor, Task
+from desktop.workbench.jobs import Executor
 
 _TITLE = "Experiment – Phasewright"
 _WINDOW = "experiment"
@@ -63,14 +61,13 @@ class ExperimentWindow(ProgramWindow):
         self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
     ) -> None:
         super().__init__(settings)
-        self._results = MainThread(self)
         self.bench = ExperimentBench(self._results.deliver, executors)
         self.setObjectName("experiment_window")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
         self._make_actions()
         self._make_status()
-        self._restore_layout()
+        self._take_place(self.settings.geometry_of(_WINDOW)[0])
         self.bench.subscribe(self._show_snapshot)
         self._begin()
         self._show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
@@ -101,12 +98,7 @@ class ExperimentWindow(ProgramWindow):
         self.setCentralWidget(column(self.problem_bar, self._stack))
 
     def _start_page(self) -> QWidget:
-        title = QLabel("Experiments with artificial delays")
-        font = title.font()
-        font.setPointSizeF(2.0 * font.pointSizeF())
-        font.setBold(True)
-        title.setFont(font)
-        text = QLabel(
+        text = quiet(
             "Twelve places might be the bottleneck? Put a delay at each, run a designed experiment, "
             "and read from "
             "the effects which places the run time depends on, and how sure that is.\n\n"
@@ -114,13 +106,7 @@ class ExperimentWindow(ProgramWindow):
             "run before "
             "you have read the commands and agreed to them."
         )
-        text.setWordWrap(True)
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(48, 36, 48, 24)
-        layout.setSpacing(12)
-        layout.addWidget(title)
-        layout.addWidget(text)
+        page, layout = first_page("Experiments with artificial delays", text)
         for words, explanation, act in (
             ("New experiment…", "Choose the folder of a program; prepared places become its factors",
              self.choose_new),
@@ -140,17 +126,9 @@ class ExperimentWindow(ProgramWindow):
         return page
 
     def _make_status(self) -> None:
-        bar = self.statusBar()
-        self._task = QLabel()
-        self._progress = QProgressBar()
-        self._progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
-        self._progress.setTextVisible(False)
-        self._progress.setAccessibleName("Progress")
-        self._note = QLabel()
-        for widget in (self._task, self._progress):
-            bar.addWidget(widget)
-            widget.hide()
-        bar.addPermanentWidget(self._note)
+        self.task_line, self._note = TaskLine(), QLabel()
+        self.statusBar().addWidget(self.task_line)
+        self.statusBar().addPermanentWidget(self._note)
 
     # ---- showing
 
@@ -166,12 +144,10 @@ class ExperimentWindow(ProgramWindow):
             self._show_title(new)
         self.setWindowModified(not new.saved)
         if new.task is not old.task:
-            self._show_task(new.task)
+            # Trials say themselves how long they take, also after a pause or a kill.
+            self.task_line.show_task(new.task, timed=new.running == "idle")
         if new.problem != old.problem:
-            if new.problem:
-                self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
-            else:
-                self.problem_bar.hide()
+            self.problem_bar.show_problem(new.problem)
         if new.note != old.note:
             self._note.setText(f"{new.note[:1].upper()}{new.note[1:]}" if new.note else "")
         if opened or (there and new.name != old.name):
@@ -188,20 +164,6 @@ class ExperimentWindow(ProgramWindow):
             if path.exists():
                 self.settings.add_recent(path)
         self.setWindowTitle(f"{new.name}[*] – {_TITLE}" if new.name else f"[*]{_TITLE}")
-
-    def _show_task(self, task: Task | None) -> None:
-        for widget in (self._task, self._progress):
-            widget.setVisible(task is not None)
-        if task is None:
-            return
-        # Trials say themselves how long they take, also after a pause or a kill.
-        running = self.bench.snapshot.running != "idle"
-        remaining = "" if task.left is None or running else left(task.left)
-        self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
-        fraction = task.fraction
-        self._progress.setRange(0, 0 if fraction is None else 1000)
-        if fraction is not None:
-            self._progress.setValue(round(1000 * fraction))
 
     @property
     def shown(self) -> ExperimentSnapshot:
@@ -324,22 +286,13 @@ class ExperimentWindow(ProgramWindow):
         for page in self.pages:
             page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
-    def _restore_layout(self) -> None:
-        room = self.screen().availableSize()
-        self.resize(QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height()))))
-        geometry, _ = self.settings.geometry_of(_WINDOW)
-        if geometry is not None:
-            self.restoreGeometry(geometry)
-
     def closeEvent(self, event: QCloseEvent) -> None:
         if not self._may_close():
             event.ignore()
             return
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), QByteArray())
-        self._results.close()
         self.bench.close()
         super().closeEvent(event)
-        self.closed.emit()
 
     def _may_close(self) -> bool:
         """Ask about a description that is not written, and about trials that are running."""

@@ -14,9 +14,7 @@ from PySide6.QtWidgets import (
     QLabel,
     QPlainTextEdit,
     QPushButton,
-    QScrollArea,
     QVBoxLayout,
-    QWidget,
 )
 
 import desktop
@@ -83,6 +81,13 @@ class MessageBar(QFrame):
         self._fold.setVisible(bool(details))
         self.show()
 
+    def show_problem(self, problem: str) -> None:
+        """What is wrong, as errors say it: in lower case and without a full stop; "" if nothing is."""
+        if problem:
+            self.show_message(f"{problem[:1].upper()}{problem[1:]}.")
+        else:
+            self.hide()
+
     def _copy(self) -> None:
         versions = (
             f"Phasewright {desktop.__version__}, Python {platform.python_version()}, "
@@ -90,25 +95,3 @@ class MessageBar(QFrame):
         )
         parts = (self.sentence, self._details.toPlainText().strip(), versions)
         QGuiApplication.clipboard().setText("\n\n".join(part for part in parts if part))
-
-
-def scrolled(page: QWidget) -> QScrollArea:
-    """A page that scrolls where it has less room than its texts need."""
-    area = QScrollArea()
-    area.setWidget(page)
-    area.setWidgetResizable(True)
-    area.setFrameShape(QFrame.Shape.NoFrame)
-    area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-    return area
-
-
-def column(*widgets: QWidget) -> QWidget:
-    """Widgets above each other without margins; the last takes the room."""
-    holder = QWidget()
-    layout = QVBoxLayout(holder)
-    layout.setContentsMargins(0, 0, 0, 0)
-    layout.setSpacing(1)
-    for widget in widgets:
-        layout.addWidget(widget)
-    layout.setStretch(len(widgets) - 1, 1)
-    return holder

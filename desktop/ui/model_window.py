@@ -6,7 +6,7 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSize, Qt
+from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import (
     QCloseEvent,
     QGuiApplication,
@@ -19,7 +19,6 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QInputDialog,
     QLabel,
-    QProgressBar,
     QPushButton,
     QScrollArea,
     QSplitter,
@@ -31,20 +30,21 @@ from PySide6.QtWidgets import (
 from desktop import resources
 from desktop.data.atomic import write_text
 from desktop.ui import theme as themes
-from desktop.ui.message_bar import MessageBar, column, scrolled
+from desktop.ui.message_bar import MessageBar
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.plot_pane import PlotPane
 from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
+from desktop.ui.pages import column, first_page, quiet, scrolled
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, tab_separated
-from desktop.ui.units import count, left
-from desktop.ui.workers import MainThread
+from desktop.ui.task_line import TaskLine
+from desktop.ui.units import count
 from desktop.workbench import model_results as results
-from desktop.workbench.jobs import Executor, Task
+from desktop.workbench.jobs import Executor
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
@@ -90,7 +90,6 @@ class ModelWindow(ProgramWindow):
         self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
     ) -> None:
         super().__init__(settings)
-        self._results = MainThread(self)
         # What runs at once needs no event loop to be delivered.
         self.bench = ModelBench(executors=executors) if executors else ModelBench(self._results.deliver)
         self._merged: set[tuple[str, ...]] = set()
@@ -99,7 +98,6 @@ class ModelWindow(ProgramWindow):
         self._make_bars()
         self._make_centre()
         self._make_actions()
-        self._make_status()
         self._restore_layout()
         self.bench.subscribe(self._show_snapshot)
         self._begin()
@@ -115,6 +113,8 @@ class ModelWindow(ProgramWindow):
         self.merge_bar.dismissed.connect(self._keep_apart)
 
     def _make_centre(self) -> None:
+        self.task_line = TaskLine(self.bench.cancel)
+        self.statusBar().addWidget(self.task_line)
         self.settings_pane = SettingsPane(self.bench)
         self.measured = SheetView("Measurements")
         self.measured.picked.connect(lambda keys: self.bench.pick(sorted(keys)))
@@ -169,24 +169,13 @@ class ModelWindow(ProgramWindow):
             view.exportRequested.connect(partial(self.export_table, view))
 
     def _start_page(self) -> QWidget:
-        title = QLabel("Factor model")
-        font = title.font()
-        font.setPointSizeF(2.0 * font.pointSizeF())
-        font.setBold(True)
-        title.setFont(font)
-        text = QLabel(
+        text = quiet(
             "Separates, in the run times of several codes on several systems, what belongs to the code and "
             "what to the system, and says what happens at larger p.\n\n"
             "It needs a table with one run in every row: a code, a system, the number of processors p, and "
             "the time. Operations of the codes and peak rates of the systems may be in it or be added."
         )
-        text.setWordWrap(True)
-        page = QWidget()
-        layout = QVBoxLayout(page)
-        layout.setContentsMargins(48, 36, 48, 24)
-        layout.setSpacing(12)
-        layout.addWidget(title)
-        layout.addWidget(text)
+        page, layout = first_page("Factor model", text)
         choices = QGridLayout()
         choices.setHorizontalSpacing(16)
         choices.setVerticalSpacing(10)
@@ -201,8 +190,7 @@ class ModelWindow(ProgramWindow):
             button = QPushButton(words)
             button.setMinimumHeight(int(2.2 * button.fontMetrics().height()))
             button.clicked.connect(act)
-            label = QLabel(explanation)
-            label.setWordWrap(True)
+            label = quiet(explanation)
             label.setBuddy(button)
             row = choices.rowCount()
             choices.addWidget(button, row, 0)
@@ -215,20 +203,6 @@ class ModelWindow(ProgramWindow):
     def _make_actions(self) -> None:
         super()._make_actions()
         self.measured.addActions([self.actions_by_id[name] for name in ("exclude", "include")])
-
-    def _make_status(self) -> None:
-        bar = self.statusBar()
-        self._task = QLabel()
-        self._progress = QProgressBar()
-        self._progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
-        self._progress.setTextVisible(False)
-        self._progress.setAccessibleName("Progress")
-        self.cancel = QPushButton("Cancel")
-        self.cancel.setObjectName("cancel")
-        self.cancel.clicked.connect(self.bench.cancel)
-        for widget in (self._task, self._progress, self.cancel):
-            bar.addWidget(widget)
-            widget.hide()
 
     # ---- showing
 
@@ -249,12 +223,9 @@ class ModelWindow(ProgramWindow):
         self.plots.show_snapshot(old, new)
         self.tables.show_snapshot(old, new)
         if new.task is not old.task:
-            self._show_task(new.task)
+            self.task_line.show_task(new.task)
         if new.problem != old.problem:
-            if new.problem:
-                self.problem_bar.show_message(f"{new.problem[:1].upper()}{new.problem[1:]}.")
-            else:
-                self.problem_bar.hide()
+            self.problem_bar.show_problem(new.problem)
         if table is not old.project.table:
             self._offer_merge(new)
         if new.unassigned is not None and new.unassigned is not old.unassigned:
@@ -292,18 +263,6 @@ class ModelWindow(ProgramWindow):
         ]
         self.summary.setText("<br>".join(lines))
         self._summary_area.fit()
-
-    def _show_task(self, task: Task | None) -> None:
-        for widget in (self._task, self._progress, self.cancel):
-            widget.setVisible(task is not None)
-        if task is None:
-            return
-        remaining = "" if task.left is None else left(task.left)
-        self._task.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
-        fraction = task.fraction
-        self._progress.setRange(0, 0 if fraction is None else 1000)
-        if fraction is not None:
-            self._progress.setValue(round(1000 * fraction))
 
     @property
     def shown(self) -> ModelSnapshot:
@@ -498,26 +457,13 @@ class ModelWindow(ProgramWindow):
             splitter.setSizes([size * part // 100 for part in parts])
 
     def _restore_layout(self) -> None:
-        room = self.screen().availableSize()
-        first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
         geometry, state = self.settings.geometry_of(_WINDOW)
-        self.resize(first)
-        if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
-            self.resize(first)
-            self.move(0, 0)
+        self._take_place(geometry)
         self._divide()
         if state is not None:
             self._across.restoreState(state)
 
-    def _on_screen(self) -> bool:
-        return any(
-            screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
-            for screen in QGuiApplication.screens()
-        )
-
     def closeEvent(self, event: QCloseEvent) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
-        self._results.close()
         self.bench.close()
         super().closeEvent(event)
-        self.closed.emit()

@@ -9,9 +9,10 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
-from PySide6.QtCore import QEvent, QObject, Qt, QUrl, Signal
+from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QAction,
+    QCloseEvent,
     QDesktopServices,
     QDragEnterEvent,
     QDragLeaveEvent,
@@ -40,6 +41,7 @@ from desktop.ui import units
 from desktop.ui.commands import Command
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import fitting
+from desktop.ui.workers import MainThread
 
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
@@ -88,6 +90,7 @@ class ProgramWindow(QMainWindow):
         self.settings = settings or Settings()
         self._theme = chosen_theme(self.settings)
         self._unit = ""
+        self._results = MainThread(self)
         self._drop_hint = QLabel(self.tr("Drop to open"), self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(
@@ -175,6 +178,27 @@ class ProgramWindow(QMainWindow):
             dock.installEventFilter(self)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
         self.apply_settings()
+
+    def _take_place(self, geometry: QByteArray | None) -> None:
+        """Where and as large as it was, unless that is on no screen any more; at first most of the screen."""
+        room = self.screen().availableSize()
+        first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
+        self.resize(first)
+        if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
+            self.resize(first)
+            self.move(0, 0)
+
+    def _on_screen(self) -> bool:
+        return any(
+            screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
+            for screen in QGuiApplication.screens()
+        )
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """It closes: nothing is delivered any more. Who derives from it asks and keeps before."""
+        self._results.close()
+        super().closeEvent(event)
+        self.closed.emit()
 
     # ---- settings
 

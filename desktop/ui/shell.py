@@ -26,8 +26,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QMainWindow,
     QMenu,
-    QProgressBar,
-    QPushButton,
     QScrollArea,
     QSplitter,
     QStackedWidget,
@@ -47,8 +45,9 @@ from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
-from desktop.ui.message_bar import MessageBar, column
+from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.pages import column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
@@ -61,9 +60,8 @@ from desktop.ui.program_window import ProgramWindow
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
-from desktop.ui.units import digits, instant, left, quantity
-from desktop.ui.workers import MainThread
-from desktop.workbench.jobs import Task
+from desktop.ui.task_line import TaskLine
+from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -125,7 +123,6 @@ class MainWindow(ProgramWindow):
         self.percent = False
         self.presentation = None
         self.comparing = None
-        self._results = MainThread(self)
         self.workbench = Workbench(self._results.deliver)
         self._cursor = math.nan
         self.setObjectName("main_window")
@@ -277,20 +274,10 @@ class MainWindow(ProgramWindow):
 
     def _make_status(self) -> None:
         bar = self.statusBar()
-        self._task = QLabel()
-        self._task.setObjectName("task")
-        self._progress = QProgressBar()
-        self._progress.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
-        self._progress.setTextVisible(False)
-        self._progress.setAccessibleName("Progress")
-        self.cancel = QPushButton("Cancel")
-        self.cancel.setObjectName("cancel")
-        self.cancel.clicked.connect(self.workbench.cancel_opening)
+        self.task_line = TaskLine(self.workbench.cancel_opening)
+        bar.addWidget(self.task_line)
         self._selection_text = QLabel()
         self._cursor_text = QLabel()
-        for widget in (self._task, self._progress, self.cancel):
-            bar.addWidget(widget)
-            widget.hide()
         for label in (self._cursor_text, self._selection_text):
             label.setContentsMargins(10, 0, 10, 0)
             label.setMinimumWidth(1)  # or a long text would make the window wider
@@ -372,7 +359,8 @@ class MainWindow(ProgramWindow):
         if self.comparing is not None:
             self.comparing.bench.refresh()
         if (new.opening, new.preparing) != (old.opening, old.preparing):
-            self._show_task(new.opening, new.preparing)
+            self.task_line.cancel.setVisible(new.opening is not None)
+            self.task_line.show_task(new.preparing or new.opening)  # what is waited for, if both are there
         if new.problem is not old.problem:
             self._show_problem(new)
         self._show_selection()
@@ -414,20 +402,6 @@ class MainWindow(ProgramWindow):
             self.report_bar.show_message(f"Import report: {found}. {first.text[:1].upper()}{first.text[1:]}")
         else:
             self.report_bar.hide()
-
-    def _show_task(self, task: Task | None, preparing: Task | None) -> None:
-        for widget in (self._task, self._progress):
-            widget.setVisible(task is not None or preparing is not None)
-        self.cancel.setVisible(task is not None)
-        shown = preparing or task  # what is waited for, if both are there
-        if shown is None:
-            return
-        remaining = "" if shown.left is None else left(shown.left)
-        self._task.setText(" – ".join(part for part in (shown.title, shown.text, remaining) if part))
-        fraction = shown.fraction
-        self._progress.setRange(0, 0 if fraction is None else 1000)
-        if fraction is not None:
-            self._progress.setValue(round(1000 * fraction))
 
     def _show_problem(self, new: Snapshot) -> None:
         if new.problem is None:
@@ -764,20 +738,13 @@ class MainWindow(ProgramWindow):
 
     def _restore_layout(self) -> None:
         self._closed_docks: set[str] = set()
-        self.resize(self._first_size())
-        geometry, state = self.settings.geometry, self.settings.state
-        if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
-            self.resize(self._first_size())
-            self.move(0, 0)
+        self._take_place(self.settings.geometry)
+        state = self.settings.state
         # Their sizes are proportions of the window, which is not on screen yet.
         self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
         self._closed_docks = {dock.objectName() for dock in self._docks.values() if dock.isHidden()}
         for dock in self._docks.values():
             dock.hide()
-
-    def _first_size(self) -> QSize:
-        room = self.screen().availableSize()
-        return QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
 
     def _size_docks(self) -> None:
         wide = min(62 * self.fontMetrics().averageCharWidth(), int(0.25 * self.width()))
@@ -800,12 +767,6 @@ class MainWindow(ProgramWindow):
         if high + low:
             self.settings.timeline_share = low / (high + low)
 
-    def _on_screen(self) -> bool:
-        return any(
-            screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
-            for screen in QGuiApplication.screens()
-        )
-
     def close_unasked(self) -> None:
         """Close whatever is not saved."""
         self._leaving = True
@@ -823,11 +784,9 @@ class MainWindow(ProgramWindow):
             self.presentation.close()
         for dialog in self.findChildren(ExportDialog):
             dialog.close()
-        self._results.close()
         self.timeline.close_trace()
         self.workbench.close()
         super().closeEvent(event)
-        self.closed.emit()
 
     def warm_up(self) -> None:
         """Load what the first trace will need, once the window is on screen."""

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.naming import run_name
 from desktop.resources import Sample
+from desktop.ui.pages import heading, quiet
 
 
 class StartPage(QScrollArea):
@@ -42,13 +43,13 @@ class StartPage(QScrollArea):
 
         left = QVBoxLayout()
         left.setSpacing(2)
-        left.addWidget(_heading("Bundled traces of real runs"))
+        left.addWidget(heading("Bundled traces of real runs", 1.2))
         for sample in samples:
             left.addWidget(self._link(sample.title, sample.text, sample.path))
         left.addStretch(1)
         right = QVBoxLayout()
         right.setSpacing(2)
-        right.addWidget(_heading("Recent"))
+        right.addWidget(heading("Recent", 1.2))
         right.addLayout(self._recent)
         right.addStretch(1)
         columns = QHBoxLayout()
@@ -84,14 +85,9 @@ class StartPage(QScrollArea):
             clear.clicked.connect(self.clearRequested)
             self._recent.addWidget(clear, 0, Qt.AlignmentFlag.AlignLeft)
         else:
-            self._recent.addWidget(_quiet("Traces that you open are listed here."))
+            self._recent.addWidget(quiet("Traces that you open are listed here."))
 
     def _head(self) -> QVBoxLayout:
-        title = QLabel("Phasewright")
-        font = title.font()
-        font.setPointSizeF(2.2 * font.pointSizeF())
-        font.setBold(True)
-        title.setFont(font)
         choose = QPushButton("Open a trace…")
         choose.setObjectName("open_button")
         choose.setDefault(True)
@@ -113,9 +109,9 @@ class StartPage(QScrollArea):
         row.addStretch(1)
         head = QVBoxLayout()
         head.setSpacing(12)
-        head.addWidget(title)
+        head.addWidget(heading("Phasewright", 2.2))
         head.addWidget(
-            _quiet(
+            quiet(
                 "See how busy the processors of a parallel run were, and in which phases. "
                 "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
             )
@@ -160,18 +156,3 @@ class _Link(QCommandLinkButton):
 
     def hasHeightForWidth(self) -> bool:
         return False
-
-
-def _heading(text: str) -> QLabel:
-    label = QLabel(text)
-    font = label.font()
-    font.setPointSizeF(1.2 * font.pointSizeF())
-    font.setBold(True)
-    label.setFont(font)
-    return label
-
-
-def _quiet(text: str) -> QLabel:
-    label = QLabel(text)
-    label.setWordWrap(True)
-    return label

@@ -551,10 +551,10 @@ def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window
     qtbot.wait(20)
     assert bench.snapshot.preparing is None, "a few are compiled at every start"
     bench._compiling(60, True)
-    qtbot.waitUntil(lambda: window._task.isVisible())
-    assert "for the first time" in window._task.text() and window._progress.value() == 300
+    qtbot.waitUntil(window.task_line.isVisible)
+    assert "for the first time" in window.task_line.text and window.task_line.progress.value() == 300
     bench._compiling(60, False)
-    qtbot.waitUntil(lambda: not window._task.isVisible() or bench.snapshot.opening is not None)
+    qtbot.waitUntil(lambda: not window.task_line.isVisible() or bench.snapshot.opening is not None)
 
 
 def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: MainWindow) -> None:

@@ -619,7 +619,7 @@ def test_real_threads_deliver_and_cancel_acts(qtbot: QtBot, qapp: QApplication, 
     window.open_example()
     qtbot.waitUntil(lambda: window.bench.snapshot.fit is not None, timeout=60_000)
     window.rank()
-    window.cancel.click()
+    window.task_line.cancel.click()
     qtbot.waitUntil(lambda: not window.bench.busy, timeout=60_000)
     assert window.bench.snapshot.task is None and window.bench.snapshot.fit is not None
     window.close()

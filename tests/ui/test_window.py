@@ -484,11 +484,11 @@ def test_cancel_leaves_what_was(qtbot: QtBot, window: MainWindow, monkeypatch: p
 
     monkeypatch.setattr(opening.importers, "detect", held)
     window.open_path(samples()[0].path)
-    qtbot.waitUntil(lambda: started.is_set() and "reading" in window._task.text(), timeout=20_000)
-    assert window.cancel.isVisible()
-    window.cancel.click()
+    qtbot.waitUntil(lambda: started.is_set() and "reading" in window.task_line.text, timeout=20_000)
+    assert window.task_line.cancel.isVisible()
+    window.task_line.cancel.click()
     assert ended.wait(0.5), "Cancel acts within half a second"
-    assert not window.cancel.isVisible() and window.workbench.snapshot.document is None
+    assert not window.task_line.isVisible() and window.workbench.snapshot.document is None
     assert window.workbench.snapshot.problem is None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.contrasting import ContrastSnapshot
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ AXES = {
 
 _compared = When[ContrastSnapshot](lambda s: s.alignment is not None, "two runs that are compared")
 _paired = When[ContrastSnapshot](lambda s: bool(s.comparison.matched), "matches that were set by hand")
-_undoable = When[ContrastSnapshot](lambda s: s.undo is not None, "a change that can be taken back")
-_redoable = When[ContrastSnapshot](lambda s: s.redo is not None, "a change that was taken back")
 
 
 def _axis(axis: str) -> CompareCommand:
@@ -58,9 +56,9 @@ COMPARE_COMMANDS: tuple[CompareCommand, ...] = with_common((
     commands.Command("close", "Close", "File", "Close this window",
                      lambda w: w.close(), ("Ctrl+W",), rule=True),
     commands.Command("undo", "Undo", "Edit", "Take back the last change of the project",
-                     lambda w: w.bench.undo(), ("Ctrl+Z",), _undoable),
+                     lambda w: w.bench.undo(), ("Ctrl+Z",), UNDOABLE),
     commands.Command("redo", "Redo", "Edit", "Do again what was taken back",
-                     lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable),
+                     lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE),
     commands.Command("copy_table", "Copy whole table", "Edit", "Copy the table with its headings",
                      lambda w: w.copy_table(), ("Ctrl+Alt+C",), _compared, rule=True),
     commands.Command("copy_picture", "Copy picture", "Edit", "Copy the plots at twice their size, on white",

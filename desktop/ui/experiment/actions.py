@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ _read = When[ExperimentSnapshot](lambda s: s.effects is not None, "responses of 
 _reduced = When[ExperimentSnapshot](
     lambda s: s.project.analysis.terms is not None, "a model out of which terms were taken"
 )
-_undoable = When[ExperimentSnapshot](lambda s: s.undo is not None, "a change that can be taken back")
-_redoable = When[ExperimentSnapshot](lambda s: s.redo is not None, "a change that was taken back")
 
 
 def _step(number: int, name: str) -> ExperimentCommand:
@@ -73,9 +71,9 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
     ExperimentCommand("close", "Close", "File", "Close this window",
                       lambda w: w.close(), ("Ctrl+W",)),
     ExperimentCommand("undo", "Undo", "Edit", "Take back the last change",
-                      lambda w: w.bench.undo(), ("Ctrl+Z",), _undoable),
+                      lambda w: w.bench.undo(), ("Ctrl+Z",), UNDOABLE),
     ExperimentCommand("redo", "Redo", "Edit", "Do again what was taken back",
-                      lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable),
+                      lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE),
     ExperimentCommand("copy_picture", "Copy chart", "Edit", "Copy the chart that has the focus",
                       lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _read, rule=True),
     ExperimentCommand("copy_table", "Copy effect table", "Edit", "With headings, for a spreadsheet",

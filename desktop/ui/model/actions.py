@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import When, with_common
+from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
@@ -28,8 +28,6 @@ _fitted = When[ModelSnapshot](lambda shown: shown.fit is not None, "a table to w
 _ranked = When[ModelSnapshot](lambda shown: shown.selection is not None, "a table with enough runs for a fit")
 _selected = When(_rows_selected, "selected rows")
 _joint = When(_fitted_together, "a fit of all cells together")
-_undoable = When[ModelSnapshot](lambda shown: shown.undo is not None, "a change that can be taken back")
-_redoable = When[ModelSnapshot](lambda shown: shown.redo is not None, "a change that was taken back")
 
 
 MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
@@ -63,9 +61,9 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
     ModelCommand("close", "Close", "File", "Close this window",
                  lambda w: w.close(), ("Ctrl+W",)),
     ModelCommand("undo", "Undo", "Edit", "Take back the last change",
-                 lambda w: w.bench.undo(), ("Ctrl+Z",), _undoable),
+                 lambda w: w.bench.undo(), ("Ctrl+Z",), UNDOABLE),
     ModelCommand("redo", "Redo", "Edit", "Do again what was taken back",
-                 lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), _redoable),
+                 lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE),
     ModelCommand("paste", "Paste table", "Edit", "Open the table on the clipboard",
                  lambda w: w.paste(), ("Ctrl+V",), rule=True),
     ModelCommand("copy_table", "Copy whole table", "Edit",
