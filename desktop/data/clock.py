@@ -57,17 +57,20 @@ class Matches(NamedTuple):
 class ClockResult:
     """What the clock check found.
 
-    `collectives`, `messages`: how many instances were compared. `violations_before`, `violations_after`:
-    of these (collectives, messages) contradict the clocks as recorded and with `shift`. `repair`:
-    ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks drift). `shift`, `half_width`: (p,)
-    ticks for each location, relative to the first one; the shift is certain to +- `half_width` (infinite
-    where nothing ties a location to the first). `low`, `high`: (p,) ticks, the shifts that are possible;
-    a shift is their midpoint, and 0 if none is needed.
+    `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives of which
+    the other end is not in the trace. `unequal`: messages of which the two ends say different numbers of
+    bytes. `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
+    recorded and with `shift`. `repair`: ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks
+    drift). `shift`, `half_width`: (p,) ticks for each location, relative to the first one; the shift is
+    certain to +- `half_width` (infinite where nothing ties a location to the first). `low`, `high`: (p,)
+    ticks, the shifts that are possible; a shift is their midpoint, and 0 if none is needed.
     """
 
     checked: bool
     collectives: int
     messages: int
+    unmatched: tuple[int, int]
+    unequal: int
     violations_before: tuple[int, int]
     violations_after: tuple[int, int]
     repair: Literal["none", "shift", "impossible"]
@@ -125,6 +128,7 @@ def check_clocks(
     process = process_of(source)
     graph = _Bounds(int(process.max()) + 1 if locations else 0)
     nothing = np.zeros(locations, np.int64)
+    tally = np.zeros(3, np.int64)
 
     def count(shift: Ints, bounds: _Bounds | None) -> tuple[int, int, int, int]:
         instances = wrong = messages = late = 0
@@ -134,7 +138,7 @@ def check_clocks(
             wrong += late_begins(c.start, c.begin + shift[c.location], c.end + shift[c.location])
             if bounds is not None:
                 bounds.add_collectives(c.start, process[c.location], c.begin, c.end)
-        for m in match_messages(source, progress=progress):
+        for m in match_messages(source, progress=progress, tally=None if bounds is None else tally):
             progress.step(0, 0, "comparing clocks")
             messages += m.sent.size
             late += int((m.received + shift[m.receiver] < m.sent + shift[m.sender]).sum())
@@ -158,10 +162,13 @@ def check_clocks(
         repair = "shift"
         shift = solution[0][process]
         after = count(shift, None)[2:]
+    sends, receives, unequal = tally.tolist()
     return ClockResult(
         checked=instances + messages > 0,
         collectives=instances,
         messages=messages,
+        unmatched=(sends - messages, receives - messages),
+        unequal=unequal,
         violations_before=(wrong, late),
         violations_after=after,
         repair=repair,
@@ -325,13 +332,18 @@ _SENDER, _RECEIVER, _COMMUNICATOR, _TAG, _PART, _TIME, _BYTES, _PLACE = range(8)
 
 
 def match_messages(
-    source: EventSource, rows: int = ROWS, progress: Progress | None = None
+    source: EventSource,
+    rows: int = ROWS,
+    progress: Progress | None = None,
+    tally: Ints | None = None,
 ) -> Iterator[Matches]:
     """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
     Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Ends without
     a partner are left out. What is matched at a time are about `rows` rows, of a long channel a part.
+    `tally` (3,) counts sends and receives, with a partner or without, and pairs of unequal length.
     """
+    counted = np.zeros(3, np.int64) if tally is None else tally
     length = max(1, rows // PARTS)
 
     def take(here: int) -> Iterator[Ints]:
@@ -346,7 +358,7 @@ def match_messages(
         channels = _Channels(_PART + 1)
         channel = channels(found)
         matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
-        yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches)])
+        yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches, counted)])
 
 
 def _ends(source: EventSource, here: int, rows: int) -> Iterator[tuple[Ints, bool]]:
@@ -432,10 +444,11 @@ def _in_order(ends: Ints) -> Ints:
 
 
 @kernel
-def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints) -> int:
+def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints) -> int:
     """The k-th send with the k-th receive of every channel, in the order of the receives.
 
     channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
+    tally (3,): sends, receives and pairs of unequal length are added.
     """
     start = np.zeros(channels + 1, np.int64)
     for i in range(channel.size):
@@ -443,6 +456,8 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints) -> int:
     for c in range(channels):
         start[c + 1] += start[c]
     queue = np.empty(start[channels], np.int64)
+    tally[0] += queue.size
+    tally[1] += channel.size - queue.size
     at = start[:-1].copy()
     for i in range(channel.size):
         if ends[i, _PLACE] == 1:
@@ -461,6 +476,7 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints) -> int:
             matches[3, n] = ends[i, _TIME]
             matches[4, n] = ends[sent, _BYTES]
             matches[5, n] = ends[sent, _TAG]
+            tally[2] += ends[sent, _BYTES] != ends[i, _BYTES]
             n += 1
     return n
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from desktop.core.jit import arithmetic
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
@@ -127,10 +128,18 @@ def line_count(block: bytes) -> int:
     """How many lines a block has, ended by line feeds, carriage returns, or both."""
     if not block:
         return 0
-    ends = int(np.count_nonzero(np.frombuffer(block, np.uint8) == 10))
+    ends = int(_feeds(np.frombuffer(block, np.uint8)))
     if b"\r" in block:
         ends += block.count(b"\r") - block.count(b"\r\n")
     return ends + (block[-1] not in b"\r\n")
+
+
+@arithmetic
+def _feeds(data: Any) -> int:
+    found = 0
+    for i in range(len(data)):
+        found += data[i] == 10
+    return found
 
 
 _Item = TypeVar("_Item")

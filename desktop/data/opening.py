@@ -483,6 +483,20 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
             "possible": result.repair,
         },
     )
+    report, lost = writer.report, "There are {} of which the other end is not in the trace."
+    if result.messages:
+        text = "Messages with both ends in the trace."
+        report.add("messages matched", "info", text, count=result.messages)
+    for ends, count in zip(("sends", "receives"), result.unmatched, strict=True):
+        if count:
+            report.add(f"{ends} without partner", "notice", lost.format(ends), count=count)
+    if result.unequal:
+        report.add(
+            "messages of unequal length",
+            "notice",
+            "The two ends of a message say different numbers of bytes; what was sent counts.",
+            count=result.unequal,
+        )
     if any(result.violations_before):
         collectives, messages = result.violations_before
         writer.report.add(

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from threading import RLock
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -27,54 +28,58 @@ IN_MEMORY = 1 << 21
 
 
 @arithmetic
-def _intern(values: Any, slots: Any, keys: Any, used: int, out: Any) -> int:
-    """Dense numbers of `values` by open addressing; `slots` holds number + 1, `keys` its value."""
+def _intern(values: Any, slots: Any, keys: Any, used: int, out: Any) -> Any:
+    """Dense numbers of `values` by open addressing; `slots` holds number + 1, `keys` its value.
+
+    Ends when half of the slots are in use; how many values that were, and how many numbers.
+    """
     mask = len(slots) - 1
     for i in range(len(values)):
         value = values[i]
         h = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
-        at = np.int64(h >> np.uint64(20)) & mask
+        at = np.int64(h ^ (h >> np.uint64(32))) & mask
         while slots[at] != 0 and keys[slots[at] - 1] != value:
             at = (at + 1) & mask
         if slots[at] == 0:
+            if used == len(keys):
+                return i, used
             keys[used] = value
             used += 1
             slots[at] = used
         out[i] = slots[at] - 1
-    return used
+    return len(values), used
 
 
 class Interner:
     """Numbers int64 values in the order of their first appearance."""
 
-    def __init__(self) -> None:
-        self._slots: NDArray[np.int64] = np.zeros(1 << 10, np.int64)
-        self._keys: NDArray[np.int64] = np.zeros(1 << 9, np.int64)
+    def __init__(self, known: NDArray[np.int64] | None = None) -> None:
+        """known: values that have the first numbers."""
+        self._slots: NDArray[np.int64] = np.zeros(1 << 8, np.int64)
+        self._keys: NDArray[np.int64] = np.zeros(1 << 7, np.int64)
         self.used = 0
+        if known is not None:
+            self(known)
 
     def __call__(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Dense number of each value."""
+        values = np.ascontiguousarray(values)
         out = np.empty(len(values), np.int64)
-        for start in range(0, len(values), 1 << 16):
-            part = np.ascontiguousarray(values[start : start + (1 << 16)])
-            self._reserve(len(part))
-            self.used = int(_intern(part, self._slots, self._keys, self.used, out[start : start + len(part)]))
+        done = 0
+        while done < len(values):
+            if self.used == len(self._keys):
+                known = self._keys
+                self._slots = np.zeros(8 * self.used, np.int64)
+                self._keys = np.zeros(4 * self.used, np.int64)
+                _intern(known, self._slots, self._keys, 0, np.empty(len(known), np.int64))
+            more, self.used = _intern(values[done:], self._slots, self._keys, self.used, out[done:])
+            done += more
         return out
 
     @property
     def values(self) -> NDArray[np.int64]:
         """The value of every number."""
         return self._keys[: self.used]
-
-    def _reserve(self, more: int) -> None:
-        need = self.used + more
-        if 2 * need <= len(self._slots):
-            return
-        known = self.values.copy()
-        size = 1 << int(4 * need - 1).bit_length()
-        self._slots = np.zeros(size, np.int64)
-        self._keys = np.zeros(size // 2, np.int64)
-        _intern(known, self._slots, self._keys, 0, np.empty(len(known), np.int64))
 
 
 @arithmetic
@@ -106,7 +111,11 @@ class Spill:
         self._groups = 0
         self._waiting: list[tuple[NDArray[Any], NDArray[np.int64]]] = []
         self._waiting_rows = 0
-        self._lock = RLock()
+        self._writer = ThreadPoolExecutor(1)
+        self._written: Future[None] | None = None
+        # Used again and again: fresh memory costs as much as filling it.
+        self._out = np.empty(0, dtype)
+        self._lock, self._sorting = Lock(), Lock()
         self._sorted: NDArray[np.int64] | None = None
         self._bounds: NDArray[np.int64] = np.zeros(1, np.int64)
 
@@ -118,18 +127,32 @@ class Spill:
             self._groups = max(self._groups, count)
             # Many groups need longer batches, or the index of the pieces would outgrow the rows.
             if self._waiting_rows >= max(BATCH, 8 * self._groups):
-                self._write()
+                self._hand_over()
 
-    def _write(self) -> None:
-        """Write what waits, group by group."""
+    def _hand_over(self) -> None:
+        """Have what waits written in a thread, once what was handed over before is."""
         waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
-        sizes = np.zeros(self._groups, np.int64)
+        self._settle()
+        self._written = self._writer.submit(self._write, waiting, self._groups)
+
+    def _settle(self) -> None:
+        """Wait until all that was handed over is written, or raise what went wrong."""
+        written, self._written = self._written, None
+        if written is not None:
+            written.result()
+
+    def _write(self, waiting: list[tuple[NDArray[Any], NDArray[np.int64]]], count: int) -> None:
+        """Write what waited, group by group."""
+        sizes = np.zeros(count, np.int64)
         for _, groups in waiting:
             sizes += np.bincount(groups, minlength=len(sizes))
         starts = np.cumsum(sizes) - sizes
         present = np.flatnonzero(sizes)
         self._index.append(np.stack((present, self._rows + starts[present], sizes[present]), axis=1))
-        out = np.empty(sizes.sum(), self.dtype)
+        total = int(sizes.sum())
+        if total > len(self._out):
+            self._out = np.empty(total, self.dtype)
+        out = self._out[:total]
         for rows, groups in waiting:
             _by_group(_words(rows), groups, starts, _words(out))
         self._append(out)
@@ -141,12 +164,15 @@ class Spill:
         self._rows += len(rows)
 
     def close(self) -> None:
+        self._writer.shutdown()
         self._file.close()
 
     def _pieces(self, group: int) -> NDArray[np.int64]:
-        with self._lock:
+        with self._sorting:
             if self._sorted is None:
-                self._write()
+                self._hand_over()
+                self._settle()
+                self._out = np.empty(0, self.dtype)
                 index = np.concatenate(self._index)
                 self._index = []
                 self._sorted = index = index[np.argsort(index[:, 0], kind="stable")]
@@ -199,7 +225,8 @@ def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 @arithmetic
-def _rising(rows: Any) -> bool:
+def rising(rows: Any) -> bool:
+    """Whether rows are in order of time."""
     sorted_so_far = True
     for i in range(1, len(rows)):
         sorted_so_far = sorted_so_far and rows[i]["time"] >= rows[i - 1]["time"]
@@ -223,7 +250,7 @@ def _merge(rows: Any, bounds: Any, heads: Any, out: Any) -> None:
 
 def by_time(folder: Path, rows: NDArray[Any]) -> NDArray[Any]:
     """Rows by (time, order given); sorted runs are merged through a file when they are many."""
-    if _rising(rows):
+    if rising(rows):
         return rows
     if len(rows) <= IN_MEMORY:
         return rows[np.argsort(rows["time"], kind="stable")]
@@ -251,7 +278,7 @@ class Sorted:
     def add(self, rows: NDArray[Any]) -> None:
         if not len(rows):
             return
-        if not _rising(rows):
+        if not rising(rows):
             rows = rows[np.argsort(rows["time"], kind="stable")]
         if self._first is None:
             self._first = rows
@@ -301,7 +328,7 @@ class Sorted:
                     del held[k]
             if any(map(len, parts)):
                 rows = np.concatenate(parts)
-                yield rows if _rising(rows) else rows[np.argsort(rows["time"], kind="stable")]
+                yield rows if rising(rows) else rows[np.argsort(rows["time"], kind="stable")]
             for k in [k for k, end in ends.items() if end == horizon]:
                 if k in waiting:
                     waiting.remove(k)

@@ -118,12 +118,20 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
             at += 10
             receives[receiver].append((at, MessageKind.IRECV, sender, comm, tag, 0, request))
             expected.append((sender, receiver, sent, at, which, tag))
+    # Nobody sends with tag 9.
+    receives[0] += [(at + 10 * (k + 1), MessageKind.RECV, 1, 0, 9, 0, 0) for k in range(lost)]
     for i in range(3):
         rows(memory, "messages", i, *sorted(sends[i] + receives[i]))
     for limit in (1 << 20, 5):
-        parts = match_messages(memory, rows=limit)
+        tally = np.zeros(3, np.int64)
+        parts = match_messages(memory, rows=limit, tally=tally)
         found = [tuple(int(x) for x in row) for part in parts for row in zip(*part, strict=True)]
         assert sorted(found) == sorted(expected)
+        unequal = sum(size > 0 for *_, size, _ in expected)  # no receive says that it got anything
+        assert tally.tolist() == [len(messages), len(expected) + lost, unequal]
+    clocks = check_clocks(memory)
+    assert clocks.unmatched == (len(messages) - len(expected), lost)
+    assert (clocks.messages, clocks.unequal) == (len(expected), unequal)
 
 
 def test_a_request_number_used_again() -> None:
@@ -150,7 +158,7 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
     for limit in (1 << 20, 5):
         with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             path = Path(folder) / "made.h5"
-            patch.setattr(match_messages, "__defaults__", (limit, None))
+            patch.setattr(match_messages, "__defaults__", (limit, None, None))
             with StoreWriter(path, Source("made", "made"), MADE) as writer, Links(writer) as links:
                 writer.describe(ticks_per_second=1e9)
                 for rank in range(3):
@@ -187,7 +195,7 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
 def test_memory_does_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All on one channel, received in another order than they were posted; some posts are never over."""
     limit = 1 << 12
-    monkeypatch.setattr(match_messages, "__defaults__", (limit, None))
+    monkeypatch.setattr(match_messages, "__defaults__", (limit, None, None))
     monkeypatch.setattr(clock, "ROWS", limit)
     monkeypatch.setattr(spill, "BATCH", limit)
     peaks = []

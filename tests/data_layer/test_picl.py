@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from desktop.data import spill
+from desktop.data.clock import check_clocks
 from desktop.data.events import Activity
 from desktop.data.importers import detect, picl
 from desktop.data.utilization import build
@@ -209,6 +210,7 @@ def test_reference_numbers(path):
     found = build(sink)
     totals = found.totals.sum(axis=0)
     count = sink.report.findings
+    clocks = check_clocks(sink)
     assert (
         sum(location.records for location in sink.locations),
         found.start,
@@ -218,8 +220,8 @@ def test_reference_numbers(path):
         totals[OVERHEAD],
         totals[UNMEASURED],
         found.counts[COMPUTING].max(),
-        count["messages matched"].count if "messages matched" in count else 0,
-        count["receives before their send"].count if "receives before their send" in count else 0,
+        clocks.messages,
+        clocks.violations_before[1],
     ) == REFERENCE[path.stem]
     assert not {"unreadable lines", "lines with missing fields", "last line cut off"} & set(count)
     assert sink.ticks_per_second == 1e6
@@ -246,9 +248,7 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("desktop.data.lines.BLOCK", 1000)
             patch.setattr(picl.walk, "CHUNK", 7)
-            patch.setattr(picl.ms, "AT_ONCE", 3)
-            patch.setattr(picl.ms, "BUCKET", 64)
-            patch.setattr(picl.ms, "FEW", 4)
+            patch.setattr(picl.walk.ms, "AT_ONCE", 3)
             patch.setattr(spill, "IN_MEMORY", 16)
             pieces = read(path)
         assert whole.report == pieces.report
@@ -418,8 +418,8 @@ def test_host_and_partners_without_records(tmp_path):
         ("host", "host", 2, "incomplete" if sink.locations[2].damage else ""),
     ]
     assert sink.table("messages", 0)["peer"].tolist() == [1, 2]
-    assert finding(sink, "messages matched").count == 1
-    assert finding(sink, "sends without partner").count == 1
+    clocks = check_clocks(sink)
+    assert (clocks.messages, clocks.unmatched) == (1, (1, 0))
 
 
 def test_broadcast_is_a_send_to_everybody(tmp_path):
@@ -428,7 +428,7 @@ def test_broadcast_is_a_send_to_everybody(tmp_path):
     sent = sink.table("messages", 1)
     assert sent["peer"].tolist() == [0, 2, 3]
     assert set(sent["bytes"].tolist()) == {64}
-    assert finding(sink, "messages matched").count == 3
+    assert check_clocks(sink).messages == 3
 
 
 def test_messages_of_communicators_do_not_mix(tmp_path):
@@ -438,8 +438,8 @@ def test_messages_of_communicators_do_not_mix(tmp_path):
     for t, communicator, size in ((3, 9, 200), (4, 7, 100)):
         lines += [f"-3 -52 0.{t} 1 0 2 2 5 0", f"-4 -52 0.{t}5 1 0 4 2 {size} 5 0 {communicator}"]
     sink = import_lines(tmp_path, lines)
-    assert finding(sink, "messages matched").count == 2
-    assert "messages of unequal length" not in sink.report.findings
+    clocks = check_clocks(sink)
+    assert (clocks.messages, clocks.unequal) == (2, 0)
     assert sink.table("messages", 1)["communicator"].tolist() == [9, 7]
 
 
@@ -662,8 +662,7 @@ def test_memory_does_not_grow_with_the_trace(first, step, last, tmp_path, monkey
 
     monkeypatch.setattr("desktop.data.lines.BLOCK", 1 << 15)
     monkeypatch.setattr(picl.walk, "CHUNK", 1 << 11)
-    monkeypatch.setattr(picl.ms, "AT_ONCE", 1 << 11)
-    monkeypatch.setattr(picl.ms, "BUCKET", 1 << 11)
+    monkeypatch.setattr(picl.walk.ms, "AT_ONCE", 1 << 11)
     monkeypatch.setattr(spill, "BATCH", 1 << 11)
     path = tmp_path / "long.trf"
     peaks = []

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
-from desktop.data.importers._picl import messages as ms
 from desktop.data.importers._picl import source, walk
 from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
@@ -130,36 +129,28 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
     sink.describe(ticks_per_second=float(10**intake.decimals), nesting="strongest", notes=_notes(intake))
     names = _names(intake, places, sink)
     marks = _Marks(intake, sink)
-    several = len(names.known) < len(places)
-    matching = ms.Matching(folder, intake.records, several)
     total, done = max(intake.records, 1), 0
 
     def ready(place: walk.Place) -> tuple[walk.Place, list[walk.Rows] | None]:
         rows = walk.Walk(place, intake, names, folder)
         return place, list(rows.rows()) if rows.size <= walk.CHUNK else None
 
-    try:
-        for place, made in in_order(ready, places):
-            # What is too large to be made ready as a whole is made chunk by chunk.
-            rows: Iterator[walk.Rows] = (
-                ahead(walk.Walk(place, intake, names, folder).rows()) if made is None else iter(made)
-            )
-            for table, columns in rows:
-                if table == "ends":
-                    matching.add(columns["ends"])
-                elif len(next(iter(columns.values()))):
-                    if table == "marks":
-                        columns["text"] = marks(columns.pop("kind"), columns.pop("value"))
-                    sink.append(table, place.index, **columns)
-            done += place.location.records
-            progress.step(total + done, 2 * total, "arranging processors")
-        counts = matching.count()
-    finally:
-        matching.close()
-    _tell(intake, places, counts, sink)
+    for place, made in in_order(ready, places):
+        # What is too large to be made ready as a whole is made chunk by chunk.
+        rows: Iterator[walk.Rows] = (
+            ahead(walk.Walk(place, intake, names, folder).rows()) if made is None else iter(made)
+        )
+        for table, columns in rows:
+            if len(next(iter(columns.values()))):
+                if table == "marks":
+                    columns["text"] = marks(columns.pop("kind"), columns.pop("value"))
+                sink.append(table, place.index, **columns)
+        done += place.location.records
+        progress.step(total + done, 2 * total, "arranging processors")
+    _tell(intake, places, sink)
 
 
-def _tell(intake: Intake, places: list[walk.Place], matched: NDArray[np.int64], sink: Sink) -> None:
+def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
     """What was found, processors together: the sentence of the first, the smallest line."""
     report = sink.report
     intake.tell()
@@ -178,33 +169,6 @@ def _tell(intake: Intake, places: list[walk.Place], matched: NDArray[np.int64], 
             "is the same without the repeated lines, counts of messages are not: remove them.",
             count=twins,
         )
-    largest = matched[ms.EARLIEST] * 10.0**-intake.decimals
-    for which, name, text in (
-        (ms.MATCHED, "messages matched", "Messages with both ends in the trace."),
-        (
-            ms.SENDS_LEFT,
-            "sends without partner",
-            "There are sends of which the other end is not in the trace.",
-        ),
-        (
-            ms.RECEIVES_LEFT,
-            "receives without partner",
-            "There are receives of which the other end is not in the trace.",
-        ),
-        (
-            ms.EARLY,
-            "receives before their send",
-            f"The clocks contradict each other by up to {largest:g} s; times are shown as recorded.",
-        ),
-        (
-            ms.UNEQUAL,
-            "messages of unequal length",
-            "The two ends of a message give different numbers of bytes; it was kept.",
-        ),
-    ):
-        if matched[which]:
-            severity = "info" if which == ms.MATCHED else "notice"
-            report.add(name, severity, text, count=int(matched[which]))
 
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:

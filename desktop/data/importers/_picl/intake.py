@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,43 +24,48 @@ from desktop.progress import Progress
 
 MOST_PROCESSORS = 10_000_000
 MOST_TEXTS = 100_000
+#: With so many keys at most a block begins: to learn them must not outweigh its lines.
+MOST_KNOWN = 1 << 12
 
 _A, _B = ln.FORMAT_A, ln.FORMAT_B
 _POWERS = 10.0 ** -np.arange(64)
 
 # What `_note` counts: records of unknown type, steps back in time, line of the first one, most decimals,
-# partners named, fourth fields of sends and receives, sends and receives without one.
-_ODD, _BACK, _BACK_LINE, _SCALE, _PARTNERS, _FOURTH, _BARE, _NOTED = 0, 1, 2, 3, 4, 5, 7, 9
+# partners named, fourth fields of sends and receives, sends and receives without one, clocks set (A).
+_ODD, _BACK, _BACK_LINE, _SCALE, _PARTNERS, _FOURTH, _BARE, _SET, _NOTED = 0, 1, 2, 3, 4, 5, 7, 9, 10
+# Its times: of the first and the last record, the largest step back, the largest absolute time.
+_FIRST, _LAST, _STEP, _FURTHEST, _TIMES = range(5)
 
 
 @arithmetic
 def _note(
-    rows: Any, keys: Any, dense: Any, form: int, roles: Any, sides: Any, records: Any, events: Any,
+    rows: Any, keys: Any, numbers: Any, form: int, sides: Any, roles: Any, records: Any, events: Any,
     paired: Any, partners: Any, fourth: Any, counts: Any, seconds: Any, powers: Any,
 ) -> None:  # fmt: skip
-    """Give records their dense keys, and note what they say.
+    """Give the records of a block the numbers of their keys, and note what they say.
 
-    paired (keys,): set for keys of entries and exits. partners (N,), fourth (2, N): who and which
-    communicator sends and receives name. counts (_NOTED,). seconds (3,): time of the last record, largest
-    step back, largest absolute time.
+    numbers (N,) of the keys; paired (numbers,): set for those of entries and exits. partners (N,), fourth
+    (2, N): who and which communicator sends and receives name. counts (_NOTED,), 0 before. seconds (_TIMES,).
     """
-    before, largest, furthest = seconds[0], seconds[1], seconds[2]
-    odd_ones, back, scale, named = 0, 0, counts[_SCALE], 0
+    before, largest, furthest = rows[0]["time"] * powers[rows[0]["scale"]], 0.0, 0.0
+    odd_ones, back, scale, named, clocks = 0, 0, 0, 0, 0
+    seconds[_FIRST] = before
     for i in range(len(rows)):
         r = rows[i]
         record, event = r["record"], keys[i] if form == _B else 0
         if form == _B or keys[i] != ln.NONE:
-            r["key"] = dense[i]
+            r["key"] = numbers[i]
             if roles[record] > 0:
-                paired[dense[i]] = True
+                paired[numbers[i]] = True
         t = r["time"] * powers[r["scale"]]
         if t < before:
             largest = max(largest, before - t)
-            if back == 0 and counts[_BACK] == 0:
+            if back == 0:
                 counts[_BACK_LINE] = r["line"]
             back += 1
         before = t
         furthest = max(furthest, abs(t))
+        clocks += form == _A and record == ln.CLOCK_SYNC
         scale = max(scale, r["scale"])
         odd = record >= len(records) or not records[record]
         if form == _B and event < 0:
@@ -77,9 +83,70 @@ def _note(
                 counts[_FOURTH + side - 1] += 1
             else:
                 counts[_BARE + side - 1] += 1
-    counts[_ODD], counts[_SCALE], counts[_PARTNERS] = odd_ones, scale, named
-    counts[_BACK] += back
-    seconds[0], seconds[1], seconds[2] = before, largest, furthest
+    counts[_ODD], counts[_BACK], counts[_SCALE], counts[_PARTNERS] = odd_ones, back, scale, named
+    counts[_SET] = clocks
+    seconds[_LAST], seconds[_STEP], seconds[_FURTHEST] = before, largest, furthest
+
+
+@arithmetic
+def _renumber(rows: Any, dense: Any) -> None:
+    """Give records the number dense[k] for their key's number k."""
+    for i in range(len(rows)):
+        if rows[i]["key"] >= 0:
+            rows[i]["key"] = dense[rows[i]["key"]]
+
+
+@dataclass
+class _Block:
+    """What a block of lines holds, with all that can be found without knowing the ones before."""
+
+    parsed: ln.Parsed
+    counts: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    partners: NDArray[np.int64]
+    fourth: tuple[NDArray[np.int64], NDArray[np.int64]]
+    #: Units of the block, and which of them each record has.
+    units: Interner
+    unit: NDArray[np.int64]
+    #: Keys: those that the trace had already (`known`), and new ones; which of them each record has; whether
+    #: entries and exits have them.
+    keys: Interner
+    known: int
+    key: NDArray[np.int64]
+    paired: NDArray[np.bool_]
+
+
+def _read_block(
+    block: bytes,
+    form: int,
+    final: bool,
+    lines: int,
+    before: int,
+    known: NDArray[np.int64],
+    corrupt: bool = False,
+) -> _Block:
+    """A block of that many whole lines, with so many lines before it; known: keys that have a number.
+
+    May run in any thread.
+    """
+    parsed = ln.read_lines(block, form, final, lines, before, corrupt)
+    rows = parsed.rows
+    counts, seconds = np.zeros(_NOTED, np.int64), np.zeros(_TIMES)
+    partners, fourth = np.empty(len(rows), np.int64), np.empty((2, len(rows)), np.int64)
+    units, keys = Interner(), Interner(known)
+    unit = units(parsed.units)
+    key = keys(parsed.keys)
+    paired = np.zeros(keys.used, np.bool_)
+    if len(rows):
+        _note(
+            rows, parsed.keys, key, form, tb.SIDES, tb.ROLES[form], tb.RECORDS[form], tb.EVENT_TABLE,
+            paired, partners, fourth, counts, seconds, _POWERS,
+        )  # fmt: skip
+    sent, received = (fourth[side, : counts[_FOURTH + side]] for side in range(2))
+    return _Block(
+        parsed, counts, seconds, partners[: counts[_PARTNERS]], (sent, received), units, unit, keys,
+        len(known), key, paired,
+    )  # fmt: skip
 
 
 class Intake:
@@ -91,6 +158,7 @@ class Intake:
         self.units, self.keys, self.partners = Interner(), Interner(), Interner()
         self.spill = Spill(folder, ln.RECORD)
         self.key_events: list[int] = []  # event of B, block type of A
+        self.known = self.keys.values
         self.paired = np.zeros(16, np.bool_)  # whether a key is one of entries and exits
         self.statistics: dict[tuple[int, int, int], float] = {}  # by processor, record type, event
         self.texts: dict[str, int] = {}
@@ -101,8 +169,10 @@ class Intake:
         self._odd = np.zeros((ln.ODDITIES, 2), np.int64)
         self._unknown: Counter[str] = Counter()
         self._unknown_line: dict[str, int] = {}
-        self._counts = np.zeros(_NOTED, np.int64)
-        self._seconds = np.array([-np.inf, 0.0, 0.0])
+        self.synchronized = False  # whether there are records that a clock was set
+        self._back = self._back_line = 0
+        self._bare = np.zeros(2, np.int64)
+        self._last, self._step, self._furthest = -np.inf, 0.0, 0.0  # seconds, as in _TIMES
         self._fourth: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
 
     def close(self) -> None:
@@ -113,9 +183,10 @@ class Intake:
         size = max(self.path.stat().st_size, 1)
         block = b""
         corrupt = False
-        for block, final, lines, before, done, parsed in in_order(self._parse, self._blocks()):
+        for block, final, lines, before, done, found in in_order(self._parse, self._blocks()):
             if corrupt:
-                parsed = ln.read_lines(block, self.form, final, lines, before, corrupt)
+                found = _read_block(block, self.form, final, lines, before, self.known, corrupt)
+            parsed = found.parsed
             corrupt = parsed.corrupt
             self.records += len(parsed.rows)
             self._lines = before + lines
@@ -126,10 +197,10 @@ class Intake:
             if not self.records and self._lines > 1000:
                 self._refuse(block)
             if len(parsed.rows):
-                self._take(parsed)
+                self._take(found)
             progress.step(done, 2 * size, "reading lines")
         self._check(block)
-        while self.decimals > 6 and self._seconds[2] * 10.0**self.decimals > 2**61:
+        while self.decimals > 6 and self._furthest * 10.0**self.decimals > 2**61:
             self.decimals -= 1
 
     def _blocks(self) -> Iterator[tuple[bytes, bool, int, int, int]]:
@@ -142,9 +213,9 @@ class Intake:
             yield block, final, lines, before, done
             before += lines
 
-    def _parse(self, item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, bool, int, int, int, ln.Parsed]:
+    def _parse(self, item: tuple[bytes, bool, int, int, int]) -> tuple[bytes, bool, int, int, int, _Block]:
         block, final, lines, before, _ = item
-        return *item, ln.read_lines(block, self.form, final, lines, before)
+        return *item, _read_block(block, self.form, final, lines, before, self.known)
 
     def _choose(self, block: bytes) -> None:
         form = source.form_of(block[: 1 << 18], len(block) < 1 << 18)
@@ -158,7 +229,8 @@ class Intake:
         assert form is not None
         self.form = form
 
-    def _take(self, parsed: ln.Parsed) -> None:
+    def _take(self, block: _Block) -> None:
+        parsed, counts = block.parsed, block.counts
         rows = parsed.rows
         for row, text in parsed.texts:
             if self.form == _B and 101 <= rows["record"][row] <= 105:
@@ -169,37 +241,46 @@ class Intake:
                 rows["d0"][row] = self.texts.setdefault(text, len(self.texts))
                 rows["nd"][row] = -1
         before = self.keys.used
-        dense = self.keys(parsed.keys)
+        dense = self.keys(block.keys.values)
         if self.keys.used > before:
-            new = np.flatnonzero(dense >= before)
-            _, first = np.unique(dense[new], return_index=True)
+            # The first record of each new key says what it is.
+            present, first = np.unique(block.key, return_index=True)
             named = parsed.keys if self.form == _B else rows["d0"]
-            self.key_events.extend(named[new[first]].tolist())
+            self.key_events.extend(named[first[dense[present] >= before]].tolist())
+            # Other threads may read these while more are added.
+            self.known = self.keys.values[:MOST_KNOWN]
             self.paired = np.pad(self.paired, (0, max(2 * self.keys.used - len(self.paired), 0)))
-        partners, fourth = np.empty(len(rows), np.int64), np.empty((2, len(rows)), np.int64)
-        counts = self._counts
-        counts[[_FOURTH, _FOURTH + 1]] = 0
-        _note(
-            rows, parsed.keys, dense, self.form, tb.ROLES[self.form], tb.SIDES,
-            tb.RECORDS[self.form], tb.EVENT_TABLE, self.paired, partners, fourth, counts, self._seconds,
-            _POWERS,
-        )  # fmt: skip
+        self.paired[dense] |= block.paired
+        if len(dense) > block.known:
+            _renumber(rows, dense)
+        self._note_times(block)
         self.decimals = max(self.decimals, min(int(counts[_SCALE]), 15))
-        self.partners(partners[: counts[_PARTNERS]])
-        for side in range(2):
-            values = fourth[side, : counts[_FOURTH + side]]
+        self.partners(block.partners)
+        self._bare += counts[_BARE : _BARE + 2]
+        self.synchronized |= bool(counts[_SET])
+        for side, values in enumerate(block.fourth):
             if len(values) and len(self._fourth[side]) < 10_000:
                 found, times = np.unique(values, return_counts=True)
                 self._fourth[side].update(dict(zip(found.tolist(), times.tolist(), strict=True)))
         if counts[_ODD]:
             self._note_unknown(rows, parsed.keys)
-        self.spill.add(rows, self.units(parsed.units), self.units.used)
+        self.spill.add(rows, self.units(block.units.values)[block.unit], self.units.used)
         if self.units.used > MOST_PROCESSORS:
             raise TraceFormatError(
                 f"names more than {MOST_PROCESSORS} processors",
                 file=self.path,
                 hint="it is damaged or no PICL trace",
             )
+
+    def _note_times(self, block: _Block) -> None:
+        """Steps back in time, within the block and from the one before."""
+        first, last, step, furthest = block.seconds.tolist()
+        back, line = int(block.counts[_BACK]), int(block.counts[_BACK_LINE])
+        if first < self._last:
+            back, line = back + 1, int(block.parsed.rows["line"][0])
+        self._back, self._back_line = self._back + back, self._back_line or line
+        self._step = max(self._step, step, self._last - first)
+        self._last, self._furthest = last, max(self._furthest, furthest)
 
     def _add_statistics(self, processor: int, record: int, text: str) -> None:
         """The rest of a statistics line after NDATA: a quoted pattern and pairs of event and value."""
@@ -232,7 +313,7 @@ class Intake:
     def communicators(self) -> bool:
         """Whether a fourth field of sends and receives is a communicator: both sides have it, and agree."""
         sent, received = self._fourth
-        return bool(sent) and sent == received and not self._counts[_BARE : _BARE + 2].any()
+        return bool(sent) and sent == received and not self._bare.any()
 
     # -- what is wrong with the lines
 
@@ -306,11 +387,11 @@ class Intake:
                 count=count,
                 where=f"line {self._unknown_line[name]}",
             )
-        if self._counts[_BACK]:
+        if self._back:
             self.report.add(
                 "lines out of time order",
                 "info",
-                f"Lines were sorted by time; the largest step back is {self._seconds[1]:g} s.",
-                count=int(self._counts[_BACK]),
-                where=f"line {int(self._counts[_BACK_LINE])}",
+                f"Lines were sorted by time; the largest step back is {self._step:g} s.",
+                count=self._back,
+                where=f"line {self._back_line}",
             )

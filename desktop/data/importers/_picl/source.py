@@ -6,6 +6,7 @@ Source: ORNL/TM-12125 and the PICL 1.x node library say nothing of a header: the
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 
 from desktop.data.importers._picl import lines as ln
@@ -20,6 +21,7 @@ _A, _B = ln.FORMAT_A, ln.FORMAT_B
 _VERBOSE = re.compile(r"\s*([A-Za-z_]+)\s+clock\s+-?\d+\s+-?\d+\s+node\s+-?\d+(\s|$)")
 _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eEdD][+-]?\d+)?$")
 _INTEGER = re.compile(r"[+-]?\d{1,18}$")
+_LINE = re.compile(r"[^\r\n]+")
 
 
 def line_form(line: str, strict: bool) -> int | None:
@@ -51,10 +53,9 @@ def line_form(line: str, strict: bool) -> int | None:
 def form_of(head: bytes, whole: bool) -> int | None:
     """The format of a file from its beginning; whole: the last line is not cut by us."""
     text = head.replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe").replace(b"\x1a", b"").decode("latin-1")
-    found = re.split("\r\n|\n|\r", text)
-    if not whole and len(found) > 1:
-        found.pop()
-    written = [line for line in found if line.strip() and not line.lstrip().startswith("#")][:250]
+    whole = whole or not re.search("[\r\n]", text)
+    found = (line[0].strip() for line in _LINE.finditer(text) if whole or line.end() < len(text))
+    written = list(islice((line for line in found if line and not line.startswith("#")), 250))
     if written and written[0].split()[0] == "-1":
         return None  # an ALOG file: creator and date; no record of B is of that type
     for skipped, line in enumerate(written[:51]):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from desktop.core.jit import arithmetic, inlined
+from desktop.data.importers._picl import lines as ln
 
 # States of a processor of format A.
 BUSY, COMMUNICATION, WAITING, BARRIER, FLUSH, NO_DATA, NOT_TRACED, UNCLEAR, STATES = range(9)
@@ -55,7 +56,7 @@ JUMPS = 6 + 5 * _CUTS
 
 @arithmetic
 def jumps(rows: Any, carry: Any) -> None:
-    """Find where, in line order, a clock was set: after clock_sync (key 23), or where all times afterwards
+    """Find where, in line order, a clock was set: after clock_sync, or where all times afterwards
     lie below all before by more than 100 times their span."""
     cuts = carry[6:].reshape(_CUTS, 5)
     for i in range(len(rows)):
@@ -77,7 +78,7 @@ def jumps(rows: Any, carry: Any) -> None:
         carry[2] = kept
         carry[1] = min(carry[1], t) if carry[0] > 0 else t
         carry[0] += 1
-        if rows[i]["record"] == 23:
+        if rows[i]["record"] == ln.CLOCK_SYNC:
             carry[4] = 1
 
 
@@ -122,8 +123,34 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 
 
 # What `survey` finds: rows, times of the first and the last statistics, their largest total, the highest
-# level of statistics (-1: none is said), how many levels are said.
-ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, FACTS = range(8)
+# level of statistics (-1: none is said), how many levels are said, records that equal another one.
+ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, FACTS = range(9)
+
+#: A record is compared with so many before and after it at the same time.
+_NEAR = 16
+
+
+@inlined
+def _twins(rows: Any, begin: int, end: int) -> int:
+    """How many of rows[begin:end], which are of one time, equal another one of the nearest."""
+    found = 0
+    for i in range(begin, end):
+        a = rows[i]
+        for j in range(max(i - _NEAR, begin), min(i + _NEAR + 1, end)):
+            b = rows[j]
+            if (
+                i != j
+                and a["record"] == b["record"]
+                and a["key"] == b["key"]
+                and a["nd"] == b["nd"]
+                and a["d0"] == b["d0"]
+                and a["d1"] == b["d1"]
+                and a["d2"] == b["d2"]
+                and a["d3"] == b["d3"]
+            ):
+                found += 1
+                break
+    return found
 
 
 @arithmetic
@@ -165,6 +192,8 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
                 facts[LEVEL] = max(facts[LEVEL], r["d1"]) if facts[LEVELS] > 0 else r["d1"]
                 facts[LEVELS] += 1
             j += 1
+        if j > i + 1:
+            facts[TWINS] += _twins(rows, i, j)
         if ending:
             for m in range(i, j):
                 k = rows[m]["key"]
@@ -515,30 +544,3 @@ def marks(rows: Any, format_a: bool, kinds: Any, events: Any, at: Any) -> int:
             at[used] = i
             used += 1
     return used
-
-
-@arithmetic
-def twins(rows: Any) -> int:
-    """How many records equal another one of the same time (of the 16 nearest)."""
-    found = 0
-    n = len(rows)
-    for i in range(n):
-        a = rows[i]
-        hit = False
-        for step in (-1, 1):
-            j = i + step
-            while not hit and 0 <= j < n and abs(j - i) <= 16 and rows[j]["time"] == a["time"]:
-                b = rows[j]
-                hit = (
-                    a["record"] == b["record"]
-                    and a["key"] == b["key"]
-                    and a["nd"] == b["nd"]
-                    and a["d0"] == b["d0"]
-                    and a["d1"] == b["d1"]
-                    and a["d2"] == b["d2"]
-                    and a["d3"] == b["d3"]
-                )
-                j += step
-        if hit:
-            found += 1
-    return found

@@ -20,7 +20,7 @@ from desktop.data.importers._picl import messages as ms
 from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.intake import Intake
-from desktop.data.spill import Sorted
+from desktop.data.spill import Sorted, rising
 
 #: Records that are in memory at once.
 CHUNK = 1 << 18
@@ -40,7 +40,7 @@ _COLLECTIVE = np.dtype(
     ]
 )
 
-#: Rows of a table of the sink; of "marks" the texts are still numbers, and "ends" are the ends of messages.
+#: Rows of a table of the sink; of "marks" the texts are still numbers.
 Rows = tuple[str, dict[str, NDArray[Any]]]
 
 
@@ -124,6 +124,8 @@ class Walk:
 
     def _since(self, parts: Any, read: Any) -> int:
         """The first line of the last run on the clock that counts, format A."""
+        if parts and not self.intake.synchronized and len(parts) == 1 and rising(parts[0]):
+            return 0  # nothing has set the clock, and no run begins before the one before it ends
         carry = np.zeros(st.JUMPS, np.int64)
         first = 0
         for part in parts or read():
@@ -156,12 +158,12 @@ class Walk:
             before = int(facts[st.STATS])
             st.survey(chunk, self.roles, opened, self.matched, seen, facts, coming)
             ahead.append((facts[st.STATS] > before, int(coming[0]), int(coming[1])))
-            place.twins += st.twins(chunk)
             if self.form == _B and watched.any():
                 special.append(chunk[watched[chunk["key"]]])
             if location.first is None:
                 location.first, self.line = int(chunk["time"][0]), int(chunk["line"][0])
             location.last = self.last = int(chunk["time"][-1])
+        place.twins = int(facts[st.TWINS])
         states: _StatesA | _StatesB
         if self.form == _A:
             states = _StatesA(place, self.line, seen, facts, ahead)
@@ -295,14 +297,13 @@ class Walk:
         at = copy = 0
         while at < len(rows):
             most = min(ms.AT_ONCE, len(rows))
-            columns, ends = columns_like("messages", most), np.empty(most, ms.ENDPOINT)
+            columns = columns_like("messages", most)
             used, at, copy = ms.fill(
                 rows, at, copy, self.place.processor, self.form, tb.SIDES, tb.KINDS_B, self.events,
                 self.names.known, self.names.index, self.names.cpus, self.intake.communicators,
-                *columns.values(), ends,
+                *columns.values(),
             )  # fmt: skip
             yield "messages", {name: column[:used] for name, column in columns.items()}
-            yield "ends", {"ends": ends[:used]}
 
     def _marks(self, rows: NDArray[Any]) -> Iterator[Rows]:
         """Marks and texts; "text" is still a pair: record type (-1: a text of the intake) and value."""
