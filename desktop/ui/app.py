@@ -20,6 +20,7 @@ from desktop import resources
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
+from desktop.ui.ending import Ending
 from desktop.ui.lending import Borrower, Lent
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
@@ -257,6 +258,12 @@ class Windows:
         self.quit()
         return True
 
+    def keep_now(self) -> None:
+        """Keep for recovery what is worth saving: the program is about to be ended."""
+        for window in self._open:
+            if isinstance(window, MainWindow):
+                window.desk.keep_now()
+
     def quit(self) -> None:
         for window in tuple(self._open):
             window.close()
@@ -287,7 +294,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     windows = Windows(app, settings)
     if isinstance(app, Application):
         app.fileAsked.connect(lambda name: windows.open([Path(name)]))
-    watch = Watch(windows.save_copies_and_quit)
+    watch, ending = Watch(windows.save_copies_and_quit), Ending(windows.keep_now)
     session = None
     if not how.safe:
         with suppress(OSError):  # where nothing can be written, nothing can be told of
@@ -303,6 +310,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     if not how.safe:
         QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
     code = app.exec()
+    ending.close()
     watch.close()
     if session is not None:
         session.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -27,6 +28,7 @@ from desktop.workbench.workbench import Snapshot
 if TYPE_CHECKING:
     from desktop.ui.shell import MainWindow
 
+_log = logging.getLogger("phasewright")
 _PROJECTS = "Projects (*.phasewright)"
 
 
@@ -102,6 +104,14 @@ class ProjectDesk(QObject):
         """Keep what has changed for a recovery."""
         if self.worth_saving:
             self.keeper.autosave(self._seen())
+
+    def keep_now(self) -> None:
+        """Keep what has changed for a recovery before this returns; what fails is logged."""
+        if self.worth_saving:
+            try:
+                self.keeper.keep_now(self._seen())
+            except (OSError, ProjectError) as error:
+                _log.error("what had changed could not be kept, %s", error)
 
     @property
     def worth_saving(self) -> bool:
