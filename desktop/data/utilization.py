@@ -51,7 +51,6 @@ STRENGTH = (
 
 _CLASSES = len(Activity)
 _ABSENT = 255
-_COMPUTING = int(Activity.COMPUTING)
 _ENTER = int(EventKind.ENTER)
 _STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
 

@@ -168,7 +168,7 @@ def test_it_is_read_from_the_back_of_a_room(
     qtbot: QtBot, presentation: Presentation, size: tuple[int, int]
 ) -> None:
     presentation.resize(*size)
-    assert presentation.text_height >= size[1] / 40
+    assert QFontMetricsF(presentation._font()).capHeight() >= size[1] / 40
     look = presentation._look("all")
     # The figure's smallest text is that size too, and none is drawn smaller than its em.
     em = look.points * 25.4 / 72 * size[1] / 190
