@@ -43,6 +43,7 @@ from desktop.data.experiment import (
 from desktop.data.pilot import PILOT, pilot_commands, run_pilot, sized
 from desktop.data.places import find_places
 from desktop.data.runner import Runner, shown_commands
+from desktop.data.runs import read_table
 from desktop.errors import ExperimentError, RunError
 from desktop.progress import Cancelled, Progress
 from desktop.workbench.comparing import tables_in
@@ -548,6 +549,37 @@ def test_a_fold_may_be_added(tmp_path, fold):
     longer = replace(again, plan=replace(again.plan, replicates=3))
     write_experiment(longer)
     assert Runner(longer).run().finished and len(read_journal(longer)) == 24
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_journal_of_a_fold_is_read_as_the_experiment_is(tmp_path, capsys, begun):
+    """The machine is slower by 50 in the second half, which is no noise and no effect."""
+    script = SCRIPT.replace("value=10", "echo >> counted\nvalue=$((10 + $(wc -l < counted) / 9 * 50))")
+    experiment = fraction(tmp_path, script)
+    if begun:
+        Runner(experiment).run()
+    experiment = experiment.folded("", begun=begun)
+    if not begun:  # in a random order of both halves
+        experiment = replace(experiment, plan=replace(experiment.plan, replicates=1))
+    write_experiment(experiment)
+    assert Runner(experiment).run().finished
+    told = analyse(to_trials(experiment))
+    read = analyse(read_table(tmp_path / JOURNAL, response="value").data)
+    assert [(e.term, e.aliases) for e in read.effects] == [(e.term, e.aliases) for e in told.effects]
+    assert [e.value for e in read.effects] == pytest.approx([e.value for e in told.effects])
+    assert (read.df, read.variance, read.notes) == (told.df, pytest.approx(told.variance), told.notes)
+    assert any("tells apart" in note for note in read.notes) and (not begun or read.variance == 0)
+    assert cli.run(["spt", "effects", str(tmp_path / JOURNAL), "--response", "value", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == list(told.notes)
+
+
+def test_a_journal_that_is_none_of_the_fold_beside_it_is_refused(tmp_path):
+    experiment = fraction(tmp_path)
+    Runner(experiment).run()
+    folded = replace(experiment, plan=replace(experiment.plan, fold="", fold_after=1))
+    (tmp_path / "experiment.toml").write_text(described(folded))
+    with pytest.raises(ExperimentError, match="trial 5 is none of this plan"):
+        read_table(tmp_path / JOURNAL, response="value")
 
 
 def test_folds_that_would_change_what_was_run_are_refused(tmp_path):
