@@ -162,13 +162,8 @@ class Windows:
         from desktop.ui.model_window import ModelWindow
 
         window = ModelWindow(self._settings)
-        self._add(window)
-        window.projectAsked.connect(lambda: self.keep_in_project(window))
-        if isinstance(wanted, Lent):
-            Borrower(window.bench, wanted).open()
-        elif isinstance(wanted, Path):
-            window.open_path(wanted)
-        elif wanted:
+        self._begin(window, wanted)
+        if isinstance(wanted, tuple) and wanted:
             window.bench.add_rows(wanted)
 
     def open_experiment(self, wanted: Path | Lent | str = "") -> None:
@@ -176,14 +171,18 @@ class Windows:
         from desktop.ui.experiment_window import ExperimentWindow
 
         window = ExperimentWindow(self._settings)
+        self._begin(window, wanted)
+        if isinstance(wanted, str) and wanted:
+            window.actions_by_id[wanted].trigger()
+
+    def _begin(self, window: ModelWindow | ExperimentWindow, wanted: object) -> None:
+        """Show a window whose work may be kept in a project, with a file or what a project has lent."""
         self._add(window)
         window.projectAsked.connect(lambda: self.keep_in_project(window))
         if isinstance(wanted, Lent):
             Borrower(window.bench, wanted).open()
         elif isinstance(wanted, Path):
             window.open_path(wanted)
-        elif wanted:
-            window.actions_by_id[wanted].trigger()
 
     def keep_in_project(self, window: ModelWindow | ExperimentWindow) -> None:
         """Keep what a window shows in a project that is open, asking for one if there are several."""

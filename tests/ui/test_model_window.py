@@ -29,7 +29,7 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
-from desktop.workbench.jobs import Inline
+from tests.inline import Inline
 
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise")

@@ -31,7 +31,7 @@ from desktop.data.statistics import Statistics
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, read_compared
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.jobs import Inline
+from tests.inline import Inline
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 LANES = ("files", "plan", "run", "analyse", "trace")

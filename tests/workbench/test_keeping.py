@@ -25,7 +25,6 @@ from desktop.data.experiment import DESCRIPTION
 from desktop.data.project_file import BUNDLED, SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
-from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import Keeper, read_workspace, recoveries, recovery_folder
 from desktop.workbench.model import (
     AnalysisSettings,
@@ -38,6 +37,7 @@ from desktop.workbench.model import (
     names,
 )
 from desktop.workbench.workbench import Workbench
+from tests.inline import Inline
 
 ROOT = Path(__file__).parent.parent.parent
 #: Processes that are killed, of each kind.
