@@ -21,8 +21,8 @@ from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.keeping import read_workspace
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment, KeptTable, Workspace
 from desktop.workbench.modelling import ModelBench
+from tests.experiments import small
 from tests.inline import Inline
-from tests.workbench.test_experimenting import small
 from tests.workbench.test_keeping import Desk
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
