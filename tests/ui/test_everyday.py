@@ -37,7 +37,7 @@ from desktop.core import jit
 from desktop.data import memory
 from desktop.ui import handbook, units
 from desktop.ui.about import About, versions_text
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import Windows
 from desktop.ui.commands import COMMON, always
 from desktop.ui.compare_window import CompareWindow
 from desktop.ui.experiment_window import ExperimentWindow
@@ -55,22 +55,15 @@ LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 @pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def as_at_first(own_places: None) -> Iterator[None]:
     yield
     units.set_time_unit("")
     memory.set_limit(memory.DEFAULT)
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-
-
-@pytest.fixture
 def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Windows]:
     """The program with one empty window; all are closed after."""
-    load_font(qapp)
     made = Windows(qapp, settings)
     made.open()
     yield made
@@ -576,6 +569,21 @@ def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: MainWind
     opened.resize(1500, 900)
     qtbot.waitUntil(lambda: not narrow())
     assert panel.table.isVisible() and panel.chart.isVisible()
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1400, 950), (1600, 1300)])
+def test_pictures_of_panels_are_whole_in_low_windows(
+    qtbot: QtBot, opened: MainWindow, size: tuple[int, int]
+) -> None:
+    opened.resize(*size)
+    for name, part in (("statistics", "chart"), ("messages", "matrix")):
+        opened.show_panel(name)
+        panel = opened.panel(name)
+        viewport = panel.parentWidget()
+        qtbot.waitUntil(lambda panel=panel, viewport=viewport: panel.size() == viewport.size())
+        picture = getattr(panel, part)
+        corner = picture.mapTo(viewport, picture.rect().bottomRight())
+        assert viewport.rect().contains(corner) and picture.height() >= picture.minimumSizeHint().height()
 
 
 def test_common_commands_are_in_every_window() -> None:
