@@ -39,7 +39,8 @@ class Raster:
         """Device rows (not rounded) of levels; the bottom edge where there is no value."""
         height = self._pixels.shape[0]
         y = (high - values) * (height / (high - low))
-        return np.nan_to_num(y, nan=height, posinf=height, neginf=0)
+        # Asking whether there is anything to replace takes a fifth of the time of replacing it.
+        return y if math.isfinite(y.sum()) else np.nan_to_num(y, nan=height, posinf=height, neginf=0)
 
     def areas(self, limits: list[NDArray[np.float64]], colours: list[QColor], ground: QColor) -> None:
         """Fill every column: `ground` down to ``limits[0]``, ``colours[i]`` from ``limits[i]`` to the next.
@@ -108,7 +109,7 @@ class Raster:
         bands: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
         columns: tuple[NDArray[np.int64], NDArray[np.int64]],
         colours: list[QColor],
-        rank: NDArray[np.int64],
+        order: NDArray[np.int64],
         gap: int,
         ground: QColor,
     ) -> None:
@@ -116,7 +117,7 @@ class Raster:
         tile, `columns` the first and the end of those that a pixel column shows."""
         table = np.array([c.rgb() for c in colours], np.uint32)
         gantt.paint(
-            self._pixels, *bands, *columns, tile.dominant, tile.hidden, table, rank, gap, ground.rgb()
+            self._pixels, *bands, *columns, tile.dominant, tile.hidden, table, order, gap, ground.rgb()
         )
 
     def draw(self, painter: QPainter, x: float, y: float, dpr: float | None = None) -> None:
