@@ -673,9 +673,92 @@ def test_a_pilot_runs_what_was_shown_and_nothing_else(tmp_path, capsys):
     assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["size"] == 3 and [place["delay"] for place in said["places"]] == [1, 3, None]
-    rows = list(csv.DictReader((tmp_path / PILOT).open(newline="")))
+    rows = pilot_rows(tmp_path)
     assert [int(row["run"]) for row in rows] == list(range(1, len(rows) + 1))
     assert len((tmp_path / "counted").read_text().splitlines()) == len(rows)
+
+
+def pilot_rows(folder: Path) -> list[dict[str, str]]:
+    lines = (folder / PILOT).read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+class After(Progress):
+    """Cancelled after so many runs of a pilot, before the next begins."""
+
+    def __init__(self, runs: int) -> None:
+        super().__init__()
+        self.left = runs
+
+    def show(self, done: float, total: float, text: str) -> None:
+        if text.startswith("pilot"):
+            self.left -= 1
+            if self.left < 0:
+                raise Cancelled
+
+
+def test_a_pilot_that_was_stopped_goes_on(tmp_path):
+    """Wherever that was, and whatever the last line was cut to: as one that was not, no run made twice."""
+    whole = run_pilot(Runner(with_sizes(tmp_path / "whole")))
+    expected = pilot_rows(tmp_path / "whole")
+    generator, stops = random.Random(3), 0
+    experiment = with_sizes(tmp_path / "stopped")
+    file, counted = experiment.folder / PILOT, experiment.folder / "counted"
+    for _ in range(50):
+        try:
+            found = run_pilot(Runner(experiment), After(generator.randrange(12)))
+            break
+        except Cancelled:
+            stops += 1
+            assert pilot_rows(experiment.folder) == expected[: len(pilot_rows(experiment.folder))]
+            last = file.read_text().splitlines(keepends=True)[-1]
+            if (
+                last[0].isdigit() and generator.random() < 0.3
+            ):  # killed while it was written, and not counted yet
+                file.write_text(file.read_text().removesuffix(last) + last[: generator.randrange(len(last))])
+                counted.write_text(counted.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    else:
+        pytest.fail("it begins anew each time")
+    assert stops > 3 and repr(found) == repr(whole)
+    assert pilot_rows(experiment.folder) == expected
+    assert counted.read_text().count("\n") == len(expected)
+    assert run_pilot(Runner(experiment)) and counted.read_text().count("\n") > len(expected), "it had ended"
+
+
+def test_a_pilot_that_was_killed_goes_on_in_a_terminal(tmp_path):
+    folder = with_sizes(tmp_path, SIZED.replace("noise=", "sleep 0.02\nnoise=", 1)).folder
+    words = [sys.executable, "-m", "desktop", "spt", "run", str(folder), "--pilot", "--yes", "--json"]
+    for number, said in ((signal.SIGKILL, ""), (signal.SIGTERM, "the same command goes on from here")):
+        before = (folder / PILOT).read_text() if (folder / PILOT).exists() else ""
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + 60
+        while (
+            not (folder / PILOT).exists() or (folder / PILOT).read_text().count("\n") < before.count("\n") + 9
+        ):
+            assert child.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+        child.send_signal(number)
+        _, error = child.communicate()
+        assert child.returncode and said in error and "Traceback" not in error
+        assert (folder / PILOT).read_text().startswith(before)
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["size"] == 3
+    assert [int(row["run"]) for row in pilot_rows(folder)] == list(range(1, len(pilot_rows(folder)) + 1))
+    # Of each kill, at most the run that it met was made again.
+    assert (folder / "counted").read_text().count("\n") <= len(pilot_rows(folder)) + 2
+
+
+def test_a_pilot_goes_on_with_nothing_else(tmp_path):
+    experiment = with_sizes(tmp_path)
+    with pytest.raises(Cancelled):
+        run_pilot(Runner(experiment), After(30))
+    kept = (tmp_path / PILOT).read_text()
+    (tmp_path / PILOT).write_text(kept.replace("\n2,,0,", "\n2,A,1,"))
+    with pytest.raises(ExperimentError, match=r"pilot\.csv: is not as the pilot has written it, run 2"):
+        run_pilot(Runner(experiment))
+    (tmp_path / PILOT).write_text(kept)
+    (tmp_path / "program.sh").write_text(SIZED.replace("1000", "2000"))
+    assert run_pilot(Runner(experiment)).base == pytest.approx(2000, abs=5)
 
 
 def test_pilots_that_cannot_be(tmp_path):
