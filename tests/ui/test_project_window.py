@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,10 +34,7 @@ from desktop.workbench.model import View
 SPT = Path(__file__).parent.parent / "data" / "spt"
 
 
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture
@@ -66,14 +58,15 @@ def make(qtbot: QtBot, tmp_path: Path) -> MainWindow:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path, traces: list[Path]) -> Iterator[MainWindow]:
+def window(
+    qtbot: QtBot, qapp: QApplication, no_thread_left: None, tmp_path: Path, traces: list[Path]
+) -> Iterator[MainWindow]:
     load_font(qapp)
     made = make(qtbot, tmp_path)
     opened(qtbot, made, traces[0])
     yield made
     made.close_unasked()
     QApplication.processEvents()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:

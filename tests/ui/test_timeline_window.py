@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSettings, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -25,7 +20,6 @@ from desktop.data.store import Source, StoreWriter
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
 from desktop.progress import Progress
-from desktop.ui.app import load_font
 from desktop.ui.plots import timeline_tiles
 from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
@@ -89,23 +83,13 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-
-
-@pytest.fixture
-def window(
-    qtbot: QtBot, qapp: QApplication, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[MainWindow]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    load_font(qapp)
+def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
     made = MainWindow(settings)
     qtbot.addWidget(made)
     made.resize(1280, 860)
     made.show()
     yield made
     made.close_unasked()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:
