@@ -24,7 +24,9 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QDockWidget,
+    QLabel,
     QMenu,
+    QMessageBox,
     QPushButton,
     QTextBrowser,
     QWidget,
@@ -279,6 +281,8 @@ def test_looks_and_units_act_at_once_in_all_windows(
     assert settings.time_unit == "µs" and shown.isVisible(), "Return resets nothing"
     shown.general.memory.setValue(128)
     assert memory.limit() == 128 << 20
+    said = [label.text() for label in shown.general.findChildren(QLabel)]
+    assert any("no limit for curves and phases, nor for an import" in text for text in said)
     shown.reset_all.click()
     assert (settings.colours, settings.time_unit, settings.memory) == ("soft", "", 512)
     assert opened._cursor_text.text() == before and memory.limit() == memory.DEFAULT
@@ -376,6 +380,21 @@ def test_the_last_project_is_opened_again_if_wanted(
     qtbot.waitUntil(lambda: second.desk.keeper.path == project and not second.busy, timeout=60_000)
     project.unlink()
     assert settings.last_project is None
+
+
+def test_files_that_are_named_get_a_window_each_and_are_not_asked_about(
+    qtbot: QtBot, windows: Windows, curve: Path
+) -> None:
+    other = curve.with_name("other.txt")
+    other.write_bytes(curve.read_bytes())
+    before = len(windows._open)
+    windows.open([curve, other])
+    made = windows._open[before:]
+    for window, path in zip(made, (curve, other), strict=True):
+        assert isinstance(window, MainWindow)
+        qtbot.waitUntil(lambda shown=window: shown.workbench.snapshot.document is not None, timeout=60_000)
+        assert window.workbench.snapshot.document.source == path
+        assert window.findChild(QMessageBox, "several_question") is None
 
 
 # ---- handbook
