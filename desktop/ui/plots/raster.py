@@ -39,8 +39,9 @@ class Raster:
         """Device rows (not rounded) of levels; the bottom edge where there is no value."""
         height = self._pixels.shape[0]
         y = (high - values) * (height / (high - low))
-        # Asking whether there is anything to replace takes a fifth of the time of replacing it.
-        return y if math.isfinite(y.sum()) else np.nan_to_num(y, nan=height, posinf=height, neginf=0)
+        if np.isfinite(y).all():  # nearly always, and found out in less time than replacing takes
+            return y
+        return np.nan_to_num(y, nan=height, posinf=height, neginf=0)
 
     def areas(self, limits: list[NDArray[np.float64]], colours: list[QColor], ground: QColor) -> None:
         """Fill every column: `ground` down to ``limits[0]``, ``colours[i]`` from ``limits[i]`` to the next.
