@@ -264,14 +264,21 @@ class Workbench(Bench[Snapshot]):
         self._show(opening=Task(title), problem=None)
         self._files.submit(title, work, finished, failed, lambda task: self._show(opening=task))
 
-    def save_part(self, output: Path, start_s: float, end_s: float, done: Callable[[Path], None]) -> None:
-        """Save a range of time (seconds) as a trace of its own."""
+    def save_part(
+        self,
+        output: Path,
+        start_s: float,
+        end_s: float,
+        done: Callable[[Path], None],
+        locations: list[int] | None = None,
+    ) -> None:
+        """Save a range of time (seconds), of all `locations` or some, as a trace of its own."""
         store, rules = self._store, self._rules()
 
         def work(job: Job) -> Path:
             from desktop.data.trim import trim
 
-            return trim(store, output, start_s, end_s, None, job, rules.repaired)
+            return trim(store, output, start_s, end_s, locations, job, rules.repaired)
 
         if store is not None:
             self.run("Saving the selection", work, done)
