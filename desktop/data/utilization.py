@@ -788,7 +788,7 @@ def is_worker(source: EventSource, index: int, location: Location, active: NDArr
 
 
 def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
-    """The class of every region."""
+    """(regions,) the `Activity` of every region."""
     found = np.zeros(len(source.regions), np.uint8)
     for i, region in enumerate(source.regions):
         by_role = rules.overrides.get(f"role:{region.role}")
