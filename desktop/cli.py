@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="phasewright",
         description="Explain why a parallel program is slow: traces become phases. Without a command the "
-        "window opens, on the files named.",
+        "window opens, one for each file named.",
         epilog="examples: phasewright traces.otf2 | phasewright phases traces.otf2 -n 5 --model linear | "
         "phasewright import run.trf -o run.h5",
     )
@@ -144,6 +144,12 @@ def _parser() -> argparse.ArgumentParser:
         group.add_argument("--json", action="store_true", help="one JSON object on standard output")
         if csv_too:
             group.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
+
+    def window(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
+        sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
+        sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
+        sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
 
     sub = command("import", _import, "import traces into HDF5")
     sub.add_argument(
@@ -176,10 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     which = sub.add_mutually_exclusive_group()
     which.add_argument("-n", type=_positive, metavar="N", help="phases (with budget: parameters)")
     which.add_argument("--max-n", type=_positive, metavar="N", help="all n up to N, and which to take")
-    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
-    sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
-    sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
-    sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    window(sub)
     formats(sub, csv_too=True)
 
     sub = command("compare", _compare, "the phases of two or more runs beside each other")
@@ -191,10 +194,7 @@ def _parser() -> argparse.ArgumentParser:
     sub = command("stats", _stats, "what the run and its phases are made of")
     sub.add_argument("file", metavar="FILE", type=Path)
     sub.add_argument("-n", type=_positive, metavar="N", help="also of each phase (with budget: parameters)")
-    sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
-    sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
-    sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
-    sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
+    window(sub)
     formats(sub, csv_too=True)
 
     sub = command("report", _report, "a report for others: HTML, PDF or slides")

@@ -226,6 +226,7 @@ def test_wrong_options_of_the_window_end_with_2(capsys, tmp_path, started):
     assert code == 0 and out.startswith("phasewright ")
     code, out, _ = run(capsys, "--help")
     assert code == 0 and "--safe-mode" in out and "--reset-settings" in out
+    assert "one for each file named" in " ".join(out.split())
 
 
 def test_settings_are_put_aside_and_it_says_where(capsys, tmp_path, started):

@@ -107,17 +107,8 @@ def described(fit: ModelFit, table: Table, chosen: Selection, test: FTest | None
         "response_note": fit.response.note,
         "kind": fit.kind,
         "reference": fit.reference or None,
-        "n": fit.n,
-        "npar": fit.npar,
+        **_figures(fit),
         "df": fit.df,
-        "sse": fit.sse,
-        "sst": fit.sst,
-        "r2": fit.r2,
-        "r2_centred": fit.r2_centred,
-        "s": fit.s,
-        "aicc": fit.aicc,
-        "mean_relative_error": fit.mean_relative_error,
-        "max_relative_error": fit.max_relative_error,
         "parameters": parameters(fit),
         "status": fit.status,
         "starts": fit.starts,
@@ -128,6 +119,12 @@ def described(fit: ModelFit, table: Table, chosen: Selection, test: FTest | None
         "excluded": [{"line": row.line, "reason": row.reason} for row in chosen.excluded],
         "suspect_rows": suspects(fit, chosen),
     }
+
+
+def _figures(fit: ModelFit) -> dict[str, float]:
+    """How well it fits."""
+    names = ("n", "npar", "sse", "sst", "r2", "r2_centred", "s", "aicc")
+    return {name: getattr(fit, name) for name in (*names, "mean_relative_error", "max_relative_error")}
 
 
 def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
@@ -167,16 +164,7 @@ def _ranked(ranking: Ranking, table: Table, chosen: Selection) -> dict[str, Any]
         "pairs": [
             {
                 "functions": list(fit.functions),
-                "n": fit.n,
-                "npar": fit.npar,
-                "sse": fit.sse,
-                "sst": fit.sst,
-                "r2": fit.r2,
-                "r2_centred": fit.r2_centred,
-                "s": fit.s,
-                "aicc": fit.aicc,
-                "mean_relative_error": fit.mean_relative_error,
-                "max_relative_error": fit.max_relative_error,
+                **_figures(fit),
                 "undetermined": undetermined(fit),
                 "negative": negative(fit),
                 "status": fit.status,

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.errors import DesktopError
+from desktop.errors import DesktopError, RunError
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     sub.add_argument("--resume", action="store_true", help="go on where it was left (it does so anyway)")
     sub.add_argument("--yes", action="store_true", help="the commands have been read and may be run")
     sub.add_argument("--check", action="store_true", help="check and estimate only")
-    sub.add_argument("--pilot", action="store_true", help="choose the size of the delay; runs no trial")
+    sub.add_argument("--pilot", action="store_true", help="choose the size of the delay, or go on with that")
     sub.add_argument("--exclude", type=int, metavar="ORDER", help="mark a trial as an outlier, with --reason")
     sub.add_argument("--reason", default="", metavar="TEXT")
     sub.add_argument("--job-script", type=Path, metavar="OUT.sh", help="write a job array instead of running")
@@ -194,9 +194,16 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
 
     _agree(options, experiment.folder, pilots.pilot_commands(experiment))
     runner = Runner(experiment)
+    file = experiment.folder / pilots.PILOT
     with _ended_as_by_ctrl_c(), _shown() as progress:
-        found = pilots.run_pilot(runner, progress)
-    rows, file = pilots.told(found), experiment.folder / pilots.PILOT
+        try:
+            found = pilots.run_pilot(runner, progress)
+        except KeyboardInterrupt:
+            runner.stop(at_once=True)
+            raise RunError(
+                "the pilot was stopped", file=file, hint="the same command goes on from here"
+            ) from None
+    rows = pilots.told(found)
     result = {"pilot": str(file), "base": found.base, "largest": found.largest, "places": rows,
               "size": found.size or None, "reason": found.reason}  # fmt: skip
     lines = [f"runs without a delay give {found.base:.4g} {found.unit}, kept in {file}",

@@ -212,6 +212,7 @@ def place(parent: int, region: int, tree: Any, slots: Any) -> int:
 
 @inlined
 def add(parent: int, region: int, at: int, tree: Any, slots: Any, state: Any) -> int:
+    """A new node, the child of `parent` in `region`, found from now on at place `at` of the table."""
     node = state[NODES]
     state[NODES] += 1
     tree[0, node] = parent
@@ -304,6 +305,7 @@ def plant(parent: Any, region: Any, regions: int, tree: Any, slots: Any, state: 
 
 @arithmetic
 def accumulate(node: Any, ticks: Any, calls: Any, sum_ticks: Any, sum_calls: Any) -> None:
+    """Add ticks and calls (n,) to the sums (nodes,) of their nodes."""
     for i in range(node.size):
         sum_ticks[node[i]] += ticks[i]
         sum_calls[node[i]] += calls[i]

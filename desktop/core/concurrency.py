@@ -110,5 +110,6 @@ def add_blocks(edges: Any, at: Any, block: int, before: Any) -> bool:
 
 @kernel
 def add_time(edges: Any, at: Any, time: Any) -> None:
+    """Add the ticks of each step between `edges` (n+1,) to the `time` (levels,) of its level `at` (n,)."""
     for i in range(at.size):
         time[np.int64(at[i])] += edges[i + 1] - edges[i]

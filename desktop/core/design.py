@@ -246,7 +246,12 @@ def _krawtchouk(j: int, w: int, n: int) -> int:
 
 
 def names_for(count: int) -> tuple[str, ...]:
-    """Letters, or F1, F2, ... for more factors than there are letters."""
+    """Letters, or F1, F2, ... for more factors than there are letters.
+
+    Raises
+    ------
+    ValueError : fewer than 1 or more than `MOST_FACTORS` factors.
+    """
     if not 1 <= count <= MOST_FACTORS:
         raise ValueError(f"{count} factors are asked for, 1 to {MOST_FACTORS} are possible")
     return tuple(LETTERS[:count]) if count <= len(LETTERS) else tuple(f"F{j + 1}" for j in range(count))

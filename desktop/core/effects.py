@@ -712,7 +712,12 @@ def detectable(sigma: float, treatments: int, replicates: int, power: float = 0.
 
 
 def replicates_for(sigma: float, effect: float, treatments: int) -> int:
-    """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n)."""
+    """Replicates so that three standard errors stay below the effect: ceil((6 s / effect)^2 / n).
+
+    Raises
+    ------
+    ValueError : the effect is not positive.
+    """
     if not effect > 0:
         raise ValueError("the effect to be seen has to be positive")
     return max(1, int(np.ceil((6 * sigma / effect) ** 2 / treatments - 1e-9)))

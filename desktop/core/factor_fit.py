@@ -308,7 +308,12 @@ def references(
     data: Measurements, cells: Cells, reference: str | None, functions: list[str]
 ) -> tuple[Array, list[str]]:
     """What is fixed: (parameters,) NaN for free ones. One reference for each function and each connected
-    part of the table; parameters that no measurement touches are fixed at 0."""
+    part of the table; parameters that no measurement touches are fixed at 0.
+
+    Raises
+    ------
+    ValueError : `reference` is no system or code, or has no measurements.
+    """
     shape, count = (len(data.codes), len(data.systems)), len(functions)
     fixed = np.full((sum(shape), count), np.nan)
     names = [*data.codes, *data.systems]

@@ -203,30 +203,14 @@ def cells(bins, keys, ticks, n, resolve, spent, region, activity, regions, activ
 
 @kernel
 def add_strip(
-    edges,
-    shift,
-    width,
-    first,
-    last,
-    levels,
-    at,
-    value,
-    present,
-    lut,
-    bits,
-    wide,
-    begin,
-    end,
-    before,
-    after,
-    acc,
-    mask,
-):
-    """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`.
+    edges, shift, width, first, last, levels, at, value, present, lut, begin, end, before, after,
+    acc, mask, found,
+):  # fmt: skip
+    """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`,
+    the sets of cells to `found`.
 
     The strip begins at cell `at`, its events reach from `first` to `last` (recorded ticks, as its bins).
-    ``lut[value]`` is the class that dominates a cell. The bits of `present` are classes themselves, or, if
-    `wide`, each stands for the classes ``bits[bit]``. The location is there from `begin` to `end`: `before`
+    ``lut[value]`` is the class that dominates a cell. The location is there from `begin` to `end`: `before`
     its first event and `after` its last one it does these.
     """
     columns = edges.size - 1
@@ -238,7 +222,7 @@ def add_strip(
         at += n
         w += 2
         n = (last >> w) - (first >> w) + 1
-    base = first >> w
+    at -= first >> w
     for c in range(columns):
         a, b = edges[c] - shift, edges[c + 1] - shift
         if b <= a or b <= begin or a > end:
@@ -251,45 +235,55 @@ def add_strip(
             mask[c] |= 1 << after
         if b <= first or a > last:
             continue
-        k = max(a >> w, base)
-        stop = min((b - 1) >> w, last >> w)
-        while k <= stop:
-            cell = at + k - base
-            lo, hi = max(k << w, a, first), min((k + 1) << w, b, last)
-            acc[c, lut[value[cell] + 1]] += max(hi - lo, 0)
-            if wide:
-                rest = np.uint64(present[cell])
-                bit = 0
-                while rest:
-                    if rest & np.uint64(1):
-                        mask[c] |= bits[bit]
-                    rest >>= np.uint64(1)
-                    bit += 1
-            else:
-                mask[c] |= present[cell]
-            mask[c] |= 1 << lut[value[cell] + 1]
-            k += 1
+        stop = min(b - 1, last) >> w
+        now, until = max(a, first), min(b, last)
+        seen, classes = found[c], mask[c]
+        for k in range(now >> w, stop + 1):
+            then = min((k + 1) << w, until)
+            most = lut[value[at + k] + 1]
+            acc[c, most] += then - now
+            seen |= present[at + k]
+            classes |= 1 << most
+            now = then
+        found[c], mask[c] = seen, classes
 
 
 @kernel
 def add_strips(
-    starts, members, edges, shift, width, first, last, levels, at, value, present, lut, bits, wide,
+    starts, members, edges, shift, width, first, last, levels, at, value, present, lut, bits,
     begin, end, before, after, dominant, hidden,
 ):  # fmt: skip
-    """Rows of columns from strips; row r merges the locations ``members[starts[r] : starts[r + 1]]``."""
+    """Rows of columns from strips; row r merges the locations ``members[starts[r] : starts[r + 1]]``.
+
+    Each bit of `present` stands for the classes ``bits[bit]``, or, if there are none, for the class of its
+    own number.
+    """
     columns = edges.size - 1
     acc = np.zeros((columns, 16), np.float64)
     mask = np.zeros(columns, np.int64)
+    found = np.zeros(columns, np.uint64)
+    classes = np.zeros((8, 256), np.int64)  # of the sets that each byte of `present` may be
+    for bit in range(bits.size):
+        for byte in range(256):
+            if byte >> (bit % 8) & 1:
+                classes[bit // 8, byte] |= bits[bit]
     for r in range(starts.size - 1):
         for m in range(starts[r], starts[r + 1]):
             s = members[m]
             if levels[s] > 0:
                 add_strip(
-                    edges, shift[s], width[s], first[s], last[s], levels[s], at[s], value, present, lut, bits,
-                    wide, begin[s], end[s], before[s], after[s], acc, mask,
+                    edges, shift[s], width[s], first[s], last[s], levels[s], at[s], value, present, lut,
+                    begin[s], end[s], before[s], after[s], acc, mask, found,
                 )  # fmt: skip
             elif end[s] >= begin[s]:
                 _add_idle(edges, begin[s] + shift[s], end[s] + shift[s], before[s], acc, mask)
+        for c in range(columns):
+            if bits.size == 0:
+                mask[c] |= np.int64(found[c])
+            else:
+                for k in range(8):
+                    mask[c] |= classes[k, (found[c] >> np.uint64(8 * k)) & np.uint64(255)]
+            found[c] = 0
         settle(edges, acc, mask, dominant[r], hidden[r])
 
 
@@ -368,44 +362,52 @@ def next_bin(regions, at, n, start, step, bit):
 
 
 @kernel
-def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, rank, gap, ground):
+def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, order, gap, ground):
     """Paint rows of a tile: band k fills the pixel rows ``tops[k] .. bottoms[k]-1`` from row ``rows[k]``.
 
     Pixel column x shows the tile columns ``low[x] .. high[x]-1`` (none: it is left as it is). A column that
     holds a class which neither it nor its neighbours show gets a stripe in the colour of the one that is
-    first in `rank`, or, where rows are too low for a stripe, a hatching.
+    first in `order`, or, where rows are too low for a stripe, a hatching.
     """
     height, width = pixels.shape
-    main = np.empty(width, np.int64)
-    second = np.empty(width, np.int64)
+    runs = np.empty(2 * width + 2, np.int64)  # where columns that show anything begin and end
+    ends = 0
+    for x in range(width):
+        if (high[x] > low[x]) != (ends % 2 == 1):
+            runs[ends] = x
+            ends += 1
+    if ends % 2 == 1:
+        runs[ends] = width
+        ends += 1
+    shown = np.zeros(width + 2, np.int64)  # the bit of the class of column x - 1
+    held = np.zeros(width, np.int64)
+    plain = np.empty(width, np.uint32)
+    marked = np.empty(width, np.uint32)
     for band in range(tops.size):
         r = rows[band]
         top, bottom = max(tops[band], 0), min(bottoms[band], height)
         if r < 0 or top >= bottom:
             continue
-        for x in range(width):
-            main[x] = -1
-            second[x] = -1
-            if high[x] <= low[x]:
-                continue
-            found = 0
-            for c in range(low[x], high[x]):
-                found |= hidden[r, c]
-            main[x] = dominant[r, (low[x] + high[x]) // 2]
-            second[x] = found
-        for x in range(width):
-            if main[x] < 0 or second[x] < 0:
-                continue
-            rest = second[x] & ~(1 << main[x])
-            if x > 0 and main[x - 1] >= 0:
-                rest &= ~(1 << main[x - 1])
-            if x + 1 < width and main[x + 1] >= 0:
-                rest &= ~(1 << main[x + 1])
-            best = -1
-            for k in range(15):
-                if rest >> k & 1 and (best < 0 or rank[k] < rank[best]):
-                    best = k
-            second[x] = best
+        here, there = dominant[r], hidden[r]
+        for e in range(0, ends, 2):
+            for x in range(runs[e], runs[e + 1]):
+                a, b = low[x], high[x]
+                found = there[a] | there[b - 1]
+                for c in range(a + 1, b - 1):
+                    found |= there[c]
+                held[x] = found
+                main = here[(a + b) >> 1]
+                shown[x + 1] = 1 << main
+                plain[x] = colours[main]
+        for e in range(0, ends, 2):
+            for x in range(runs[e], runs[e + 1]):
+                rest = held[x] & ~(shown[x] | shown[x + 1] | shown[x + 2])
+                marked[x] = plain[x]
+                if rest:
+                    for k in range(order.size):
+                        if rest >> order[k] & 1:
+                            marked[x] = colours[order[k]]
+                            break
         inner = bottoms[band] - tops[band]
         space = gap if inner >= 5 * gap else 0
         inner -= space
@@ -413,15 +415,17 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ran
         edge = bottoms[band] - space
         for y in range(top, bottom):
             out = pixels[y]
-            for x in range(width):
-                if main[x] < 0:
-                    continue
+            for e in range(0, ends, 2):
+                a, b = runs[e], runs[e + 1]
                 if y >= edge:
-                    out[x] = ground
-                elif second[x] >= 0 and (y >= edge - stripe if stripe else (x + y) % 3 == 0):
-                    out[x] = colours[second[x]]
+                    out[a:b] = ground
+                elif stripe and y >= edge - stripe:
+                    out[a:b] = marked[a:b]
                 else:
-                    out[x] = colours[main[x]]
+                    out[a:b] = plain[a:b]
+                    if not stripe:
+                        for x in range(a + (-(a + y)) % 3, b, 3):
+                            out[x] = marked[x]
 
 
 # --- single states ---

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from numba import cfunc, njit
+from numba import njit
 from numba.core import event
 
 
@@ -80,15 +80,3 @@ def watch(tell: Callable[[int, bool], None]) -> Callable[[], None]:
     thread that needs it; `more`: some are being compiled now. What is returned ends that."""
     _compilations.told.append(tell)
     return lambda: _compilations.told.remove(tell)
-
-
-def callback(signature: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a C callback (its `.address` is handed to a native library), cached where possible."""
-
-    def wrap(function: Callable[..., Any]) -> Any:
-        try:
-            return cfunc(signature, cache=True)(function)
-        except RuntimeError:
-            return cfunc(signature)(function)
-
-    return wrap

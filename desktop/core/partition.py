@@ -169,6 +169,7 @@ def go_on(tree, e, d, last, tail, tj, to, goal, walks, count):
 
 @inlined
 def keep(walk, j, o, w, c0, c1, c2, error, depth):
+    """Note in `walk` (8,) where it stands: position, width, coefficients, error, depth to go on with."""
     walk[0], walk[1], walk[2], walk[3] = j, o, w, c0
     walk[4], walk[5], walk[6], walk[7] = c1, c2, error, depth
 

@@ -164,7 +164,7 @@ def sweep(
     locked: Sequence[float] = (),
     stop: NDArray[Any] | None = None,
 ) -> Sweep:
-    """The best phases for every n up to `n_max`, each fit bounding the next. Errors as `fit`."""
+    """The best phases for every n up to `n_max`, each fit bounding the next. The rest as for `fit`."""
     least = _least_n(model, len(_stops(curve, locked)[0]) - 1)
     fits = _fits(curve, least, n_max, model, locked, np.zeros(0), stop)
     return Sweep(

@@ -1,4 +1,4 @@
-"""Which number of phases: a suggestion with its reason, and the breaks that last from n to n+1.
+"""Which number of phases: a suggestion with its reason.
 
 The 1990 report leaves the choice to the eye and names what to look at (section 1): how much the fit changes
 when a phase is added, and which features are preserved. Both are measured here.
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from desktop.core.phases import PhaseFit, Sweep
 
-# Two breaks within this part of the curve's length are the same feature, unless the caller says otherwise.
+# Two breaks within this part of the curve's length are the same feature.
 _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
 _NEAR = 0.7
@@ -46,44 +46,6 @@ class Suggestion:
 
     n: int
     reason: str
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """One break followed through the fits: at ``time_s[i]`` in the fit for ``n[i]``, n increasing by 1."""
-
-    n: NDArray[np.int64]
-    time_s: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return self.n.size
-
-
-def persistence(sweep: Sweep, tolerance: float | None = None) -> tuple[Chain, ...]:
-    """Every inner break of every fit, chained to the break of the next n that continues it.
-
-    Two breaks continue each other when their ranges [break_low, break_high] come within `tolerance`
-    seconds (1 % of the curve's length if not given) and each is the other's nearest. Chains are ordered
-    longest first, then by time: the first are the phases' lasting boundaries.
-    """
-    open_chains: list[list[tuple[int, float]]] = []
-    done: list[list[tuple[int, float]]] = []
-    previous: PhaseFit | None = None
-    for fit in sweep.fits:
-        n = fit.requested
-        came_from = _continued(previous, fit, tolerance)
-        following = [
-            (open_chains[i] if i >= 0 else []) + [(n, float(t))]
-            for i, t in zip(came_from.tolist(), fit.breaks[1:-1], strict=True)
-        ]
-        kept = set(came_from.tolist())
-        done += [chain for i, chain in enumerate(open_chains) if i not in kept]
-        open_chains, previous = following, fit
-    chains = [
-        Chain(np.array([n for n, _ in chain], np.int64), np.array([t for _, t in chain]))
-        for chain in done + open_chains
-    ]
-    return tuple(sorted(chains, key=lambda chain: (-len(chain), chain.time_s[0])))
 
 
 def suggest(sweep: Sweep) -> Suggestion:
@@ -153,26 +115,21 @@ def _lasting(sweep: Sweep, row: int) -> float:
     fit = sweep.fits[row]
     if fit.n == 1 or row + 1 == len(sweep.fits):
         return 1.0
-    return float(np.count_nonzero(_continued(fit, sweep.fits[row + 1], None) >= 0)) / (fit.n - 1)
+    return _continued(fit, sweep.fits[row + 1]) / (fit.n - 1)
 
 
-def _continued(old: PhaseFit | None, new: PhaseFit, tolerance: float | None) -> NDArray[np.int64]:
-    """For each inner break of `new` the inner break of `old` that it continues, or -1."""
-    found = np.full(new.n - 1, -1, np.int64)
-    if old is None or old.n == 1 or new.n == 1:
-        return found
-    if tolerance is None:
-        tolerance = _TOLERANCE * float(new.breaks[-1] - new.breaks[0])
+def _continued(old: PhaseFit, new: PhaseFit) -> int:
+    """How many inner breaks of `old` go on in `new`: their ranges come near, each is the other's nearest."""
+    if old.n == 1 or new.n == 1:
+        return 0
     low, high, at = (x[1:-1, None] for x in (new.break_low, new.break_high, new.breaks))
     apart = np.maximum(low - old.break_high[1:-1], old.break_low[1:-1] - high).clip(min=0)
     # Where ranges overlap, the breaks themselves decide which is nearest; scaled, so as not to outweigh.
-    distance = np.abs(at - old.breaks[1:-1])
-    score = apart + 1e-6 * distance
-    nearest = score.argmin(axis=1)
-    mutual = score.argmin(axis=0)[nearest] == np.arange(new.n - 1)
-    near = apart[np.arange(new.n - 1), nearest] <= tolerance
-    found[mutual & near] = nearest[mutual & near]
-    return found
+    score = apart + 1e-6 * np.abs(at - old.breaks[1:-1])
+    nearest, rows = score.argmin(axis=1), np.arange(new.n - 1)
+    mutual = score.argmin(axis=0)[nearest] == rows
+    near = apart[rows, nearest] <= _TOLERANCE * float(new.breaks[-1] - new.breaks[0])
+    return int(np.count_nonzero(mutual & near))
 
 
 def _count(n: int, unit: str) -> str:

@@ -56,17 +56,6 @@ class MomentTree(NamedTuple):
     runs: int
 
 
-class Moments(NamedTuple):
-    """What `moments` returns: width in ticks, Legendre coefficients in processors, squared errors.
-
-    ``error[k]`` is E_k, the least squared L2 error of degree k, in processors² · ticks.
-    """
-
-    width: float
-    c: tuple[float, float, float]
-    error: tuple[float, float, float]
-
-
 def moment_tree(curve: StepCurve) -> MomentTree:
     """The curve's moment tree, built at the first call (O(M)) and found in ``curve.summaries`` afterwards."""
     tree = curve.summaries.get("moments")
@@ -74,16 +63,6 @@ def moment_tree(curve: StepCurve) -> MomentTree:
         tree = _build(curve)
         curve.summaries["moments"] = tree
     return tree
-
-
-def moments(curve: StepCurve, a: tuple[int, float], b: tuple[int, float]) -> Moments:
-    """Best polynomials and least errors on the interval between two positions (j, offset in ticks), a < b."""
-    tree = moment_tree(curve)
-    _, _, e, w, c0, c1, c2, _ = reach(
-        tree, 2, 1, int(a[0]), float(a[1]), int(b[0]), float(b[1]), float(np.inf)
-    )
-    e1 = e + w * c2 * c2 / 5
-    return Moments(w, (c0 + tree.reference, c1, c2), (e1 + w * c1 * c1 / 3, e1, e))
 
 
 def _build(curve: StepCurve) -> MomentTree:

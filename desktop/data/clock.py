@@ -255,6 +255,7 @@ def mixed(rows: Ints, i: int, width: int) -> Any:
 
 @kernel
 def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
+    """`found` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
     for i in range(rows.shape[0]):
         found[i] = np.int64(mixed(rows, i, width)) % shares
 
@@ -641,6 +642,7 @@ class _Bounds:
 
 @kernel
 def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
+    """Bounds (processes, processes) by messages (n,): a travel from r to s bounds shift r less shift s."""
     for i in range(r.size):
         if r[i] != s[i] and weight[i] < bounds[r[i], s[i]]:
             bounds[r[i], s[i]] = weight[i]
@@ -648,6 +650,8 @@ def lower(bounds: Ints, r: Ints, s: Ints, weight: Ints) -> None:
 
 @kernel
 def lower_by_collectives(bounds: Ints, start: Ints, process: Ints, begin: Ints, end: Ints) -> None:
+    """The same by collectives, of which `start` (instances + 1,) tells the members (n,): none may have ended
+    before another has begun."""
     for i in range(start.size - 1):
         for a in range(start[i], start[i + 1]):
             r, own_begin = process[a], begin[a]

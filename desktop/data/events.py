@@ -31,11 +31,15 @@ class Activity(IntEnum):
 
 
 class EventKind(IntEnum):
+    """What the table ``events`` holds."""
+
     ENTER = 0
     LEAVE = 1
 
 
 class MessageKind(IntEnum):
+    """What happened to a message or request, in the table ``messages``."""
+
     SEND = 0  # blocking send
     ISEND = 1  # non-blocking send is posted
     ISEND_COMPLETE = 2

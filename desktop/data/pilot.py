@@ -1,20 +1,25 @@
 """A pilot: one place at a time, delays three times apart, until the place that is called least shows.
 
 It chooses the size of the delay before an experiment, by the first response. Its runs are no trials: they are
-kept in ``pilot.csv``, which `desktop.data.runs.read_places` reads, and the journal stays as it is.
+kept in ``pilot.csv``, which `desktop.data.runs.read_places` reads, and the journal stays as it is. What runs
+next follows from the seed and the responses so far, so a pilot that was stopped goes on by going through its
+runs again with the responses in that file in place of the program.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
+from desktop.data.atomic import write_text
 from desktop.data.experiment import Experiment, Factor, Journal
 from desktop.data.runner import Runner, commands_of
 from desktop.errors import ExperimentError
@@ -27,6 +32,8 @@ SIZES, STEP = 8, 3
 _BASE, _EACH = 4, 2
 #: Standard errors beyond which a place shows (NISTIR 5131).
 _LIMIT = 3.0
+#: Last line of a pilot that has ended.
+_DONE = "# done\n"
 _DELAY = re.compile(r"(-DSPT_DELAY=)(\d+)")
 
 
@@ -134,14 +141,15 @@ def _levels(experiment: Experiment, high: int = -1) -> tuple[int, ...]:
 
 
 def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
-    """Run it; every run is on the disk before the next begins. A pilot of before is replaced.
+    """Run it; every run is on the disk before the next begins. One of the same description that was stopped
+    goes on, one that had ended is replaced.
 
     Places that showed are not delayed further, so that runs stay short.
 
     Raises
     ------
-    RunError : something cannot be built or run. ExperimentError : no place has a size, or trials are being
-    run. Cancelled : by `progress`, or stopped.
+    RunError : something cannot be built or run. ExperimentError : no place has a size, trials are being
+    run, or somebody has changed the runs so far. Cancelled : by `progress`, or stopped.
     """
     progress = progress or Progress()
     experiment = runner.experiment
@@ -150,19 +158,22 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
     base: list[float] = []
     runs: dict[tuple[int, int], list[float]] = {}
     shown: dict[int, Shown] = {}
-    with Journal(experiment), (experiment.folder / PILOT).open("w", newline="", encoding="utf-8") as file:
+    with Journal(experiment), _begun(experiment).open("a", newline="", encoding="utf-8") as file:
+        known = _runs_in(experiment)
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["run", "factor", "delay", "response"])
 
         def measure(size: int, place: int) -> float:
+            number = len(base) + sum(map(len, runs.values())) + 1
+            named = (experiment.names[place], size) if place >= 0 else ("", 0)
+            head = [str(number), *map(str, named)]
+            if number <= len(known):
+                return _known(experiment, known[number - 1], head)
             told = f"pilot: {experiment.names[place]} at {size} units" if place >= 0 else "pilot: unperturbed"
             progress.step(len(shown), len(places), told)
             value = runner.one(sized(experiment, size), _levels(experiment, place), progress)
             if value is None:
                 raise Cancelled
-            number = len(base) + sum(map(len, runs.values())) + 1
-            named = (experiment.names[place], size) if place >= 0 else ("", 0)
-            writer.writerow([number, *named, repr(value[0])])
+            writer.writerow([*head, repr(value[0])])
             file.flush()
             os.fsync(file.fileno())
             return value[0]
@@ -184,9 +195,43 @@ def run_pilot(runner: Runner, progress: Progress | None = None) -> Pilot:
                     shown[j] = found
             if len(shown) == len(places):
                 break
+        file.write(_DONE)
     names = experiment.names
     every = tuple(shown.get(j, Shown(names[j], 0, math.nan, math.nan)) for j in places)
     return Pilot(float(np.mean(base)), experiment.responses[0].unit or "", sizes[0], largest, every)
+
+
+def _begun(experiment: Experiment) -> Path:
+    """The file of runs: of a pilot of this description that was stopped, but for an unfinished line; else a
+    new one."""
+    path = experiment.folder / PILOT
+    head = f"# {json.dumps(experiment.identity(), sort_keys=True)}\nrun,factor,delay,response\n"
+    text = path.read_bytes().decode("utf-8", "replace") if path.exists() else ""
+    goes_on = text.startswith(head) and not text.endswith(_DONE)
+    write_text(path, text[: text.rfind("\n") + 1] if goes_on else head)
+    return path
+
+
+def _runs_in(experiment: Experiment) -> list[list[str]]:
+    """Rows of the runs so far."""
+    with (experiment.folder / PILOT).open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file.readlines()[2:]))
+
+
+def _known(experiment: Experiment, row: Sequence[str], head: Sequence[str]) -> float:
+    """The response of a run that was made before."""
+    try:
+        *said, value = row
+        if said == list(head) and math.isfinite(float(value)):
+            return float(value)
+    except ValueError:
+        pass
+    raise ExperimentError(
+        "is not as the pilot has written it",
+        file=experiment.folder / PILOT,
+        where=f"run {head[0]}",
+        hint="move it away to begin anew",
+    )
 
 
 def _sigma(groups: Sequence[Sequence[float]]) -> float:

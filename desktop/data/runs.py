@@ -3,7 +3,8 @@
 One column per factor (``-1``/``+1``, ``-``/``+``, ``0``/``1`` or ``1``/``2``; of an orthogonal array numbers
 of levels or sizes), then one response column per replicate, or one row per trial with a column
 ``replicate``. Column order does not matter, other columns are kept by whoever wrote them and ignored here. A
-column ``delay`` says with which size of the delay a row was measured.
+column ``delay`` says with which size of the delay a row was measured. Of the journal of an experiment those
+trials are read that count, and the halves of a fold as the description beside it says.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ def read_runs(
     Raises
     ------
     TableError : it cannot be read, a level is none, or the response is not clear.
+    ExperimentError : it is a journal, and it or the description beside it cannot be used.
     """
     header, rows = _rows(Path(path))
     rows = _counting(header, rows)
@@ -166,6 +168,9 @@ def read_runs(
         if free or not (np.isfinite(delay) & (delay >= 0)).all():
             delay = None
     table = _assembled(header, rows, chosen, x, columns, delay)
+    half = _halves(Path(path), header, rows)
+    if half is not None:
+        table = replace(table, data=replace(table.data, half=np.repeat(half, len(columns))))
     return replace(table, others=tuple(others), choices=choices)
 
 
@@ -491,10 +496,28 @@ def _meant(name: str, rows: Rows, at: int, path: Path) -> None:
         _levels(name, cells, rows, path)
 
 
+def _halves(path: Path, header: list[str], rows: Rows) -> NDArray[np.int64] | None:
+    """Of the journal of a folded experiment the half of every row, as its description tells; else None."""
+    from desktop.data.experiment import DESCRIPTION, read_experiment, read_journal
+
+    if not (_is_journal(header) and (path.parent / DESCRIPTION).is_file()):
+        return None
+    experiment = read_experiment(path.parent)
+    if experiment.plan.fold is None:
+        return None
+    read_journal(experiment)  # refuses trials that are none of this plan
+    treatment = header.index("treatment")
+    return experiment.design().blocks[[int(row[treatment]) - 1 for _, row in rows]]
+
+
+def _is_journal(header: list[str]) -> bool:
+    return {"order", "attempt", "status", "other_busy_cores"} <= set(header)
+
+
 def _counting(header: list[str], rows: Rows) -> Rows:
     """Of the journal of an experiment the trials that count: the quiet one, or the quietest, of every trial's
     attempts, none that failed or that the user has excluded."""
-    if not {"order", "attempt", "status", "other_busy_cores"} <= set(header):
+    if not _is_journal(header):
         return rows
     order, attempt, status, busy = map(header.index, ("order", "attempt", "status", "other_busy_cores"))
     out = {(row[order], row[attempt]) for _, row in rows if row[status] == "excluded"}

@@ -212,7 +212,7 @@ class Change:
     `left` and `right` are parts (0 to 1): of all processors' time that a region takes (exclusive), of the
     time in which a location computes, of all bytes (if there are none, messages) that go from one to
     another, and what is sent per second as a part of the larger of both rates. `difference`, by whose size
-    changes are ranked, is right - left; of a location without what all processors have in common.
+    changes are ranked, is right - left; of a location less the median of all processors.
     `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total;
     `region`: its name.
     """
@@ -596,8 +596,9 @@ class Statistics:
             (i, f"Region {name}", a, b) for i, (name, a, b) in enumerate(zip(names, *parts, strict=False))
         ]
         rows.append((-1, "Time in no region", left.outside_s / totals[0], right.outside_s / totals[1]))
+        time = " of the processors' time"
         for i, name, a, b in rows:
-            sentence = f"{name} takes {_percent(b)} of the processors' time, {_percent(a)} before."
+            sentence = f"{name} takes {_now(b, a, time)}."
             region = names[i] if i >= 0 else ""
             yield Change("region", (i,), float(a), float(b), float(b - a), sentence, region)
 
@@ -606,14 +607,15 @@ class Statistics:
         if not there.size:
             return
         before, after = left.utilization, right.utilization
-        all_before, all_after = float(before[there].mean()), float(after[there].mean())
+        # The median: of the mean, one that differs would make all others differ.
+        usual = float(np.median(after[there] - before[there]))
+        together = _now(float(after[there].mean()), float(before[there].mean()))
         for i in there.tolist():
             a, b = float(before[i]), float(after[i])
             sentence = (
-                f"{self.name(i)} computes {_percent(b)} of the time, {_percent(a)} before; "
-                f"all processors together {_percent(all_after)}, {_percent(all_before)} before."
+                f"{self.name(i)} computes {_now(b, a, ' of the time')}; all processors together {together}."
             )
-            yield Change("location", (i,), a, b, (b - all_after) - (a - all_before), _capital(sentence))
+            yield Change("location", (i,), a, b, b - a - usual, _capital(sentence))
 
     def _messages_changed(
         self, left: RangeStats, right: RangeStats, before: Messages, after: Messages
@@ -627,11 +629,16 @@ class Statistics:
             return
         of = 1 if max(rate for _, rate in rates) else 0
         a, b = float(rates[0][of] / largest), float(rates[1][of] / largest)
-        sentence = (
-            f"{_si(rates[1][1])}B/s are sent ({_three(rates[1][0])} messages per second), "
-            f"{_si(rates[0][1])}B/s before ({_three(rates[0][0])} messages per second)."
+        was, now = (
+            (f"{_si(size)}B/s", f" ({_three(count)} messages per second)") if count else ("nothing", "")
+            for count, size in rates
         )
-        yield Change("messages", (), a, b, b - a, sentence)
+        verb = " are sent" if rates[1][0] else " is sent"
+        yield Change(
+            "messages", (), a, b, b - a, _capital(f"{now[0]}{verb}{now[1]}, {was[0]} before{was[1]}.")
+        )
+        if not (rates[0][of] and rates[1][of]):
+            return  # of nothing there are no parts
         parts: dict[tuple[int, int], list[float]] = {}
         for side, m in enumerate((before, after)):
             weight = m.bytes if of else m.count
@@ -643,7 +650,7 @@ class Statistics:
         for (sender, receiver), (a, b) in parts.items():
             pair = f"from {self.name(sender)} to {self.name(receiver) if receiver >= 0 else 'somebody'}"
             what = "bytes" if of else "messages"
-            sentence = f"{_percent(b)} of all {what} go {pair}, {_percent(a)} before."
+            sentence = f"{_now(b, a, f' of all {what} go {pair}')}."
             yield Change("pair", (sender, receiver), a, b, b - a, _capital(sentence))
 
     def name(self, location: int) -> str:
@@ -742,13 +749,26 @@ class _MergedTree:
         return found
 
 
-def _percent(part: float) -> str:
+def _percent(part: float, places: int = 0) -> str:
     """A part as people read it.
 
-    >>> _percent(0.1234), _percent(0.0004), _percent(1.0), _percent(0.0)
-    ('12 %', '0.04 %', '100 %', '0 %')
+    >>> _percent(0.1234), _percent(0.0004), _percent(1.0), _percent(0.0), _percent(0.1234, 1)
+    ('12 %', '0.04 %', '100 %', '0 %', '12.3 %')
     """
-    return f"{100 * part:.2g} %" if part < 0.01 else f"{100 * part:.0f} %"
+    return f"{100 * part:.2g} %" if part < 0.01 else f"{round(100 * part, places):g} %"
+
+
+def _now(after: float, before: float, of: str = "") -> str:
+    """A part and what it was, with a decimal if it takes one to tell them apart.
+
+    >>> _now(0.12, 0.85, " of the time"), _now(0.999, 0.996), _now(0.9999, 1.0, " of the time")
+    ('12 % of the time, 85 % before', '99.9 %, 99.6 % before', '100 % of the time as before')
+    """
+    for places in (0, 1):
+        now, was = _percent(after, places), _percent(before, places)
+        if now != was:
+            return f"{now}{of}, {was} before"
+    return f"{_percent(after)}{of} as before"
 
 
 def _three(value: float) -> str:

@@ -20,6 +20,7 @@ import heapq
 import time as clock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -539,14 +540,17 @@ class Timeline:
         edges = self.ticks(np.linspace(a_s, b_s, columns + 1))
         edges[-1] = max(int(edges[-1]), int(edges[0]) + 1)
         starts = np.concatenate([[0], np.cumsum([len(g) for g in groups])]).astype(np.int64)
-        members = np.fromiter((m for g in groups for m in g), np.int64, int(starts[-1]))
+        members = np.fromiter(chain.from_iterable(groups), np.int64, int(starts[-1]))
         rows = len(groups)
         dominant = np.empty((rows, columns), np.uint8)
         hidden = np.empty((rows, columns), np.uint16)
         lut = self._lut(by_region)
-        wide = by_region is not None
-        before = np.full(self._idle.size, lut[0], np.uint8) if wide else self._idle
-        after = lut[self._final_region + 1] if wide else self._final_activity
+        if by_region is None:
+            value, present, bits = self._activity, self._activities, np.empty(0, np.uint16)
+            before, after = self._idle, self._final_activity
+        else:
+            value, present, bits = self._region, self._regions, self._bits(lut)
+            before, after = np.full(self._idle.size, lut[0], np.uint8), lut[self._final_region + 1]
         gantt.add_strips(
             starts,
             members,
@@ -557,11 +561,10 @@ class Timeline:
             self._last,
             self._levels,
             self._at,
-            self._region if wide else self._activity,
-            self._regions if wide else self._activities,
+            value,
+            present,
             lut,
-            self._bits(lut) if wide else np.zeros(gantt.BITS + 1, np.uint16),
-            wide,
+            bits,
             self._begin,
             self._end,
             before,
@@ -586,8 +589,8 @@ class Timeline:
         """The classes that each bit of a set of regions may stand for."""
         bits = np.zeros(gantt.BITS + 1, np.uint16)
         bits[-1] = 1 << int(lut[0])
-        for region in self._entered:
-            bits[region % gantt.BITS] |= np.uint16(1 << int(lut[region + 1]))
+        regions = np.fromiter(self._entered, np.int64, len(self._entered))
+        np.bitwise_or.at(bits, regions % gantt.BITS, np.uint16(1) << lut[regions + 1].astype(np.uint16))
         return bits
 
     @property

@@ -35,6 +35,26 @@ _LOCATIONS = (("messages", "peer"), ("collectives", "root"))
 _TEXTS = (("collectives", "operation"), ("marks", "text"), ("metrics", "metric"))
 
 
+def of_ranks(ranks: Sequence[int], text: str) -> list[int]:
+    """The locations whose rank is in a list such as ``0-3,8``; `ranks`: of every location.
+
+    Raises
+    ------
+    StoreError : it is no such list, or names a rank that no location has.
+    """
+    try:
+        ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
+    except ValueError:
+        raise StoreError(f"{text!r} is no list of ranks such as 0-3,8") from None
+    known, wanted = set(ranks), set[int]()
+    for part in ends:
+        for rank in range(part[0], part[-1] + 1):
+            if rank not in known:
+                raise StoreError(f"the trace has no rank {rank}")
+            wanted.add(rank)
+    return [location for location, rank in enumerate(ranks) if rank in wanted]
+
+
 def trim(
     store: TraceStore,
     output: Path,

@@ -51,7 +51,6 @@ STRENGTH = (
 
 _CLASSES = len(Activity)
 _ABSENT = 255
-_COMPUTING = int(Activity.COMPUTING)
 _ENTER = int(EventKind.ENTER)
 _STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
 
@@ -789,7 +788,7 @@ def is_worker(source: EventSource, index: int, location: Location, active: NDArr
 
 
 def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
-    """The class of every region."""
+    """(regions,) the `Activity` of every region."""
     found = np.zeros(len(source.regions), np.uint8)
     for i, region in enumerate(source.regions):
         by_role = rules.overrides.get(f"role:{region.role}")

@@ -20,6 +20,7 @@ from desktop import resources
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
+from desktop.ui.ending import Ending
 from desktop.ui.lending import Borrower, Lent
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
@@ -161,13 +162,8 @@ class Windows:
         from desktop.ui.model_window import ModelWindow
 
         window = ModelWindow(self._settings)
-        self._add(window)
-        window.projectAsked.connect(lambda: self.keep_in_project(window))
-        if isinstance(wanted, Lent):
-            Borrower(window.bench, wanted).open()
-        elif isinstance(wanted, Path):
-            window.open_path(wanted)
-        elif wanted:
+        self._begin(window, wanted)
+        if isinstance(wanted, tuple) and wanted:
             window.bench.add_rows(wanted)
 
     def open_experiment(self, wanted: Path | Lent | str = "") -> None:
@@ -175,14 +171,18 @@ class Windows:
         from desktop.ui.experiment_window import ExperimentWindow
 
         window = ExperimentWindow(self._settings)
+        self._begin(window, wanted)
+        if isinstance(wanted, str) and wanted:
+            window.actions_by_id[wanted].trigger()
+
+    def _begin(self, window: ModelWindow | ExperimentWindow, wanted: object) -> None:
+        """Show a window whose work may be kept in a project, with a file or what a project has lent."""
         self._add(window)
         window.projectAsked.connect(lambda: self.keep_in_project(window))
         if isinstance(wanted, Lent):
             Borrower(window.bench, wanted).open()
         elif isinstance(wanted, Path):
             window.open_path(wanted)
-        elif wanted:
-            window.actions_by_id[wanted].trigger()
 
     def keep_in_project(self, window: ModelWindow | ExperimentWindow) -> None:
         """Keep what a window shows in a project that is open, asking for one if there are several."""
@@ -257,6 +257,12 @@ class Windows:
         self.quit()
         return True
 
+    def keep_now(self) -> None:
+        """Keep for recovery what is worth saving: the program is about to be ended."""
+        for window in self._open:
+            if isinstance(window, MainWindow):
+                window.desk.keep_now()
+
     def quit(self) -> None:
         for window in tuple(self._open):
             window.close()
@@ -287,7 +293,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     windows = Windows(app, settings)
     if isinstance(app, Application):
         app.fileAsked.connect(lambda name: windows.open([Path(name)]))
-    watch = Watch(windows.save_copies_and_quit)
+    watch, ending = Watch(windows.save_copies_and_quit), Ending(windows.keep_now)
     session = None
     if not how.safe:
         with suppress(OSError):  # where nothing can be written, nothing can be told of
@@ -303,6 +309,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     if not how.safe:
         QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
     code = app.exec()
+    ending.close()
     watch.close()
     if session is not None:
         session.end()

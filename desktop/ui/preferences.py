@@ -152,8 +152,9 @@ class _General(_Form):
         self._add(
             self.tr("&Memory for what is kept"), self.memory,
             self.tr(
-                "Of an open trace: positions of the profile, messages, events of a picture. With less, more "
-                "is read again, and of traces with very many messages none are drawn."
+                "Of an open trace: positions of the profile, messages, events and cells of a picture. With "
+                "less, more is read again, and of traces with very many messages none are drawn. It is no "
+                "limit for curves and phases, nor for an import, which has a bound of its own."
             ),
         )  # fmt: skip
         self.show_settings()

@@ -138,11 +138,6 @@ class Presentation(QWidget):
         self._scene = None
         self.update()
 
-    @property
-    def text_height(self) -> float:
-        """Logical pixels of a capital letter of the smallest text."""
-        return QFontMetricsF(self._font()).capHeight()
-
     def _font(self, *, bold: bool = False, factor: float = 1.0) -> QFont:
         font = QFont(FAMILY)
         font.setPixelSize(max(1, round(factor * self.height() * _TEXT / _HIGH)))

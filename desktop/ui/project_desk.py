@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from desktop.errors import ProjectError
 from desktop.ui.lending import Lent
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
+from desktop.ui.part import PartDialog
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
@@ -27,6 +29,7 @@ from desktop.workbench.workbench import Snapshot
 if TYPE_CHECKING:
     from desktop.ui.shell import MainWindow
 
+_log = logging.getLogger("phasewright")
 _PROJECTS = "Projects (*.phasewright)"
 
 
@@ -102,6 +105,14 @@ class ProjectDesk(QObject):
         """Keep what has changed for a recovery."""
         if self.worth_saving:
             self.keeper.autosave(self._seen())
+
+    def keep_now(self) -> None:
+        """Keep what has changed for a recovery before this returns; what fails is logged."""
+        if self.worth_saving:
+            try:
+                self.keeper.keep_now(self._seen())
+            except (OSError, ProjectError) as error:
+                _log.error("what had changed could not be kept, %s", error)
 
     @property
     def worth_saving(self) -> bool:
@@ -345,10 +356,15 @@ class ProjectDesk(QObject):
             )
 
     def save_part(self) -> None:
-        """The selection as a trace of its own."""
-        span = self._window.selected_range()
-        if span is None:
+        """The selection, of all ranks or some, as a trace of its own."""
+        span, document = self._window.selected_range(), self._bench.snapshot.document
+        if span is None or document is None:
             return
+        dialog = PartDialog(self._window, [one["rank"] for one in document.info["locations"]], span)
+        dialog.chosen.connect(lambda locations: self._save_part(span, locations))
+        dialog.open()
+
+    def _save_part(self, span: tuple[float, float], locations: list[int] | None) -> None:
         name, _ = QFileDialog.getSaveFileName(
             self._window,
             self.tr("Save selection as new trace"),
@@ -362,6 +378,7 @@ class ProjectDesk(QObject):
                 lambda path: self._window.statusBar().showMessage(
                     self.tr("The selection is in {0}").format(path), 8000
                 ),
+                locations,
             )
 
     # ---- views and annotations
@@ -394,10 +411,14 @@ class ProjectDesk(QObject):
         self._window.curve_view.zoom_to(start_s - room, end_s + room)
 
     def annotate(self, time_s: float = math.nan) -> None:
-        """Ask for a remark over the selection, else at `time_s`, else in the middle of what is seen."""
+        """Ask for a remark over the selection, else at `time_s`, else over the selected phase, else in the
+        middle of what is seen."""
         selection = self._bench.snapshot.project.view.selection
         a, b = self._window.curve_view.visible_range()
-        start, end = selection or ((a + b) / 2 if math.isnan(time_s) else time_s, None)
+        if selection is None and math.isnan(time_s):
+            selection = self._window.selected_range()
+            time_s = (a + b) / 2
+        start, end = selection or (time_s, None)
         known = self._bench.snapshot.project.annotations
         colour = (known[-1].colour + 1) % 8 if known else 0
         title = self.tr("Annotate the selection") if selection else self.tr("Annotate")

@@ -245,6 +245,13 @@ def paint_focus(painter: QPainter, widget: QWidget, theme: Theme) -> None:
         painter.drawRect(QRectF(0.5, 0.5, widget.width() - 1, widget.height() - 1))
 
 
+def paint_note(painter: QPainter, widget: QWidget, theme: Theme, text: str) -> None:
+    """Why there is nothing to be seen, in the middle of what paints itself."""
+    painter.setPen(QColor(theme.muted))
+    flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
+    painter.drawText(QRectF(widget.rect()).adjusted(12, 12, -12, -12), int(flags), text)
+
+
 def apply(app: QApplication, theme: Theme) -> None:
     """Fusion style, palette and style sheet of `theme` for the whole program."""
     app.setStyle("Fusion")

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.data.naming import named_by
-from desktop.errors import DesktopError, ProjectError
+from desktop.errors import ProjectError
 from desktop.progress import Progress, Share
+from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.keeping import Keeper, find_trace
 from desktop.workbench.model import (
@@ -73,26 +74,18 @@ class ContrastSnapshot:
         return self.comparison.reference if self.comparison.reference in shown else next(iter(shown), "")
 
 
-Listener = Callable[[ContrastSnapshot, ContrastSnapshot], None]
-
-
-class Contraster:
+class Contraster(Bench[ContrastSnapshot]):
     """Compares the runs of a keeper's project while it is `watch`ed. `deliver`, `executor` as in `Lane`."""
 
     def __init__(
         self, bench: Workbench, keeper: Keeper, deliver: Deliver = at_once, executor: Executor | None = None
     ) -> None:
+        super().__init__(ContrastSnapshot())
         self._bench, self._keeper = bench, keeper
         self._lane = Lane("compare", latest=True, deliver=deliver, executor=executor)
-        self._listeners: list[Listener] = []
         self._loaded: tuple[_Loaded, ...] = ()
         self._asked: tuple[Any, ...] = ()
         self._watched = False
-        self.snapshot = ContrastSnapshot()
-
-    def subscribe(self, listener: Listener) -> None:
-        """Call ``listener(old, new)`` after every change."""
-        self._listeners.append(listener)
 
     @property
     def busy(self) -> bool:
@@ -104,7 +97,7 @@ class Contraster:
         self.refresh()
 
     def close(self) -> None:
-        self._listeners.clear()
+        super().close()
         self._watched = False
         self._lane.close()
 
@@ -222,9 +215,7 @@ class Contraster:
             self._show(**answer, refining=False, task=None, problem="")
 
         def failed(error: BaseException) -> None:
-            known = isinstance(error, DesktopError | ValueError | OSError)
-            sentence = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
-            self._show(problem=sentence, refining=False, task=None)
+            self._show(problem=sentence(error, OSError), refining=False, task=None)
 
         self._show(**known, refining=True)
         self._lane.submit(
@@ -234,11 +225,6 @@ class Contraster:
             failed,
             lambda task: self._show(task=task),
         )
-
-    def _show(self, **changes: Any) -> None:
-        old, self.snapshot = self.snapshot, replace(self.snapshot, **changes)
-        for listener in tuple(self._listeners):
-            listener(old, self.snapshot)
 
 
 # ---- the work itself

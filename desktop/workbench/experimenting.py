@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.progress import Cancelled, Progress
+from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
@@ -111,14 +112,12 @@ class ExperimentSnapshot:
         return sum(took) / len(took) if took else float("nan")
 
 
-Listener = Callable[[ExperimentSnapshot, ExperimentSnapshot], None]
-
-
-class ExperimentBench:
+class ExperimentBench(Bench[ExperimentSnapshot]):
     """One experiment. `deliver` and `executors` ("files", "plan", "run", "analyse", "trace") as in
     `Workbench`."""
 
     def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
+        super().__init__(ExperimentSnapshot())
         given = executors or {}
         self._deliver = deliver
         self._files = Lane("experiment", latest=True, deliver=deliver, executor=given.get("files"))
@@ -126,15 +125,9 @@ class ExperimentBench:
         self._running = Lane("trials", latest=False, deliver=deliver, executor=given.get("run"))
         self._analysing = Lane("effects", latest=True, deliver=deliver, executor=given.get("analyse"))
         self._tracing = Lane("pin", latest=True, deliver=deliver, executor=given.get("trace"))
-        self._listeners: list[Listener] = []
         self._history: History[ExperimentProject] = History(ExperimentProject())
         self._runner: Runner | None = None
         self._digest = ""  # of the description or table as it was read or written last
-        self.snapshot = ExperimentSnapshot()
-
-    def subscribe(self, listener: Listener) -> None:
-        """Call ``listener(old, new)`` after every change."""
-        self._listeners.append(listener)
 
     @property
     def _lanes(self) -> tuple[Lane, ...]:
@@ -146,7 +139,7 @@ class ExperimentBench:
 
     def close(self) -> None:
         """Stop at once; the journal has every trial that was finished."""
-        self._listeners.clear()
+        super().close()
         if self._runner is not None:
             self._runner.stop(at_once=True)
         for lane in self._lanes:
@@ -775,17 +768,10 @@ class ExperimentBench:
         self._analysing.submit("Analysing", lambda job: _analysed(project), done, failed)
 
     def _failed(self, error: BaseException) -> None:
-        from desktop.errors import DesktopError
-
-        known = isinstance(error, DesktopError | ValueError)
-        text = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
-        self._show(problem=text, task=None)
+        self._show(problem=sentence(error), task=None)
 
     def _show(self, **changes: Any) -> None:
-        changes |= {"undo": self._history.undo_label, "redo": self._history.redo_label}
-        old, self.snapshot = self.snapshot, replace(self.snapshot, **changes)
-        for listener in tuple(self._listeners):
-            listener(old, self.snapshot)
+        super()._show(**changes, undo=self._history.undo_label, redo=self._history.redo_label)
 
 
 def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:

@@ -35,17 +35,6 @@ class Executor(Protocol):
     def shutdown(self, wait: bool = True) -> None: ...
 
 
-class Inline:
-    """An executor that runs everything where it is submitted."""
-
-    def submit(self, function: Callable[[], None], /) -> Future[None]:
-        function()
-        return Future()
-
-    def shutdown(self, wait: bool = True) -> None:
-        """Nothing runs any more."""
-
-
 @dataclass(frozen=True)
 class Task:
     """How far a job is, as the window shows it. `total` 0: unknown. `elapsed` and `left` in seconds."""

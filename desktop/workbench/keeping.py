@@ -12,6 +12,7 @@ import os
 import platform
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -98,7 +99,8 @@ class Keeper:
         self._awaited: int | None = None  # the run that is being opened
         self._shown: int | None = None  # the run that was open last
         self._saved: Workspace | None = Workspace()
-        self._kept: Workspace | None = None  # by the last autosave
+        self._kept: Workspace | None = None  # for recovery, last
+        self._writing = threading.Lock()  # of the recovery, by the lane or by the window
         self._stamp: tuple[int, int] | None = None  # of the file as it was read or written last
         self.path: Path | None = None
         bench.subscribe(self._follow)
@@ -180,7 +182,7 @@ class Keeper:
         if found.of is not None and found.of.exists() and found.of.stat().st_mtime > found.kept:
             self._stamp = None  # somebody has gone on since
         try:
-            self._keep_now(self.workspace)
+            self.keep_now()
         except OSError as error:  # the former file is still there
             self._bench.report(error)
         else:
@@ -418,23 +420,36 @@ class Keeper:
             "Keeping for recovery", lambda job: self._keep(content), lambda _: None, self._bench.report
         )
 
-    def _keep_now(self, content: Workspace) -> None:
-        self._kept = content
+    def keep_now(self, view: View | None = None) -> None:
+        """Keep everything for recovery before this returns.
+
+        Raises
+        ------
+        OSError : it cannot be written.
+        ProjectError : see `desktop.data.project_file.write`.
+        """
+        self._kept = content = _seen(self.workspace, view)
         self._keep(content)
 
     def _keep(self, content: Workspace) -> None:
+        """Write it, or nothing if something later is to be kept."""
         from desktop.data import project_file
 
-        self._recovery.parent.mkdir(parents=True, exist_ok=True)
-        kept = Recovery(content, self.path, *_this_process(), kept=time.time())
-        project_file.write(self._recovery, kept, project_file.RECOVERY, backup=False)
+        with self._writing:
+            if content is self._kept:
+                self._recovery.parent.mkdir(parents=True, exist_ok=True)
+                kept = Recovery(content, self.path, *_this_process(), kept=time.time())
+                project_file.write(self._recovery, kept, project_file.RECOVERY, backup=False)
 
     def _discard_recovery(self) -> None:
         self._lane.cancel()
-        self._lane.submit(
-            "", lambda job: self._recovery.unlink(missing_ok=True), lambda _: None, lambda _: None
-        )
         self._kept = None
+        self._lane.submit("", lambda job: self._discard(), lambda _: None, lambda _: None)
+
+    def _discard(self) -> None:
+        with self._writing:
+            if self._kept is None:
+                self._recovery.unlink(missing_ok=True)
 
     def close(self) -> None:
         """The user has saved or does not want to."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.errors import DesktopError
+from desktop.workbench.bench import Bench, sentence
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import KeptTable, ModelSettings
@@ -89,35 +90,27 @@ class ModelSnapshot:
         )
 
 
-Listener = Callable[[ModelSnapshot, ModelSnapshot], None]
-
-
-class ModelBench:
+class ModelBench(Bench[ModelSnapshot]):
     """One table and its models. `deliver` and `executors` ("fit", "more") as in `Workbench`."""
 
     def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
+        super().__init__(ModelSnapshot())
         given = executors or {}
         self._fitting = Lane("model", latest=True, deliver=deliver, executor=given.get("fit"))
         self._more = Lane("models", latest=True, deliver=deliver, executor=given.get("more"))
         self._opening = False  # what the first lane does is not only a fit
         self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
-        self._listeners: list[Listener] = []
         self._history: History[ModelProject] = History(ModelProject())
         #: the table as it was read, and what it takes to read it again
         self._read: Table | None = None
         self._origin = KeptTable()
-        self.snapshot = ModelSnapshot()
-
-    def subscribe(self, listener: Listener) -> None:
-        """Call ``listener(old, new)`` after every change."""
-        self._listeners.append(listener)
 
     @property
     def busy(self) -> bool:
         return self._fitting.busy or self._more.busy
 
     def close(self) -> None:
-        self._listeners.clear()
+        super().close()
         self._fitting.close()
         self._more.close()
 
@@ -455,15 +448,10 @@ class ModelBench:
 
     def _failed(self, error: BaseException) -> None:
         self._opening = False
-        known = isinstance(error, DesktopError | ValueError)
-        text = str(error) if known else f"something went wrong ({type(error).__name__}: {error})"
-        self._show(problem=text, task=None)
+        self._show(problem=sentence(error), task=None)
 
     def _show(self, **changes: Any) -> None:
-        changes |= {"undo": self._history.undo_label, "redo": self._history.redo_label}
-        old, self.snapshot = self.snapshot, replace(self.snapshot, **changes)
-        for listener in tuple(self._listeners):
-            listener(old, self.snapshot)
+        super()._show(**changes, undo=self._history.undo_label, redo=self._history.redo_label)
 
 
 #: Nothing was fitted, so nothing of an earlier fit may be shown.

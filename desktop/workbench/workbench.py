@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from desktop.data.naming import run_name
 from desktop.progress import Progress
+from desktop.workbench.bench import Bench
 from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
@@ -119,9 +120,6 @@ class Snapshot:
     explained: Explained = NOTHING
 
 
-Listener = Callable[[Snapshot, Snapshot], None]
-
-
 @dataclass
 class _Fits:
     """What has been fitted to one curve."""
@@ -132,7 +130,7 @@ class _Fits:
     pace: dict[str, float] = field(default_factory=dict)
 
 
-class Workbench:
+class Workbench(Bench[Snapshot]):
     """One trace, its fit, and the work that leads there.
 
     Parameters
@@ -143,12 +141,12 @@ class Workbench:
     """
 
     def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
+        super().__init__(Snapshot())
         given = executors or {}
         self._deliver = deliver
         self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
         self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
         self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
-        self._listeners: list[Listener] = []
         #: what phases are made of, computed while a panel watches
         self.explainer = Explainer(
             lambda explained: self._show(explained=explained), deliver, given.get("statistics")
@@ -160,13 +158,6 @@ class Workbench:
         self._store: Any = None
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
-        self.snapshot = Snapshot()
-
-    # ---- who listens
-
-    def subscribe(self, listener: Listener) -> None:
-        """Call ``listener(old, new)`` after every change."""
-        self._listeners.append(listener)
 
     @property
     def busy(self) -> bool:
@@ -176,7 +167,7 @@ class Workbench:
 
     def close(self) -> None:
         """End all work and let go of the file; the workbench cannot be used after."""
-        self._listeners.clear()
+        super().close()
         for lane in (self._fitting, self._sweeping, self.explainer):
             lane.close()
         self._files.cancel()
@@ -273,14 +264,21 @@ class Workbench:
         self._show(opening=Task(title), problem=None)
         self._files.submit(title, work, finished, failed, lambda task: self._show(opening=task))
 
-    def save_part(self, output: Path, start_s: float, end_s: float, done: Callable[[Path], None]) -> None:
-        """Save a range of time (seconds) as a trace of its own."""
+    def save_part(
+        self,
+        output: Path,
+        start_s: float,
+        end_s: float,
+        done: Callable[[Path], None],
+        locations: list[int] | None = None,
+    ) -> None:
+        """Save a range of time (seconds), of all `locations` or some, as a trace of its own."""
         store, rules = self._store, self._rules()
 
         def work(job: Job) -> Path:
             from desktop.data.trim import trim
 
-            return trim(store, output, start_s, end_s, None, job, rules.repaired)
+            return trim(store, output, start_s, end_s, locations, job, rules.repaired)
 
         if store is not None:
             self.run("Saving the selection", work, done)
@@ -580,13 +578,10 @@ class Workbench:
         self._show()
 
     def _show(self, **changes: Any) -> None:
-        changes |= {"undo": self._last.undo_label, "redo": self._next.redo_label}
-        self._tell(replace(self.snapshot, **changes))
+        super()._show(**changes, undo=self._last.undo_label, redo=self._next.redo_label)
 
     def _tell(self, snapshot: Snapshot) -> None:
-        old, self.snapshot = self.snapshot, snapshot
-        for listener in tuple(self._listeners):
-            listener(old, self.snapshot)
+        super()._tell(snapshot)
         if not (snapshot.preview or snapshot.refining):
             self.explainer.follow(self._store, snapshot.run, snapshot.fit, snapshot.project.view)
 

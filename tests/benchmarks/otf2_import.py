@@ -20,14 +20,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from numba import types
+from numba import cfunc, types
 
-from desktop.core.jit import callback
 from desktop.data.events import ImportReport
 from desktop.data.importers import otf2 as our
+from desktop.data.importers._otf2.engine import Engine
+from desktop.data.importers._otf2.files import Files
 from desktop.data.store import Source, StoreWriter
 from desktop.progress import Progress
 from tests.data_layer.otf2_writer import Event, Place, Writer, write
+from tests.oracles.otf2_callbacks import compiled
+from tests.oracles.otf2_library import LibraryEngine, library
 
 RANKS = 8
 CHUNK = 1 << 20
@@ -92,29 +95,28 @@ class Nowhere:
     def append(self, table: str, location: int, **columns: object) -> None: ...
 
 
-def read_nowhere(anchor: Path, engine: our.EngineName = "files") -> None:
-    our.importer_with(engine).read(anchor, Nowhere(), Progress())
+def read_nowhere(anchor: Path, engine: type[Engine] = Files) -> None:
+    our.read(anchor, Nowhere(), Progress(), engine)
 
 
 def read_by_library(anchor: Path) -> None:
-    read_nowhere(anchor, "library")
+    read_nowhere(anchor, LibraryEngine)
 
 
-def read_and_store(anchor: Path, engine: our.EngineName = "files") -> None:
-    importer = our.importer_with(engine)
+def read_and_store(anchor: Path, engine: type[Engine] = Files) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Source(str(anchor), anchor.name)
-        with StoreWriter(Path(folder) / "trace.h5", source, importer) as writer:
-            importer.read(anchor, writer, Progress())
+        with StoreWriter(Path(folder) / "trace.h5", source, our.IMPORTER) as writer:
+            our.read(anchor, writer, Progress(), engine)
 
 
 def store_by_library(anchor: Path) -> None:
-    read_and_store(anchor, "library")
+    read_and_store(anchor, LibraryEngine)
 
 
 def decode(anchor: Path) -> None:
     """Our decoder alone: bytes to the buffer."""
-    engine = our.engine_of("files", our.Anchor.read(anchor))
+    engine = Files(our.Anchor.read(anchor), our.RECORDS)
     for rank in range(RANKS):
         for _block in engine.events(rank, engine.local(rank), 1 << 60):
             pass
@@ -140,13 +142,10 @@ def empty(location, time, position, data, attributes):  # type: ignore[no-untype
 
 def read_emptily(anchor: Path) -> None:
     """The C library alone: an empty native callback for every record, no definitions."""
-    from desktop.data.importers._otf2.callbacks import compiled
-    from desktop.data.importers._otf2.library import library
-
     lib = library()
     lib.silence()
     five = (types.uint64, types.uint64, types.uint64, types.voidptr, types.voidptr)
-    native = callback(types.int32(*five))(empty)
+    native = cfunc(types.int32(*five))(empty)
     reader = lib.Reader_Open(bytes(anchor))
     lib.Reader_SetSerialCollectiveCallbacks(reader)
     callbacks = lib.EvtReaderCallbacks_New()

@@ -204,8 +204,12 @@ def measure(path: Path, name: str, settings: Settings) -> None:
         view.show_all()
         settle(window)
     view.set_by_region(True)
-    settle(window)
-    row("pan, 60 % in view, by region", pans(window, 0.6))
+    for rows, height in (("rows of 2 pixels", 2.0), ("all rows", 0.0)):
+        view._height = height
+        view.rows_changed()
+        view.show_all()
+        settle(window)
+        row(f"pan, 60 % in view, {rows}, by region", pans(window, 0.6))
     window.close()
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from desktop.core.curve import StepCurve
-from desktop.core.phases import sweep
-from desktop.core.selection import persistence, suggest
+from desktop.core.phases import PhaseFit, sweep
+from desktop.core.selection import suggest
 from tests.curves import cholesky, wave
 
 Shape = Callable[[np.ndarray], np.ndarray]
@@ -97,17 +98,26 @@ def test_structure_under_heavy_noise_is_no_mere_noise() -> None:
     assert "gradually" in suggestion.reason
 
 
-def test_true_breaks_last_from_the_true_number_on() -> None:
-    shape, at = plateaus(5, 501)
-    curve = sampled(shape, 64, 0.5, 1)
-    result = sweep(curve, "constant", 12)
-    chains = persistence(result)
-    for place in at:
-        lasting = [c for c in chains if abs(c.time_s[-1] / curve.duration - place) < 0.01 and c.n[0] <= 5]
-        assert any(c.n[-1] == 12 for c in lasting), place
-    # Every inner break of every fit is in exactly one chain, and a chain never skips an n.
-    assert sum(map(len, chains)) == sum(fit.n - 1 for fit in result.fits)
-    assert all((np.diff(c.n) == 1).all() for c in chains)
-    assert [len(c) for c in chains] == sorted((len(c) for c in chains), reverse=True)
-    # Without tolerance only overlapping ranges continue each other.
-    assert len(persistence(result, 0.0)) >= len(chains)
+def staying(old: PhaseFit, new: PhaseFit) -> int:
+    """Inner breaks whose ranges come within 1 % of the curve, each the other's nearest; one by one."""
+
+    def apart(i: int, j: int) -> tuple[float, float]:
+        gap = max(new.break_low[j] - old.break_high[i], old.break_low[i] - new.break_high[j], 0.0)
+        return float(gap), abs(float(new.breaks[j] - old.breaks[i]))
+
+    before, after = range(1, old.n), range(1, new.n)
+    nearest = {i: min(after, key=lambda j: apart(i, j)) for i in before}
+    return sum(
+        apart(i, j)[0] <= 0.01 * new.breaks[-1] and min(before, key=lambda i: apart(i, j)) == i
+        for i, j in nearest.items()
+    )
+
+
+@pytest.mark.parametrize("k", [3, 4, 6, 7])
+def test_breaks_that_last_are_counted(k: int) -> None:
+    shape, _ = plateaus(k, 500 + k)
+    result = sweep(sampled(shape, 64, 6, k), "constant", 15)
+    suggestion = suggest(result)
+    at, after = result.fit(suggestion.n), result.fit(suggestion.n + 1)
+    found = re.search(r"; (\d+) of its (\d+) break", suggestion.reason)
+    assert found is not None and found.groups() == (str(staying(at, after)), str(at.n - 1))

@@ -43,45 +43,15 @@ from desktop.data.experiment import (
 from desktop.data.pilot import PILOT, pilot_commands, run_pilot, sized
 from desktop.data.places import find_places
 from desktop.data.runner import Runner, shown_commands
+from desktop.data.runs import read_table
 from desktop.errors import ExperimentError, RunError
 from desktop.progress import Cancelled, Progress
 from desktop.workbench.comparing import tables_in
+from tests.experiments import SCRIPT, needs_shell, small
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 QUICKSORT = resources.folder() / "examples" / "quicksort"
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests are shell scripts")
-
-#: Prints a response that follows from its factors; no compiler, no waiting.
-SCRIPT = """#!/bin/sh
-value=10
-[ "$DELAY_A" = 1 ] && value=$((value + 4))
-case "$*" in *--slow*) value=$((value + 7));; esac
-echo "done in $value s"
-"""
-
-
-def small(folder: Path, script: str = SCRIPT, **changes) -> Experiment:
-    """Two factors, a response on the output, no build."""
-    folder.mkdir(exist_ok=True)
-    program = folder / "program.sh"
-    program.write_text(script)
-    program.chmod(0o755)
-    experiment = Experiment(
-        folder,
-        "small",
-        Program(
-            run=("./program.sh", "{args}"), sources=("program.sh",), check="done", busy_limit=1e9, warm_up=0
-        ),
-        (
-            Factor("A", Switch(environment=(("DELAY_A", "1"),)), routine="first", construct="loop"),
-            Factor("B", Switch(arguments=("--slow",)), Switch(arguments=("--fast",))),
-        ),
-        (Response("value", "output", r"done in (\d+) s", "s"), Response("wall")),
-        Plan(replicates=2, seed=3),
-    )
-    experiment = replace(experiment, **changes)
-    write_experiment(experiment)
-    return experiment
+pytestmark = needs_shell
 
 
 @pytest.mark.parametrize("users", [None, "2"])
@@ -550,6 +520,35 @@ def test_a_fold_may_be_added(tmp_path, fold):
     assert Runner(longer).run().finished and len(read_journal(longer)) == 24
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_journal_of_a_fold_is_read_as_the_experiment_is(tmp_path, capsys, begun):
+    """The second half, in which odd numbers of factors are high, is slower by 50: no noise and no effect."""
+    script = SCRIPT.replace("value=10", "value=$((10 + 50 * ($# % 2)))")
+    experiment = fraction(tmp_path, script)
+    if begun:
+        Runner(experiment).run()
+    experiment = experiment.folded("", begun=begun)
+    write_experiment(experiment)
+    assert Runner(experiment).run().finished
+    told = analyse(to_trials(experiment))
+    read = analyse(read_table(tmp_path / JOURNAL, response="value").data)
+    assert [(e.term, e.aliases) for e in read.effects] == [(e.term, e.aliases) for e in told.effects]
+    assert [e.value for e in read.effects] == pytest.approx([e.value for e in told.effects])
+    assert (read.df, read.variance, read.notes) == (told.df, pytest.approx(told.variance), told.notes)
+    assert all(any(words in note for note in read.notes) for words in ("tells apart", "changed by 50"))
+    assert cli.run(["spt", "effects", str(tmp_path / JOURNAL), "--response", "value", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["notes"] == list(told.notes)
+
+
+def test_a_journal_that_is_none_of_the_fold_beside_it_is_refused(tmp_path):
+    experiment = fraction(tmp_path)
+    Runner(experiment).run()
+    folded = replace(experiment, plan=replace(experiment.plan, fold="", fold_after=1))
+    (tmp_path / "experiment.toml").write_text(described(folded))
+    with pytest.raises(ExperimentError, match="trial 5 is none of this plan"):
+        read_table(tmp_path / JOURNAL, response="value")
+
+
 def test_folds_that_would_change_what_was_run_are_refused(tmp_path):
     experiment = fraction(tmp_path)
     Runner(experiment).run()
@@ -674,9 +673,93 @@ def test_a_pilot_runs_what_was_shown_and_nothing_else(tmp_path, capsys):
     assert cli.run(["spt", "run", str(tmp_path), "--pilot", "--yes", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["size"] == 3 and [place["delay"] for place in said["places"]] == [1, 3, None]
-    rows = list(csv.DictReader((tmp_path / PILOT).open(newline="")))
+    rows = pilot_rows(tmp_path)
     assert [int(row["run"]) for row in rows] == list(range(1, len(rows) + 1))
     assert len((tmp_path / "counted").read_text().splitlines()) == len(rows)
+
+
+def pilot_rows(folder: Path) -> list[dict[str, str]]:
+    lines = (folder / PILOT).read_text().splitlines()
+    return list(csv.DictReader(line for line in lines if not line.startswith("#")))
+
+
+class After(Progress):
+    """Cancelled after so many runs of a pilot, before the next begins."""
+
+    def __init__(self, runs: int) -> None:
+        super().__init__()
+        self.left = runs
+
+    def show(self, done: float, total: float, text: str) -> None:
+        if text.startswith("pilot"):
+            self.left -= 1
+            if self.left < 0:
+                raise Cancelled
+
+
+def test_a_pilot_that_was_stopped_goes_on(tmp_path):
+    """Wherever that was, and whatever the last line was cut to: as one that was not, no run made twice."""
+    whole = run_pilot(Runner(with_sizes(tmp_path / "whole")))
+    expected = pilot_rows(tmp_path / "whole")
+    generator, stops = random.Random(3), 0
+    experiment = with_sizes(tmp_path / "stopped")
+    file, counted = experiment.folder / PILOT, experiment.folder / "counted"
+    for _ in range(50):
+        try:
+            found = run_pilot(Runner(experiment), After(generator.randrange(12)))
+            break
+        except Cancelled:
+            stops += 1
+            assert pilot_rows(experiment.folder) == expected[: len(pilot_rows(experiment.folder))]
+            last = file.read_text().splitlines(keepends=True)[-1]
+            if (
+                last[0].isdigit() and generator.random() < 0.3
+            ):  # killed while it was written, and not counted yet
+                file.write_text(file.read_text().removesuffix(last) + last[: generator.randrange(len(last))])
+                counted.write_text(counted.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    else:
+        pytest.fail("it begins anew each time")
+    assert stops > 3 and repr(found) == repr(whole)
+    assert pilot_rows(experiment.folder) == expected
+    assert counted.read_text().count("\n") == len(expected)
+    assert run_pilot(Runner(experiment)) and counted.read_text().count("\n") > len(expected), "it had ended"
+
+
+def test_a_pilot_that_was_killed_goes_on_in_a_terminal(tmp_path):
+    folder = with_sizes(tmp_path, SIZED.replace("noise=", "sleep 0.02\nnoise=", 1)).folder
+    words = [sys.executable, "-m", "desktop", "spt", "run", str(folder), "--pilot", "--yes", "--json"]
+    for number, said in ((signal.SIGKILL, ""), (signal.SIGTERM, "the same command goes on from here")):
+        before = (folder / PILOT).read_text() if (folder / PILOT).exists() else ""
+        child = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        until = time.monotonic() + 60
+        while (
+            not (folder / PILOT).exists() or (folder / PILOT).read_text().count("\n") < before.count("\n") + 9
+        ):
+            assert child.poll() is None and time.monotonic() < until
+            time.sleep(0.01)
+        child.send_signal(number)
+        _, error = child.communicate()
+        assert child.returncode and said in error and "Traceback" not in error
+        assert (folder / PILOT).read_text().startswith(before)
+    ran = subprocess.run(words, capture_output=True, text=True, check=True)
+    a, b, c = (place["delay"] for place in json.loads(ran.stdout)["places"])
+    assert a == 1 and b in (1, 3) and c is None, "a run that was killed changes the noise of the others"
+    assert [int(row["run"]) for row in pilot_rows(folder)] == list(range(1, len(pilot_rows(folder)) + 1))
+    # Of each kill, at most the run that it met was made again.
+    assert (folder / "counted").read_text().count("\n") <= len(pilot_rows(folder)) + 2
+
+
+def test_a_pilot_goes_on_with_nothing_else(tmp_path):
+    experiment = with_sizes(tmp_path)
+    with pytest.raises(Cancelled):
+        run_pilot(Runner(experiment), After(30))
+    kept = (tmp_path / PILOT).read_text()
+    (tmp_path / PILOT).write_text(kept.replace("\n2,,0,", "\n2,A,1,"))
+    with pytest.raises(ExperimentError, match=r"pilot\.csv: is not as the pilot has written it, run 2"):
+        run_pilot(Runner(experiment))
+    (tmp_path / PILOT).write_text(kept)
+    (tmp_path / "program.sh").write_text(SIZED.replace("1000", "2000"))
+    assert run_pilot(Runner(experiment)).base == pytest.approx(2000, abs=5)
 
 
 def test_pilots_that_cannot_be(tmp_path):

@@ -726,7 +726,7 @@ def test_memory_is_bounded_by_no_line_and_no_packing(tmp_path: Path) -> None:
 def test_large_processes_go_through_files(
     samples: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Out of order and too large to be sorted in memory: the same rows."""
+    """Out of order and too large to be sorted in memory, far or a little: the same rows."""
     shutil.copytree(samples / PSORT, tmp_path, dirs_exist_ok=True)
     file = tmp_path / "trace.1.events"
     records = file.read_text().splitlines(keepends=True)[:-2]
@@ -735,5 +735,7 @@ def test_large_processes_go_through_files(
     memory = read(tmp_path)
     agree(memory, tmp_path / "trace.otf")
     assert findings(memory)["times"] == 1
-    monkeypatch.setattr(spill, "IN_MEMORY", 7)
-    assert everything(read(tmp_path)) == everything(memory)
+    for part, overlap in ((7, 4), (1 << 9, 1 << 9)):
+        monkeypatch.setattr(rows, "PART", part)
+        monkeypatch.setattr(spill, "OVERLAP", overlap)
+        assert everything(read(tmp_path)) == everything(memory)

@@ -12,7 +12,6 @@ import pytest
 from desktop.data import importers
 from desktop.data.events import Activity, MessageKind
 from desktop.data.importers import otf2
-from desktop.data.importers._otf2 import library
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, build
@@ -23,6 +22,7 @@ from tests.data_layer.memory import Memory
 from tests.data_layer.otf2_damage import fuzz
 from tests.data_layer.otf2_writer import Event, Place
 from tests.data_layer.otf2_writer import write as write_bytes
+from tests.oracles.otf2_library import library
 
 #: Messages to MPI_PROC_NULL, which EZTrace writes: one a step at each end of the line of ranks.
 TO_NOBODY = {"ezt_wave1d_4": 2 * 80, "ezt_wave1d_8_dilated": 2 * 100}
@@ -219,18 +219,6 @@ def test_cancel(farm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         otf2.IMPORTER.read(farm, Memory(), Impatient())
     assert shown == sorted(shown)
     assert shown[-1] < 0.7
-
-
-def test_without_the_library(farm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody misses it but who asks for it."""
-    monkeypatch.setattr(library, "find_spec", lambda name: None)
-    library.library.cache_clear()
-    try:
-        with pytest.raises(TraceFormatError, match=r"install the Python package otf2"):
-            otf2.importer_with("library").read(farm, Memory(), Progress())
-        assert not read(farm).report.lossy
-    finally:
-        library.library.cache_clear()
 
 
 # ---------------------------------------------------------------- damage
@@ -445,7 +433,7 @@ def test_marks(tmp_path: Path) -> None:
             writer.leave(400, work)
 
     archive = write(tmp_path / "a", fill)
-    lib = ctypes.CDLL(library.library().file)
+    lib = ctypes.CDLL(library().file)
     pointer, number = ctypes.c_void_p, ctypes.c_uint64
     lib.OTF2_Reader_Open.restype = lib.OTF2_Reader_GetMarkerWriter.restype = pointer
     lib.OTF2_MarkerWriter_WriteDefMarker.argtypes = (

@@ -17,15 +17,17 @@ from hypothesis import strategies as st
 
 from desktop.data.events import TABLES, MessageKind
 from desktop.data.importers import otf2
-from desktop.data.importers._otf2 import library
+from desktop.data.importers._otf2.engine import Engine
+from desktop.data.importers._otf2.files import Files
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 from tests.data_layer.archives import DAMAGED, NAMES, unpack
 from tests.data_layer.memory import Memory
 from tests.data_layer.otf2_writer import DOUBLE, SIGNED, UNSIGNED, Event, Place, Writer, write
+from tests.oracles.otf2_library import LibraryEngine, library
 
 try:
-    library.library()
+    library()
     HAS_LIBRARY = True
 except TraceFormatError:
     HAS_LIBRARY = False
@@ -34,9 +36,9 @@ needs_library = pytest.mark.skipif(
 )
 
 
-def read(path: Path, engine: otf2.EngineName = "files", only: set[int] | None = None) -> Memory:
+def read(path: Path, engine: type[Engine] = Files, only: set[int] | None = None) -> Memory:
     memory = Memory(only)
-    otf2.importer_with(engine).read(path, memory, Progress())
+    otf2.read(path, memory, Progress(), engine)
     return memory
 
 
@@ -55,7 +57,7 @@ def same_rows(left: Memory, right: Memory, location: int, ahead: bool = False) -
 
 
 def assert_agree(path: Path) -> Memory:
-    own, theirs = read(path), read(path, "library")
+    own, theirs = read(path), read(path, LibraryEngine)
     assert own.locations == theirs.locations
     assert (own.regions, own.texts) == (theirs.regions, theirs.texts)
     assert (own.ticks_per_second, own.repair, own.notes) == (
@@ -80,11 +82,11 @@ def test_engines_agree_ahead_of_damage(tmp_path: Path, name: str) -> None:
     """The library may go on behind it with what is no record."""
     archive = unpack(name, tmp_path)
     if "anchor" in name:
-        for engine in ("files", "library"):
+        for engine in (Files, LibraryEngine):
             with pytest.raises(TraceFormatError, match="anchor file"):
                 read(archive, engine)
         return
-    own, theirs = read(archive), read(archive, "library")
+    own, theirs = read(archive), read(archive, LibraryEngine)
     assert own.report.lossy
     assert theirs.report.lossy
     assert own.regions == theirs.regions

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.phases import fit
-from desktop.data import profile
+from desktop.data import profile, statistics
 from desktop.data.clock import Links, check_clocks
 from desktop.data.events import TABLES, Activity, EventKind, Importer, Location, MessageKind, Nesting, Region
 from desktop.data.opening import open_trace
@@ -513,6 +513,36 @@ def test_what_changed_is_said_in_words() -> None:
         }
         assert kept.changes(left, left) == []
         assert len(kept.changes(left, right, most=2)) == 2
+
+
+def test_what_stands_out_is_named_alone() -> None:
+    """From 50 on all but 3 receive: 3, which goes on as before, is what is unusual, not the others."""
+    many = [*[busy_but((50, 99, RECV))] * 3, busy_but((99, 100, RECV)), busy_but((50, 99, RECV))]
+    with stored(many, {3: [send(60, 0)]}) as store:
+        kept = Statistics(store)
+        before, after = kept.ranges([(0, 50), (50, 99)])
+        found = kept.changes(before, after)
+        assert [c.index for c in found if c.kind == "location"] == [(3,)]
+        assert "Rank 3 computes 100 % of the time as before; all processors together 20 %, 100 % before." in {
+            change.sentence for change in found
+        }
+        assert [c.sentence for c in found if c.kind in ("messages", "pair")] == [
+            "0.163 B/s are sent (0.0204 messages per second), nothing before."
+        ]
+        assert [c.sentence for c in kept.changes(after, before) if c.kind in ("messages", "pair")] == [
+            "Nothing is sent, 0.163 B/s before (0.0204 messages per second)."
+        ]
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_what_was_is_told_apart_from_what_is(after: float, before: float) -> None:
+    told = statistics._now(after, before, " of it")
+    if told.endswith(" as before"):
+        assert abs(after - before) <= 0.001
+    else:
+        now, was = told.removesuffix(" before").split(", ")
+        assert now.removesuffix(" of it") != was
 
 
 def test_flat_profile_and_roles() -> None:

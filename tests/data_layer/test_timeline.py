@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from desktop.core import gantt
 from desktop.data import timeline
-from desktop.data.events import Activity, EventKind, Importer, Location, Nesting, Region
+from desktop.data.events import Activity, Importer, Location, Nesting
 from desktop.data.opening import open_trace
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import Timeline, TimelineDigest, open_timeline, summarize
@@ -23,27 +23,9 @@ from desktop.data.utilization import Rules, states
 from desktop.errors import StoreError
 from desktop.progress import Cancelled, Progress
 from tests.data_layer.archives import NAMES, unpack
-from tests.oracles.utilization import Thread, doing, step
+from tests.oracles.utilization import CLASSES, KIND, PARALLEL, REGIONS, Thread, doing, step
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
-KIND = {"enter": EventKind.ENTER, "leave": EventKind.LEAVE}
-REGIONS = [
-    Region("solve"),
-    Region("OpenMP Parallel"),
-    Region("MPI_Isend", paradigm="mpi"),
-    Region("MPI_Recv", paradigm="mpi"),
-    Region("MPI_File_read", paradigm="mpi"),
-    Region("MEASUREMENT OFF"),
-]
-CLASSES = [
-    Activity.COMPUTING,
-    Activity.COMPUTING,
-    Activity.OVERHEAD,
-    Activity.IDLE,
-    Activity.IO,
-    Activity.UNMEASURED,
-]
-PARALLEL = {1}
 #: Every region a class of its own, none the class of "in no region".
 BY_REGION = np.array([gantt.NO_REGION, *range(len(REGIONS))], np.uint8)
 

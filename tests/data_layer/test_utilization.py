@@ -15,32 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.data import utilization
-from desktop.data.events import Activity, EventKind, Importer, Location, Nesting, Region
+from desktop.data.events import Activity, Importer, Location, Nesting, Region
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import Rules, build, keep, states
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
-from tests.oracles.utilization import Thread, timeline
+from tests.oracles.utilization import CLASSES, KIND, PARALLEL, REGIONS, Thread, timeline
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
-KIND = {"enter": EventKind.ENTER, "leave": EventKind.LEAVE}
-REGIONS = [
-    Region("solve"),
-    Region("OpenMP Parallel"),
-    Region("MPI_Isend", paradigm="mpi"),
-    Region("MPI_Recv", paradigm="mpi"),
-    Region("MPI_File_read", paradigm="mpi"),
-    Region("MEASUREMENT OFF"),
-]
-CLASSES = [
-    Activity.COMPUTING,
-    Activity.COMPUTING,
-    Activity.OVERHEAD,
-    Activity.IDLE,
-    Activity.IO,
-    Activity.UNMEASURED,
-]
-PARALLEL = {1}
 
 
 def write(path: Path, threads: list[Thread], nesting: Nesting = "outermost", repair: bool = True) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from desktop.data.events import Activity
+from desktop.data.events import Activity, EventKind, Region
 
 WEAK_TO_STRONG = [
     Activity.COMPUTING,
@@ -13,6 +13,25 @@ WEAK_TO_STRONG = [
     Activity.IDLE,
     Activity.UNMEASURED,
 ]
+#: Regions of made traces, what each of them is classed as, and which begin parallel work.
+REGIONS = [
+    Region("solve"),
+    Region("OpenMP Parallel"),
+    Region("MPI_Isend", paradigm="mpi"),
+    Region("MPI_Recv", paradigm="mpi"),
+    Region("MPI_File_read", paradigm="mpi"),
+    Region("MEASUREMENT OFF"),
+]
+CLASSES = [
+    Activity.COMPUTING,
+    Activity.COMPUTING,
+    Activity.OVERHEAD,
+    Activity.IDLE,
+    Activity.IO,
+    Activity.UNMEASURED,
+]
+PARALLEL = {1}
+KIND = {"enter": EventKind.ENTER, "leave": EventKind.LEAVE}
 
 
 @dataclass

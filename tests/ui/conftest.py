@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
+
+from desktop.ui.app import load_font
+from desktop.ui.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +21,24 @@ def garbage_is_collected_here() -> Iterator[None]:
     gc.disable()
     yield
     gc.collect()
+
+
+@pytest.fixture
+def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of the user is touched."""
+    for name in ("CACHE", "STATE", "DATA", "CONFIG"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+
+
+@pytest.fixture
+def settings(qapp: QApplication, tmp_path: Path) -> Settings:
+    """As at first, for windows that show the program's font."""
+    load_font(qapp)
+    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+
+
+@pytest.fixture
+def no_thread_left() -> Iterator[None]:
+    """What is asked for after it must have ended its threads."""
+    yield
+    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]

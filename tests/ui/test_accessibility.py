@@ -9,9 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 import csv
 import io
 import json
@@ -26,7 +22,7 @@ from desktop.core.matching import NONE
 from desktop.core.phases import fit
 from desktop.data.project_file import read
 from desktop.resources import samples
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import Windows
 from desktop.ui.compare.runs_view import RunsView, _shares
 from desktop.ui.compare_window import CompareWindow
 from desktop.ui.exporting import FigureDialog
@@ -40,13 +36,10 @@ from desktop.workbench.model import Workspace
 from tests.strategies import curves
 
 # A tool tip raises its window, which the offscreen platform cannot.
-pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise")
-
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+pytestmark = [
+    pytest.mark.usefixtures("own_places"),
+    pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise"),
+]
 
 
 def curve(path: Path, *parts: tuple[float, float]) -> Path:
@@ -89,9 +82,8 @@ def add(qtbot: QtBot, main: MainWindow, path: Path, n: int) -> None:
 
 
 @pytest.fixture
-def main(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
-    load_font(qapp)
-    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+def main(qtbot: QtBot, settings: Settings) -> Iterator[MainWindow]:
+    made = MainWindow(settings)
     qtbot.addWidget(made, before_close_func=MainWindow.close_unasked)
     made.use_theme(LIGHT)
     made.show()

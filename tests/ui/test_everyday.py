@@ -24,7 +24,9 @@ from PySide6.QtWidgets import (
     QApplication,
     QDialog,
     QDockWidget,
+    QLabel,
     QMenu,
+    QMessageBox,
     QPushButton,
     QTextBrowser,
     QWidget,
@@ -37,7 +39,7 @@ from desktop.core import jit
 from desktop.data import memory
 from desktop.ui import handbook, units
 from desktop.ui.about import About, versions_text
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import Windows
 from desktop.ui.commands import COMMON, always
 from desktop.ui.compare_window import CompareWindow
 from desktop.ui.experiment_window import ExperimentWindow
@@ -55,22 +57,15 @@ LINK = re.compile(r"\]\(([^)]+)\)")
 
 
 @pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def as_at_first(own_places: None) -> Iterator[None]:
     yield
     units.set_time_unit("")
     memory.set_limit(memory.DEFAULT)
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-
-
-@pytest.fixture
 def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Windows]:
     """The program with one empty window; all are closed after."""
-    load_font(qapp)
     made = Windows(qapp, settings)
     made.open()
     yield made
@@ -286,6 +281,8 @@ def test_looks_and_units_act_at_once_in_all_windows(
     assert settings.time_unit == "µs" and shown.isVisible(), "Return resets nothing"
     shown.general.memory.setValue(128)
     assert memory.limit() == 128 << 20
+    said = [label.text() for label in shown.general.findChildren(QLabel)]
+    assert any("no limit for curves and phases, nor for an import" in text for text in said)
     shown.reset_all.click()
     assert (settings.colours, settings.time_unit, settings.memory) == ("soft", "", 512)
     assert opened._cursor_text.text() == before and memory.limit() == memory.DEFAULT
@@ -383,6 +380,21 @@ def test_the_last_project_is_opened_again_if_wanted(
     qtbot.waitUntil(lambda: second.desk.keeper.path == project and not second.busy, timeout=60_000)
     project.unlink()
     assert settings.last_project is None
+
+
+def test_files_that_are_named_get_a_window_each_and_are_not_asked_about(
+    qtbot: QtBot, windows: Windows, curve: Path
+) -> None:
+    other = curve.with_name("other.txt")
+    other.write_bytes(curve.read_bytes())
+    before = len(windows._open)
+    windows.open([curve, other])
+    made = windows._open[before:]
+    for window, path in zip(made, (curve, other), strict=True):
+        assert isinstance(window, MainWindow)
+        qtbot.waitUntil(lambda shown=window: shown.workbench.snapshot.document is not None, timeout=60_000)
+        assert window.workbench.snapshot.document.source == path
+        assert window.findChild(QMessageBox, "several_question") is None
 
 
 # ---- handbook
@@ -576,6 +588,21 @@ def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: MainWind
     opened.resize(1500, 900)
     qtbot.waitUntil(lambda: not narrow())
     assert panel.table.isVisible() and panel.chart.isVisible()
+
+
+@pytest.mark.parametrize("size", [(1280, 720), (1400, 950), (1600, 1300)])
+def test_pictures_of_panels_are_whole_in_low_windows(
+    qtbot: QtBot, opened: MainWindow, size: tuple[int, int]
+) -> None:
+    opened.resize(*size)
+    for name, part in (("statistics", "chart"), ("messages", "matrix")):
+        opened.show_panel(name)
+        panel = opened.panel(name)
+        viewport = panel.parentWidget()
+        qtbot.waitUntil(lambda panel=panel, viewport=viewport: panel.size() == viewport.size())
+        picture = getattr(panel, part)
+        corner = picture.mapTo(viewport, picture.rect().bottomRight())
+        assert viewport.rect().contains(corner) and picture.height() >= picture.minimumSizeHint().height()
 
 
 def test_common_commands_are_in_every_window() -> None:

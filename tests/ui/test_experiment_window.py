@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 import csv
 import shutil
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QColor, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -34,14 +29,12 @@ from desktop.data.experiment import (
     Experiment,
     Factor,
     Plan,
-    Program,
-    Response,
     Switch,
     read_experiment,
     read_journal,
     write_experiment,
 )
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import Windows
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.sheet import write_pdf
@@ -53,28 +46,19 @@ from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.units import digits
+from tests.experiments import SCRIPT, needs_shell, small
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
-needs_shell = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests are shell scripts")
 
 
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither cache nor settings of the user are touched."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture
 def window(
-    qtbot: QtBot, qapp: QApplication, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, settings: Settings, no_thread_left: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ExperimentWindow]:
-    """A window that must leave no thread behind. pytest-qt fails a test whose slots raise."""
-    load_font(qapp)
+    """pytest-qt fails a test whose slots raise."""
     discard = QMessageBox.StandardButton.Discard
     monkeypatch.setattr(QMessageBox, "question", lambda *_: discard)
     monkeypatch.setattr(QMessageBox, "exec", lambda _: discard)
@@ -87,7 +71,6 @@ def window(
     made.close()
     made.deleteLater()
     QApplication.sendPostedEvents(made, QEvent.Type.DeferredDelete.value)
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: ExperimentWindow) -> None:
@@ -111,34 +94,9 @@ def marked(chart: Chart) -> frozenset[int]:
     return chart.content.selected
 
 
-SCRIPT = """#!/bin/sh
-echo ran >> ran.txt
-sleep 0.05
-value=10
-[ "$DELAY_A" = 1 ] && value=$((value + 4))
-case "$*" in *--slow*) value=$((value + 7));; esac
-echo "done in $value s"
-"""
-
-
-def small(folder: Path, replicates: int = 3) -> Experiment:
-    folder.mkdir(exist_ok=True)
-    program = folder / "program.sh"
-    program.write_text(SCRIPT)
-    program.chmod(0o755)
-    experiment = Experiment(
-        folder,
-        "small",
-        Program(run=("./program.sh", "{args}"), check="done", busy_limit=1e9, warm_up=0),
-        (
-            Factor("A", Switch(environment=(("DELAY_A", "1"),)), routine="first", construct="loop"),
-            Factor("B", Switch(arguments=("--slow",)), Switch(arguments=("--fast",))),
-        ),
-        (Response("value", "output", r"done in (\d+) s", "s"), Response("wall")),
-        Plan(replicates=replicates, seed=3),
-    )
-    write_experiment(experiment)
-    return experiment
+def slow(folder: Path, replicates: int = 3) -> Experiment:
+    """Trials that can be seen to run."""
+    return small(folder, SCRIPT.replace("echo", "sleep 0.05; echo"), plan=Plan(replicates=replicates, seed=3))
 
 
 # --- the whole way ---
@@ -226,7 +184,7 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
 
 @needs_shell
 def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
-    experiment = small(tmp_path / "e", replicates=5)
+    experiment = slow(tmp_path / "e", replicates=5)
     opened(qtbot, window, experiment.folder)
     window.show_step(2)
     page, bench = window.run_page, window.bench
@@ -258,7 +216,7 @@ def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: 
 def test_opening_runs_nothing_and_closing_stops_at_once(
     qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    experiment = small(tmp_path / "e", replicates=50)
+    experiment = slow(tmp_path / "e", replicates=50)
     opened(qtbot, window, experiment.folder)
     for number in range(5):
         window.show_step(number)
@@ -284,7 +242,7 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
 def test_a_pilot_is_read_run_and_taken(
     qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = small(tmp_path / "e").folder
+    folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text(
         "#!/bin/sh\necho ran >> ran.txt\n"
         "echo done in $((100 + $(wc -l < ran.txt) % 3 + ${A:-0} + 9 * ${B:-0})) s\n"
@@ -328,7 +286,7 @@ def test_a_pilot_is_read_run_and_taken(
 def test_a_check_that_is_stopped_leaves_the_window_ready(
     qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
 ) -> None:
-    folder = small(tmp_path / "e").folder
+    folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text("#!/bin/sh\ntouch begun\nsleep 60\n")
     opened(qtbot, window, folder)
     window.bench.consent()
@@ -341,7 +299,7 @@ def test_a_check_that_is_stopped_leaves_the_window_ready(
 
 @needs_shell
 def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
-    folder = small(tmp_path / "e").folder
+    folder = slow(tmp_path / "e").folder
     factors = tuple(Factor(name, Switch(arguments=(f"-{name}",))) for name in "ABC")
     experiment = replace(read_experiment(folder), factors=factors, plan=Plan(runs=4, replicates=2, seed=3))
     write_experiment(experiment)
@@ -561,7 +519,7 @@ def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: Experiment
 
 @needs_shell
 def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
-    experiment = small(tmp_path / "e", replicates=1)
+    experiment = slow(tmp_path / "e", replicates=1)
     opened(qtbot, window, experiment.folder)
     page = window.run_page
     assert set(cells(page.trials, "Status").values()) == {"planned"}
@@ -586,7 +544,7 @@ def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, 
 
 @needs_shell
 def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
-    experiment = small(tmp_path / "e")
+    experiment = slow(tmp_path / "e")
     opened(qtbot, window, experiment.folder)
     assert window.bench.export_sheet(tmp_path / "runs.csv")
     with (tmp_path / "runs.csv").open() as file:
@@ -603,7 +561,7 @@ def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow,
 
 @needs_shell
 def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
-    experiment = small(tmp_path / "e")
+    experiment = slow(tmp_path / "e")
     factors = tuple(Factor(n, Switch(arguments=(f"-{n}={{delay}}",)), delay=7) for n in "abcde")
     experiment = replace(experiment, factors=factors, plan=Plan(runs=8, replicates=2))
     write_experiment(experiment)
@@ -656,7 +614,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, t
 
 @needs_shell
 def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
-    experiment = small(tmp_path / "e")
+    experiment = slow(tmp_path / "e")
     opened(qtbot, window, experiment.folder)
     page = window.program_page
     assert not window.isWindowModified()

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-import threading
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint, QSettings, Qt, QUrl
+from PySide6.QtCore import QModelIndex, QPoint, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 
 from desktop import resources
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
-from desktop.ui.app import load_font
 from desktop.ui.panels.statistics import METRICS
-from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 
 TIMEOUT = 30_000
@@ -31,10 +24,9 @@ def sample() -> Path:
 
 
 @pytest.fixture
-def window(qtbot, qapp, tmp_path, sample):
-    """The sample open; neither cache nor settings of the user are touched, no thread is left behind."""
-    load_font(qapp)
-    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+def window(qtbot, settings, no_thread_left, sample):
+    """The sample open."""
+    made = MainWindow(settings)
     qtbot.addWidget(made)
     made.resize(1500, 950)
     made.show()
@@ -44,7 +36,6 @@ def window(qtbot, qapp, tmp_path, sample):
     )
     yield made
     made.close_unasked()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 @pytest.fixture(autouse=True, scope="module")

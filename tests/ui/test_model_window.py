@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from desktop.core.factor_model import ModelFit
 from desktop.resources import example_table
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import Windows
 from desktop.ui.model.actions import MODEL_COMMANDS
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.sheets import SheetView
@@ -29,26 +25,17 @@ from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
-from desktop.workbench.jobs import Inline
+from tests.inline import Inline
 
 # A tool tip raises its window, which the offscreen platform cannot.
-pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise")
-
-
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither cache nor settings of the user are touched."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = [
+    pytest.mark.usefixtures("own_places"),
+    pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise"),
+]
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-
-
-@pytest.fixture
-def window(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[ModelWindow]:
-    load_font(qapp)
+def window(qtbot: QtBot, settings: Settings) -> Iterator[ModelWindow]:
     made = ModelWindow(settings, {"fit": Inline(), "more": Inline()})
     qtbot.addWidget(made)
     made.use_theme(LIGHT)
@@ -164,8 +151,9 @@ def test_a_table_goes_to_its_own_window_from_wherever_it_comes(
     assert windows._open == []
 
 
-def test_of_several_open_projects_one_is_chosen(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
-    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+def test_of_several_open_projects_one_is_chosen(
+    qtbot: QtBot, qapp: QApplication, settings: Settings, tmp_path: Path
+) -> None:
     curve = tmp_path / "curve.csv"
     curve.write_text("time,busy\n0,1\n1,2\n2,0\n", encoding="utf-8")
     windows = Windows(qapp, settings)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 import importlib.util
-import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QSettings, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QDialogButtonBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
-from desktop.ui.app import Windows, load_font
+from desktop.ui.app import Windows
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -27,21 +22,17 @@ CURVE = "0 1\n1 4\n2.5 0\n3 0\n"
 
 
 @pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA", "CONFIG"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+def as_at_first(own_places: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OpenDialog, "last", AS_FOUND)
 
 
 @pytest.fixture
-def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> Iterator[MainWindow]:
-    load_font(qapp)
-    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
+    made = MainWindow(settings)
     qtbot.addWidget(made)
     made.show()
     yield made
     made.close()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSettings, Qt
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
 from desktop.ui import figures
-from desktop.ui.app import load_font
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
 from desktop.ui.presentation import KEYS, Presentation
 from desktop.ui.settings import Settings
@@ -31,17 +29,15 @@ STEPS = 50
 
 @pytest.fixture
 def window(
-    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None, tmp_path: Path
 ) -> Iterator[MainWindow]:
-    """A window with a curve of four levels, a second each, that leaves no thread behind."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    load_font(qapp)
+    """A window with a curve of four levels, a second each."""
     rng = np.random.default_rng(7)
     level = np.repeat(LEVELS, STEPS) + rng.choice([0.0, 1.0], 4 * STEPS, p=[0.8, 0.2])
     file = tmp_path / "four levels.csv"
     times = np.arange(4 * STEPS + 1) / STEPS
     file.write_text("".join(f"{t:.6f},{h:g}\n" for t, h in zip(times, [*level, 0.0], strict=True)))
-    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+    made = MainWindow(settings)
     qtbot.addWidget(made)
     made.resize(1280, 720)
     made.show()
@@ -50,7 +46,6 @@ def window(
     yield made
     made.close()
     QApplication.processEvents()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:
@@ -168,7 +163,7 @@ def test_it_is_read_from_the_back_of_a_room(
     qtbot: QtBot, presentation: Presentation, size: tuple[int, int]
 ) -> None:
     presentation.resize(*size)
-    assert presentation.text_height >= size[1] / 40
+    assert QFontMetricsF(presentation._font()).capHeight() >= size[1] / 40
     look = presentation._look("all")
     # The figure's smallest text is that size too, and none is drawn smaller than its em.
     em = look.points * 25.4 / 72 * size[1] / 190

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +24,7 @@ from desktop.ui.experiment_window import ExperimentWindow
 from desktop.ui.lending import Lent
 from desktop.ui.model_window import ModelWindow
 from desktop.ui.panels.views import NoteDialog
+from desktop.ui.part import PartDialog
 from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -39,10 +35,7 @@ from desktop.workbench.model import View
 SPT = Path(__file__).parent.parent / "data" / "spt"
 
 
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("CACHE", "STATE", "DATA"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name.lower()))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture
@@ -66,14 +59,15 @@ def make(qtbot: QtBot, tmp_path: Path) -> MainWindow:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, qapp: QApplication, tmp_path: Path, traces: list[Path]) -> Iterator[MainWindow]:
+def window(
+    qtbot: QtBot, qapp: QApplication, no_thread_left: None, tmp_path: Path, traces: list[Path]
+) -> Iterator[MainWindow]:
     load_font(qapp)
     made = make(qtbot, tmp_path)
     opened(qtbot, made, traces[0])
     yield made
     made.close_unasked()
     QApplication.processEvents()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:
@@ -529,6 +523,9 @@ def test_bundle_and_part_from_the_menu(
     window.workbench.select((0.5, 1.5))
     asked_for(monkeypatch, tmp_path / "part.h5")
     window.actions_by_id["save_part"].trigger()
+    (dialog,) = window.findChildren(PartDialog)
+    assert not dialog.ranks.isEnabled(), "a curve has none"
+    qtbot.keyClick(dialog, Qt.Key.Key_Return)
     settle(qtbot, window)
     with open_store(tmp_path / "part.h5") as part:
         assert build(part).curve().duration == pytest.approx(1.0)
@@ -541,6 +538,45 @@ def test_bundle_and_part_from_the_menu(
     assert other.workbench.snapshot.project.view == View(
         (0.5, 1.5), span=None, shown=window.workbench.snapshot.project.view.shown
     )
+
+
+def test_some_ranks_of_a_phase_become_a_trace(
+    qtbot: QtBot, qapp: QApplication, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load_font(qapp)
+    window = opened(qtbot, make(qtbot, tmp_path), samples()[0].path)
+    window.workbench.set_n(4)
+    settle(qtbot, window)
+    window.workbench.select_phase(1)
+    asked_for(monkeypatch, tmp_path / "part.h5")
+    window.actions_by_id["save_part"].trigger()
+    (dialog,) = window.findChildren(PartDialog)
+    for wrong, says in (("none", "no list of ranks"), ("3-99", "no rank 16")):
+        dialog.ranks.setText(wrong)
+        qtbot.keyClick(dialog.ranks, Qt.Key.Key_Return)
+        assert dialog.isVisible() and says in dialog.problem.text()
+    dialog.ranks.setText("0-2, 5")
+    qtbot.keyClick(dialog.ranks, Qt.Key.Key_Return)
+    settle(qtbot, window)
+    row = window.workbench.snapshot.rows[1]
+    part = opened(qtbot, make(qtbot, tmp_path), tmp_path / "part.h5")
+    document = part.workbench.snapshot.document
+    assert document is not None and part.workbench.snapshot.run is not None
+    assert [one["rank"] for one in document.info["locations"]] == [0, 1, 2, 5]
+    assert part.workbench.snapshot.run.curve.duration == pytest.approx(row.end_s - row.start_s, abs=1e-8)
+
+
+def test_a_remark_is_over_the_phase_that_is_selected(qtbot: QtBot, window: MainWindow) -> None:
+    window.workbench.set_n(2)
+    settle(qtbot, window)
+    window.workbench.select_phase(1)
+    row = window.workbench.snapshot.rows[1]
+    window.desk.annotate()
+    (dialog,) = window.findChildren(NoteDialog)
+    dialog.text.setPlainText("the second")
+    dialog.buttons.accepted.emit()
+    (note,) = window.workbench.snapshot.project.annotations
+    assert (note.start_s, note.end_s) == pytest.approx((row.start_s, row.end_s))
 
 
 def test_a_region_is_called_otherwise_wherever_regions_are_listed(

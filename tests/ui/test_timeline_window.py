@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QSettings, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -25,11 +20,11 @@ from desktop.data.store import Source, StoreWriter
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
 from desktop.progress import Progress
-from desktop.ui.app import load_font
-from desktop.ui.plots import timeline_tiles
+from desktop.ui.plots import timeline_tiles, timeline_view
 from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
+from desktop.workbench.model import Annotation
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 SPAN = 1_000_000  # ticks of a microsecond each: one second
@@ -89,23 +84,13 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-
-
-@pytest.fixture
-def window(
-    qtbot: QtBot, qapp: QApplication, settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[MainWindow]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    load_font(qapp)
+def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
     made = MainWindow(settings)
     qtbot.addWidget(made)
     made.resize(1280, 860)
     made.show()
     yield made
     made.close_unasked()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:
@@ -170,6 +155,12 @@ def colour_at(window: MainWindow, time_s: float, row: int) -> QColor:
     image = view.grab().toImage()
     at = place(view, time_s, row)
     return image.pixelColor(round(at.x()), round(view._y(row + 0.3)))
+
+
+def pixels(image: QImage) -> np.ndarray:
+    """(height, width) the pixels of a picture."""
+    plain = image.convertToFormat(QImage.Format.Format_RGB32)
+    return np.frombuffer(plain.constBits(), np.uint32).reshape(image.height(), -1).copy()
 
 
 def test_the_timeline_stands_on_the_axis_of_the_curve(qtbot: QtBot, opened: MainWindow) -> None:
@@ -512,3 +503,76 @@ def test_the_copied_picture_holds_the_timeline_as_it_is_seen(
     opened.set_timeline_shown(False)
     opened.actions_by_id["copy_picture"].trigger()
     assert QGuiApplication.clipboard().image().height() == 2 * curve.height()
+
+
+def test_what_is_painted_while_panning_is_what_a_new_picture_shows(
+    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels and legend stay, and tiles are not painted where others cover them: nobody sees a difference."""
+    view = opened.timeline.view
+    monkeypatch.setattr(timeline_tiles, "INLINE", 0)
+    monkeypatch.setattr(timeline_tiles, "ROOMY", 0)  # tiles reach no further than the view
+    opened.workbench.set_n(4)
+    view.rows_changed()
+    view.zoom_to(0.2, 0.6)
+    settle(qtbot, opened)
+    monkeypatch.setattr(view.tiles, "_make", lambda view: None)  # no sharper ones come
+    whole = timeline_view._uncovered
+    covered: list[int] = []
+
+    def watched(layers: list[Any]) -> list[Any]:
+        found = whole(layers)
+        covered[:] = [int(np.sum(x[2][1] != y[2][1])) for x, y in zip(layers, found, strict=True)]
+        return found
+
+    for a, notes in ((0.22, ()), (0.3, (Annotation(0.6999, "at the rim"),)), (0.41, ()), (0.43, ())):
+        monkeypatch.setattr(timeline_view, "_uncovered", watched)
+        view.set_annotations(notes)
+        view.zoom_to(a, a + 0.4)
+        quick = view.grab().toImage()
+        assert len(covered) == 2 and covered[0] > 300 and covered[1] == 0
+        monkeypatch.setattr(timeline_view, "_uncovered", lambda layers: layers)
+        view._around = ()
+        view._redraw()
+        slow = view.grab().toImage()
+        edge = round(view._map().x(0.6))  # there columns of the one tile have neighbours in the other
+        differ = np.flatnonzero((pixels(slow) != pixels(quick)).any(axis=0))
+        assert np.all(np.abs(differ - edge) <= 2)
+
+
+def test_a_view_that_moves_is_not_painted_for_what_it_has_left(
+    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer for where the view was brings no paint of its own; the one for where it is does."""
+    view, tiles = opened.timeline.view, opened.timeline.view.tiles
+    monkeypatch.setattr(timeline_tiles, "INLINE", 0)
+    monkeypatch.setattr(timeline_tiles, "ROOMY", 0)
+    view.rows_changed()
+    settle(qtbot, opened)
+    asked: list[bool] = []
+    fits, changed = tiles._fits, tiles._changed
+
+    def told() -> None:
+        assert tiles._view is not None and tiles._detail is not None
+        asked.append(fits(tiles._detail, tiles._view))
+        changed()
+
+    monkeypatch.setattr(tiles, "_changed", told)
+    for k in range(8):
+        view.zoom_to(0.1 + 0.05 * k, 0.3 + 0.05 * k)
+        view.grab()
+    settle(qtbot, opened)
+    assert asked and all(asked)
+    assert tiles._detail is not None and tiles._detail.tile.a == pytest.approx(0.45)
+
+
+def test_exact_rows_are_made_only_when_the_view_rests(qtbot: QtBot, opened: MainWindow) -> None:
+    """However many times exact rows were asked for at once before."""
+    view, tiles = opened.timeline.view, opened.timeline.view.tiles
+    tiles._rest.start(0)  # as after the first part of many rows
+    settle(qtbot, opened)
+    view.zoom_to(0.3, 0.5)
+    view.grab()
+    assert tiles._rest.isActive() and tiles._rest.interval() == timeline_tiles.REST
+    settle(qtbot, opened)
+    assert not tiles._rest.isActive()

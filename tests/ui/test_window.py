@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
-os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-
 import math
 import sys
 import threading
@@ -35,7 +31,6 @@ from desktop.core import phases
 from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
-from desktop.ui.app import load_font
 from desktop.ui.exporting import ReportDialog
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -46,10 +41,7 @@ LEVELS = (2.0, 7.0, 4.0, 8.0)
 STEPS = 400  # of each level
 
 
-@pytest.fixture(autouse=True)
-def own_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither cache nor settings of the user are touched."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture
@@ -65,21 +57,14 @@ def curve_file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
-
-
-@pytest.fixture
-def window(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[MainWindow]:
-    """A window that must leave no thread behind. pytest-qt fails a test whose slots raise."""
-    load_font(qapp)
+def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
+    """pytest-qt fails a test whose slots raise."""
     made = MainWindow(settings)
     qtbot.addWidget(made)
     made.resize(1280, 720)
     made.show()
     yield made
     made.close_unasked()
-    assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
 
 
 def settle(qtbot: QtBot, window: MainWindow) -> None:
@@ -663,8 +648,7 @@ def test_snapshot_is_the_window_in_the_size_asked_for(
     assert darkness(image) > 0.7
 
 
-def test_the_start_page_lists_what_was_opened_before(qtbot, tmp_path):
-    settings = Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))
+def test_the_start_page_lists_what_was_opened_before(qtbot, settings, tmp_path):
     trace = tmp_path / "before.csv"
     trace.write_text("0 1\n1 0\n")
     settings.add_recent(trace)

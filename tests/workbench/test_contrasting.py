@@ -22,7 +22,6 @@ from desktop.workbench.contrasting import (
     plain_run,
     run_names,
 )
-from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.model import (
     Comparison,
@@ -34,6 +33,7 @@ from desktop.workbench.model import (
     run_keys,
 )
 from desktop.workbench.workbench import Workbench
+from tests.inline import Inline
 
 LANES = ("store", "fit", "sweep", "statistics")
 

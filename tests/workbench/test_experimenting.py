@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,11 +18,9 @@ from desktop.data.experiment import (
     Factor,
     Plan,
     Program,
-    Response,
     Switch,
     read_experiment,
     read_journal,
-    write_experiment,
 )
 from desktop.data.opening import open_trace
 from desktop.data.runs import holds_experiment
@@ -31,19 +28,11 @@ from desktop.data.statistics import Statistics
 from desktop.workbench import comparing
 from desktop.workbench.comparing import Compared, read_compared
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.jobs import Inline
+from tests.experiments import SCRIPT, needs_shell, small
+from tests.inline import Inline
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 LANES = ("files", "plan", "run", "analyse", "trace")
-needs_shell = pytest.mark.skipif(os.name == "nt", reason="the programs of these tests are shell scripts")
-
-SCRIPT = """#!/bin/sh
-echo ran >> ran.txt
-value=10
-[ "$DELAY_A" = 1 ] && value=$((value + 4))
-case "$*" in *--slow*) value=$((value + 7));; esac
-echo "done in $value s"
-"""
 
 
 @pytest.fixture
@@ -51,28 +40,6 @@ def bench():
     made = ExperimentBench(executors={name: Inline() for name in LANES})
     yield made
     made.close()
-
-
-def small(folder: Path, **changes) -> Experiment:
-    """Two factors of +4 and +7, read from the output of a script that says that it ran."""
-    folder.mkdir(exist_ok=True)
-    program = folder / "program.sh"
-    program.write_text(SCRIPT)
-    program.chmod(0o755)
-    experiment = Experiment(
-        folder,
-        "small",
-        Program(run=("./program.sh", "{args}"), check="done", busy_limit=1e9, warm_up=0),
-        (
-            Factor("A", Switch(environment=(("DELAY_A", "1"),)), routine="first"),
-            Factor("B", Switch(arguments=("--slow",)), Switch(arguments=("--fast",))),
-        ),
-        (Response("value", "output", r"done in (\d+) s", "s"), Response("wall")),
-        Plan(replicates=2, seed=3),
-    )
-    experiment = replace(experiment, **changes)
-    write_experiment(experiment)
-    return experiment
 
 
 def values(bench: ExperimentBench) -> dict[str, float]:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from desktop.progress import Cancelled
-from desktop.workbench.jobs import Inline, Job, Lane, Task
+from desktop.workbench.jobs import Job, Lane, Task
+from tests.inline import Inline
 
 
 class Mailbox:

@@ -8,11 +8,13 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -23,8 +25,7 @@ from desktop.data.experiment import DESCRIPTION
 from desktop.data.project_file import BUNDLED, SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
-from desktop.workbench.jobs import Inline
-from desktop.workbench.keeping import Keeper, read_workspace, recoveries
+from desktop.workbench.keeping import Keeper, read_workspace, recoveries, recovery_folder
 from desktop.workbench.model import (
     AnalysisSettings,
     NamedView,
@@ -33,8 +34,10 @@ from desktop.workbench.model import (
     TraceId,
     View,
     Workspace,
+    names,
 )
 from desktop.workbench.workbench import Workbench
+from tests.inline import Inline
 
 ROOT = Path(__file__).parent.parent.parent
 #: Processes that are killed, of each kind.
@@ -461,6 +464,34 @@ def test_recovery_is_kept_until_saved_or_discarded(
     assert len(list(folder.iterdir())) == 1
     desk.keeper.close()
     assert list(folder.iterdir()) == []
+
+
+def test_what_is_kept_now_is_not_overtaken_by_an_autosave(
+    desk: Desk, traces: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.bench.open(traces[0])
+    desk.bench.annotate("here", 1.0)
+    begun, go_on, write = threading.Event(), threading.Event(), project_file.write
+
+    def slowly(*args: Any, **more: Any) -> None:
+        begun.set()
+        go_on.wait(10)
+        write(*args, **more)
+
+    monkeypatch.setattr(project_file, "write", slowly)
+    autosave = threading.Thread(target=desk.keeper.autosave)
+    autosave.start()
+    assert begun.wait(10)
+    desk.bench.annotate("there", 2.0)
+    now = threading.Thread(target=desk.keeper.keep_now)
+    now.start()
+    now.join(0.1)
+    go_on.set()
+    for thread in (autosave, now):
+        thread.join()
+    (file,) = recovery_folder().iterdir()
+    left = project_file.read(file, Recovery, names(), project_file.RECOVERY)
+    assert [note.text for note in left.workspace.runs[0].project.annotations] == ["here", "there"]
 
 
 def test_a_crashed_session_is_taken_up(other: Desk, traces: tuple[Path, Path], tmp_path: Path) -> None:

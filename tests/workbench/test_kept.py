@@ -18,11 +18,11 @@ from desktop.data.tables import Table, TableEdits, read_table, with_values
 from desktop.data.trace_rows import Quantity
 from desktop.resources import example_table, samples
 from desktop.workbench.experimenting import ExperimentBench
-from desktop.workbench.jobs import Inline
 from desktop.workbench.keeping import read_workspace
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment, KeptTable, Workspace
 from desktop.workbench.modelling import ModelBench
-from tests.workbench.test_experimenting import small
+from tests.experiments import small
+from tests.inline import Inline
 from tests.workbench.test_keeping import Desk
 
 SPT = Path(__file__).parent.parent / "data" / "spt"

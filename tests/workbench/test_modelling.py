@@ -17,9 +17,9 @@ from desktop.data.trace_rows import Quantity, trace_rows
 from desktop.progress import Progress
 from desktop.resources import example_table, samples
 from desktop.workbench import model_results as results
-from desktop.workbench.jobs import Inline
 from desktop.workbench.model import DEFAULT_FUNCTIONS
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
+from tests.inline import Inline
 
 DATA = Path(__file__).parent.parent / "data" / "npb"
 P = (1, 2, 4, 8, 16, 32, 64, 128)

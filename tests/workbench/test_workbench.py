@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.workbench.jobs import Inline
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
+from tests.inline import Inline
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 An *engine* (`_otf2.engine`) reads the files and leaves plain columns in a buffer, which is emptied every
 `RECORDS` records; locations are read one after the other, so memory stays at one buffer and one chunk of a
 file, however long the trace is. Ours (`_otf2.files`, `_otf2.decoder`) reads the bytes itself, on every
-system; `importer_with` takes another one. `_otf2.definitions` says what the numbers mean, and `_otf2.rows`
+system; tests put libotf2 in its place. `_otf2.definitions` says what the numbers mean, and `_otf2.rows`
 hands the rows to the sink. Here is the order of it all, and the report.
 
 Layout and meaning of the records: OTF2 3.2 reference (score-p.org). Tools that write archives (Score-P,
@@ -14,10 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -42,22 +40,6 @@ from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
 RECORDS = 1 << 16  # records read at a time: the step of progress and cancel
-
-EngineName = Literal["files", "library"]
-
-
-def engine_of(name: EngineName, anchor: Anchor) -> Engine:
-    """The engine on an archive. The library is loaded for who asks for it only.
-
-    Raises
-    ------
-    TraceFormatError : libotf2 is not installed, or refuses the archive.
-    """
-    if name == "files":
-        return Files(anchor, RECORDS)
-    from desktop.data.importers._otf2.library import LibraryEngine
-
-    return LibraryEngine(anchor, RECORDS)
 
 
 class Archive:
@@ -316,7 +298,7 @@ def detect(path: Path, head: bytes) -> bool:
     return head[:1] == b"\x03" and head[1:2] in (b"\x42", b"\x23") and head[2:7] == b"OTF2\0"
 
 
-def read(engine: EngineName, path: Path, sink: Sink, progress: Progress) -> None:
+def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, int], Engine] = Files) -> None:
     file = anchor_of(path)
     if file is None:
         raise TraceFormatError(
@@ -326,7 +308,7 @@ def read(engine: EngineName, path: Path, sink: Sink, progress: Progress) -> None
         anchor = Anchor.read(file)
     except OSError as error:
         raise TraceFormatError(f"cannot be read ({error.strerror})", file=file) from None
-    with closing(engine_of(engine, anchor)) as opened:
+    with closing(engine(anchor, RECORDS)) as opened:
         Archive(anchor, opened, sink, progress).read()
 
 
@@ -345,13 +327,8 @@ IMPORTER = Importer(
     title="OTF2 archive",
     version="3",
     detect=detect,
-    read=partial(read, "files"),
+    read=read,
     files=files,
     patterns=("*.otf2",),
     divisible=True,
 )
-
-
-def importer_with(engine: EngineName) -> Importer:
-    """The importer with an engine of choice, so that each proves the other."""
-    return replace(IMPORTER, read=partial(read, engine))

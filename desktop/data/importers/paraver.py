@@ -13,7 +13,8 @@ Sources: the format as Extrae writes it (bsc-performance-tools), and samples; nu
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,12 @@ from desktop.data.importers._paraver import intervals as iv
 from desktop.data.importers._paraver import lines as ln
 from desktop.data.importers._paraver import tables as tb
 from desktop.data.lines import REFUSED, ahead, blocks, opener, unpacked_head
-from desktop.data.spill import Interner, Spill, by_time, room
+from desktop.data.spill import Interner, Spill, by_time
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 
-CHUNK = 1 << 17
+#: Rows of a thread that are in memory at once.
+CHUNK = 1 << 16
 #: Share of bad lines above which a file is refused.
 REFUSED_SHARE = 0.1
 #: Distinct regions and metrics; more are damage.
@@ -215,34 +217,36 @@ class _Reading:
             if location.first is None or location.last is None:
                 location.damage = "no data"
                 continue
-            rows = by_time(self.folder, self.acts.read(index))
-            ends = room(self.folder, len(rows), np.dtype(np.int64))
-            tally = np.zeros(iv.PAIR, np.int64)
-            iv.pair(rows, ends, np.empty(iv.CALLS, np.int64), tally)
-            self.tally += tally
-            stated, switched = bool(tally[iv.STATED]), bool(tally[iv.SWITCHED])
-            self.stateless += not stated
-            carry = np.zeros(iv.CARRY, np.int64)
-            carry[[iv.NOW, iv.LAST]] = location.first, location.last
-            carry[[iv.NOW_STATE, iv.SEAT]] = -1
-            tops = np.zeros(iv.CALLS, np.int64)
-            open_ids, open_at = (np.empty((iv.CALLS, int(tally[iv.DEPTH])), np.int64) for _ in range(2))
-            scratch = np.empty((3, iv.CALLS), np.int64)
-            begin = 0
-            while begin < len(rows):
-                end = int(iv.cut(rows, min(begin + CHUNK, len(rows))))
-                ids = self._ids(rows, begin, end)
-                out = _room(5 * (end - begin) + 3)
-                used = iv.nest(
-                    rows, ends, ids, begin, end, self.known, stated, switched, carry,
-                    tops, open_ids, open_at, scratch, *out,
-                )  # fmt: skip
-                yield _Chunk(index, rows[begin:end], ends[begin:end], out, used)
-                begin = end
-            out = _room(4)
-            used = iv.finish(self.known, stated, carry, *out)
-            self.sums += carry
-            yield _Chunk(index, rows[:0], ends[:0], out, used, last=True)
+            with closing(by_time(self.acts, index, CHUNK)) as rows:
+                yield from self._walk(index, location.first, location.last, rows.chunks)
+
+    def _walk(
+        self, index: int, first: int, last: int, chunks: Callable[[], Iterator[NDArray[Any]]]
+    ) -> Iterator[_Chunk]:
+        """The chunks of a thread of which that is the first and the last time."""
+        survey, pairing = iv.Survey(chunks()), iv.Pairing()
+        self.tally += survey.tally
+        self.stateless += not survey.stated
+        carry = np.zeros(iv.CARRY, np.int64)
+        carry[[iv.NOW, iv.LAST]] = first, last
+        carry[[iv.NOW_STATE, iv.SEAT]] = -1
+        tops = np.zeros(iv.CALLS, np.int64)
+        open_ids, open_at = (np.empty((iv.CALLS, int(survey.tally[iv.DEPTH])), np.int64) for _ in range(2))
+        scratch = np.empty((3, iv.CALLS), np.int64)
+        for number, chunk in enumerate(chunks()):
+            ends = survey.ends(pairing.rows, len(chunk))
+            pairing.pair(chunk, ends)
+            ids = self._ids(chunk)
+            out = _room(5 * len(chunk) + 3)
+            used = iv.nest(
+                chunk, ends, ids, survey.after(number), self.known, survey.stated, carry,
+                tops, open_ids, open_at, scratch, *out,
+            )  # fmt: skip
+            yield _Chunk(index, chunk, ends, out, used)
+        out = _room(4)
+        used = iv.finish(self.known, survey.stated, carry, *out)
+        self.sums += carry
+        yield _Chunk(index, np.empty(0, ln.ACT), np.empty(0, np.int64), out, used, last=True)
 
     def _events(self, chunk: _Chunk) -> None:
         if not chunk.used:
@@ -258,10 +262,10 @@ class _Reading:
         region = self.regions[code].astype(np.uint32)
         self.sink.append("events", chunk.index, time=time, kind=kind, region=region)
 
-    def _ids(self, rows: NDArray[Any], begin: int, end: int) -> NDArray[np.int64]:
+    def _ids(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """Interned numbers of what the rows begin; new ones become known."""
-        keys = np.empty(end - begin, np.int64)
-        iv.keys(rows, begin, end, keys)
+        keys = np.empty(len(rows), np.int64)
+        iv.keys(rows, keys)
         before = self.names.used
         ids = self.names(keys)
         if self.names.used > MOST_NAMES:
@@ -352,13 +356,12 @@ class _Reading:
         )
 
     def _metrics(self, chunk: _Chunk) -> None:
-        event = chunk.rows["type"]
-        mpi = (event >= tb.POINT_TO_POINT) & (event <= tb.FILES)
-        kept = (event >= 0) & ~mpi & ~np.isin(event, (tb.FUNCTION, tb.TRACING, tb.FLUSHING))
-        if not kept.any():
+        size = len(chunk.rows)
+        time, event, value = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.float64)
+        used = iv.metrics(chunk.rows, time, event, value)
+        if not used:
             return
-        rows = chunk.rows[kept]
-        ids = self.types(np.ascontiguousarray(rows["type"]))
+        ids = self.types(event[:used])
         if self.types.used > MOST_NAMES:
             raise TraceFormatError(
                 f"has more than {MOST_NAMES} types of events", file=self.path, hint="it is damaged"
@@ -369,27 +372,26 @@ class _Reading:
         self.sink.append(
             "metrics",
             chunk.index,
-            time=np.ascontiguousarray(rows["time"]),
+            time=time[:used],
             metric=self.metrics[ids].astype(np.uint32),
-            value=rows["value"].astype(np.float64),
+            value=value[:used],
         )
 
     def _messages(self, index: int) -> None:
-        rows = by_time(self.folder, self.messages.read(index))
-        for begin in range(0, len(rows), CHUNK):
-            part = rows[begin : begin + CHUNK]
-            self.sink.append(
-                "messages",
-                index,
-                time=np.ascontiguousarray(part["time"]),
-                kind=part["kind"].astype(np.uint8),
-                peer=np.ascontiguousarray(part["peer"]),
-                communicator=np.zeros(len(part), np.uint32),  # the records name none
-                tag=np.ascontiguousarray(part["tag"]),
-                bytes=np.ascontiguousarray(part["bytes"]),
-                request=np.zeros(len(part), np.uint64),
-            )
-            self.progress.step(0, 0, "arranging threads")
+        with closing(by_time(self.messages, index, CHUNK)) as rows:
+            for part in rows.chunks():
+                self.sink.append(
+                    "messages",
+                    index,
+                    time=np.ascontiguousarray(part["time"]),
+                    kind=part["kind"].astype(np.uint8),
+                    peer=np.ascontiguousarray(part["peer"]),
+                    communicator=np.zeros(len(part), np.uint32),  # the records name none
+                    tag=np.ascontiguousarray(part["tag"]),
+                    bytes=np.ascontiguousarray(part["bytes"]),
+                    request=np.zeros(len(part), np.uint64),
+                )
+                self.progress.step(0, 0, "arranging threads")
 
     # -- the report
 
@@ -404,7 +406,7 @@ class _Reading:
                 "An MPI call begins again before it has ended; it ends there.",
                 count=count,
             )
-        if count := int(self.tally[iv.OVERLAPS]):
+        if count := int(self.sums[iv.OVERLAPS]):
             add(
                 "states overlap",
                 "notice",
@@ -414,7 +416,7 @@ class _Reading:
         there = sum(location.first is not None for location in locations)
         if there < len(locations):
             add("threads without data", "notice", "No line names them.", count=len(locations) - there)
-        if self.tally[iv.STATED] and self.stateless:
+        if self.stateless < there and self.stateless:
             add(
                 "threads without states",
                 "notice",

@@ -144,6 +144,12 @@ class Described:
 
 
 def encode(description: Description) -> bytes:
+    """As it stands in the file.
+
+    Raises
+    ------
+    ValueError : a number in it is infinite or none.
+    """
     d = description
     # Not `asdict` as a whole: of many locations that takes longer than all else.
     plain = vars(d) | {
@@ -163,7 +169,12 @@ def encode(description: Description) -> bytes:
 
 
 def decode(text: bytes) -> Description:
-    """Raises ValueError, KeyError or TypeError when it is not what `encode` writes."""
+    """What `encode` has written.
+
+    Raises
+    ------
+    ValueError, LookupError, TypeError, AttributeError : it is something else.
+    """
     plain = json.loads(text.decode("utf-8", "surrogateescape"))
     report = ImportReport()
     for item in plain["report"]:

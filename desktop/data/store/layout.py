@@ -89,7 +89,12 @@ OPTIONAL = {
 def as_declared(
     table: str, columns: Mapping[str, NDArray[Any]], declared: Mapping[str, dict[str, str]] = TABLES
 ) -> dict[str, NDArray[Any]]:
-    """Columns as declared, none missing, none too many, all of one length, no value changed."""
+    """Columns (rows,) of the declared types, of which no value is changed.
+
+    Raises
+    ------
+    ValueError : one is missing, too many or of another length, or its type cannot hold its values.
+    """
     types = declared[table]
     if columns.keys() != types.keys():
         raise ValueError(f"{table}: has columns {', '.join(types)}, got {', '.join(columns)}")
@@ -112,7 +117,10 @@ def check_values(
     bound: Callable[[str], int],
     error: Callable[[str], Exception],
 ) -> None:
-    """References point at something, so that kernels may use them as indices unchecked."""
+    """References point at something, so that kernels may use them as indices unchecked; else an `error`.
+
+    `block`: columns (rows,) of a table. `bound`: how many "regions", "locations" or "texts" there are.
+    """
     for name, values in block.items():
         limit = BOUNDS.get((table, name))
         if limit is None or not values.size:

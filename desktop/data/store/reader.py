@@ -94,6 +94,11 @@ class TraceStore(Described):
         """The rows `begin` to `end` (counted from its first) of a location, as `blocks` gives them.
 
         For few rows here and there: the latest chunks stay unpacked, and are unpacked beside other threads.
+
+        Raises
+        ------
+        ValueError : the location has no such rows.
+        StoreError : they are damaged.
         """
         if not 0 <= begin <= end <= self.rows(table, location):
             raise ValueError(f"location {location} has no rows {begin} to {end} of {table}")
@@ -126,7 +131,12 @@ class TraceStore(Described):
 
     def whole(self, table: str, *columns: str) -> tuple[NDArray[np.int64], tuple[NDArray[Any], ...]]:
         """Some columns of a table for all locations, and (locations, 2) the first row and number of rows
-        of each. Only for tables known to fit into memory."""
+        of each. Only for tables known to fit into memory.
+
+        Raises
+        ------
+        StoreError : they are damaged.
+        """
         if table not in self._tables:
             nothing = tuple(np.empty(0, (TABLES | DERIVED)[table][name]) for name in columns)
             return np.zeros((len(self.locations), 2), np.int64), nothing
@@ -156,8 +166,13 @@ class TraceStore(Described):
         return self._index.get(table, np.zeros((len(self.locations), 2), np.int64))
 
     def stretch(self, table: str, begin: int, end: int) -> Iterator[dict[str, NDArray[Any]]]:
-        """Rows `begin` to `end` of the whole table, whoever's they are, some at a time. References in them
-        are not checked: in a partial store they mean the whole."""
+        """Rows `begin` to `end` of the whole table, whoever's they are, some at a time: its columns (n,).
+        References in them are not checked: in a partial store they mean the whole.
+
+        Raises
+        ------
+        StoreError : they are damaged.
+        """
         datasets = self._tables[table]
         for a in range(begin, end, 1 << 16):
             with self._lock:
@@ -168,7 +183,7 @@ class TraceStore(Described):
             yield block
 
     def column(self, table: str, name: str, location: int = 0) -> NDArray[Any]:
-        """A whole column of a location."""
+        """A whole column (rows,) of a location; errors as of `part`."""
         parts = [block[0] for block in self.blocks(table, location, name)]
         if not parts:
             return np.empty(0, (TABLES | DERIVED)[table][name])

@@ -214,7 +214,7 @@ class StoreWriter(Described):
     # what follows from the rows
 
     def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
-        """Rows of a table of `DERIVED`; the same rules as for `append`."""
+        """Rows of a table of `DERIVED`: columns (n,) by the same rules as for `append`."""
         with _writing(self.path):
             self._table("derived", table).append(location, as_declared(table, columns, DERIVED))
 

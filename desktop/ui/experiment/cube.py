@@ -9,7 +9,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
-from desktop.ui.theme import LIGHT, Theme, paint_focus
+from desktop.ui.theme import LIGHT, Theme, paint_focus, paint_note
 from desktop.ui.units import digits
 
 Corner = tuple[int, int, int]
@@ -70,9 +70,7 @@ class CubePlot(QWidget):
             painter.fillRect(self.rect(), QColor(t.background))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             if self._empty:
-                painter.setPen(QColor(t.muted))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(QRectF(self.rect()).adjusted(12, 12, -12, -12), int(flags), self._empty)
+                paint_note(painter, self, t, self._empty)
                 return
             for corner in CORNERS:
                 for axis in range(3):

@@ -32,7 +32,7 @@ class PilotDialog(QDialog):
             quiet(
                 f"The pilot delays one place at a time, {STEP} times as long in every round, {SIZES} rounds "
                 "at most; a place that shows is left out of the next. It ends when all show. Its runs go to "
-                f"{PILOT} and not to the trials."
+                f"{PILOT} and not to the trials; stopped, it goes on from there when it is run again."
             )
         )
         layout.addWidget(quiet(f"Up to {len(commands)} commands in {folder}:"))

@@ -137,7 +137,7 @@ class ReadPage(Page):
         )
         lower.addTab(stacked(self.predicted, scrolled(self._settings), stretch=1), "Prediction")
         lower.addTab(self.pinning, "In a trace")
-        self.upper_plots, self.lower_plots = upper, lower
+        self.lower_plots = lower
         plots = QSplitter(Qt.Orientation.Vertical)
         plots.setChildrenCollapsible(False)
         for part in (upper, lower):

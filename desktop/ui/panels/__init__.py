@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from desktop.workbench.explaining import Part
-from desktop.workbench.workbench import Snapshot, Workbench
-
-
-class Panel(Protocol):
-    """What a panel's widget offers besides being one."""
-
-    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None: ...
-    def set_theme(self, theme: Any) -> None: ...
+from desktop.workbench.workbench import Workbench
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Matrix(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(em * 10, em * 9)
+        return QSize(em * 8, em * 6)
 
     def _paint_image(self) -> None:
         grid = self._grid
@@ -214,16 +214,22 @@ class MessagesPanel(QWidget):
         self.weight.addItem(self.tr("Messages"), "count")
         self.weight.activated.connect(lambda _: self._fill())
         self.about = QLabel()
+        self.about.setMinimumWidth(1)  # or a long text would make the panel wider
         head = QHBoxLayout()
         head.addWidget(self.weight)
         head.addWidget(self.about, 1)
+        pairs = QWidget()
+        below = QVBoxLayout(pairs)
+        below.setContentsMargins(0, 0, 0, 0)
+        below.addLayout(head)
+        below.addWidget(self.table, 1)
         split = QSplitter(Qt.Orientation.Horizontal)
-        split.addWidget(self.matrix)
-        split.addWidget(self.table)
+        split.setChildrenCollapsible(False)
+        split.addWidget(self.matrix)  # all the height there is, which is its side
+        split.addWidget(pairs)
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addLayout(head)
-        layout.addWidget(split, 1)
+        layout.setContentsMargins(6, 3, 6, 3)
+        layout.addWidget(split)
 
     def _columns(self, names: tuple[str, ...]) -> tuple[Column, ...]:
         def name(i: int) -> str:
@@ -257,9 +263,7 @@ class MessagesPanel(QWidget):
             self.matrix.show_pairs(none, none, none, (), "B")
             self.model.show((), self._columns(()))
             none_yet = self.tr("Appears when a trace with messages is open.")
-            self.about.setText(
-                found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet)
-            )
+            self._say(found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet))
             return
         by_bytes = self.weight.currentData() == "bytes"
         self.matrix.show_pairs(
@@ -281,11 +285,15 @@ class MessagesPanel(QWidget):
         self.model.show(rows, self._columns(found.names))
         self.table.resizeColumnsToContents()
         scope = found.scopes[found.focus]
-        self.about.setText(
+        self._say(
             self.tr("{0}: {1} messages, {2}").format(
                 scope.label, f"{int(talk.count.sum()):,}".replace(",", " "), _bytes(float(talk.bytes.sum()))
             )
         )
+
+    def _say(self, text: str) -> None:
+        self.about.setText(text)
+        self.about.setToolTip(text)  # where it is cut
 
 
 PANEL = PanelSpec(

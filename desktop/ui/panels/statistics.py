@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QSignalBlocker, Qt
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QComboBox,
-    QHBoxLayout,
     QHeaderView,
     QLabel,
+    QLayout,
     QPushButton,
     QSplitter,
     QTableView,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -34,6 +34,8 @@ from desktop.workbench.workbench import Snapshot, Workbench
 _BARS = 400
 #: Width, in heights of the text, from which on numbers and picture stand beside each other.
 _BESIDE = 52
+#: Height, in heights of the text, from which on there is room above and below them.
+_ABOVE = 13
 
 
 @dataclass(frozen=True)
@@ -156,24 +158,30 @@ class StatisticsPanel(QWidget):
         self.note.setWordWrap(True)
         self._explained = Explained()
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
-        head = QHBoxLayout()
+        self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         for widget in (self.picture, self.scope):
             widget.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            head.addWidget(widget, 1)
-        head.addWidget(self.replay)
+            self._head.addWidget(widget, 1)
+        self._head.addWidget(self.replay)
         split = QSplitter(Qt.Orientation.Horizontal)
         split.setChildrenCollapsible(False)
         split.addWidget(self.table)
         split.addWidget(self.chart)
         split.setStretchFactor(0, 3)
         split.setStretchFactor(1, 2)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(6, 6, 6, 6)
-        layout.addLayout(head)
-        layout.addWidget(split, 1)
-        layout.addWidget(self.note)
+        self._whole = QBoxLayout(QBoxLayout.Direction.TopToBottom, self)
+        self._whole.setContentsMargins(6, 6, 6, 6)
+        self._whole.addLayout(self._head)
+        self._whole.addWidget(split, 1)
+        self._whole.addWidget(self.note)
+        # The least of the lower arrangement, not of the one that happens to be.
+        self._whole.setSizeConstraint(QLayout.SizeConstraint.SetNoConstraint)
         self._narrow = False
         self._draw()
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(super().minimumSizeHint().width(), self.chart.minimumSizeHint().height() + em // 2)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -185,7 +193,8 @@ class StatisticsPanel(QWidget):
             self._arrange()
 
     def _arrange(self) -> None:
-        """Numbers and picture beside each other, or one of them where there is no room for both."""
+        """Numbers and picture beside each other, or one of them where there is no room for both; what is
+        chosen above them, or beside them where that leaves too little height."""
         em = self.fontMetrics().height()
         self.table.verticalHeader().setDefaultSectionSize(em + 6)
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
@@ -197,10 +206,17 @@ class StatisticsPanel(QWidget):
                 self.picture.setCurrentIndex(0)
             else:
                 self.picture.removeItem(0)
+        self.picture.setToolTip(self.picture.currentText())  # which may be cut
         numbers = self.picture.currentData() == "numbers"
         self.table.setVisible(numbers or not narrow)
         self.chart.setVisible(not numbers)
-        self.note.setVisible(not narrow)  # then it is told where the pointer rests
+        low = self.height() < _ABOVE * em
+        self.note.setVisible(not (narrow or low))  # then it is told where the pointer rests
+        way = QBoxLayout.Direction
+        self._whole.setDirection(way.RightToLeft if low else way.TopToBottom)
+        self._head.setDirection(way.TopToBottom if low else way.LeftToRight)
+        edge = 3 if low else 6
+        self._whole.setContentsMargins(6, edge, 6, edge)
 
     def set_theme(self, theme: Any) -> None:
         self.chart.set_theme(theme)
@@ -296,7 +312,7 @@ def _concurrency(label: str, stats: Any) -> tuple[Content, str]:
     )
     content = Content(
         Axis("Processors computing", whole=True, low=-0.7, high=max(float(stats.processors), 1.0) + 0.7),
-        Axis("Share of the time (%)", zero=True),
+        Axis("Time (%)", zero=True),
         (Series("bars", levels, shares, label, "curve", names=names),),
         verticals=((stats.computing, f"mean {stats.computing:.3g}"),),
     )
@@ -317,7 +333,7 @@ def _utilization(label: str, stats: Any, names: tuple[str, ...]) -> tuple[Conten
         values = np.array([values[g].mean() for g in groups])
     content = Content(
         Axis("Location, in the order of the trace", whole=True),
-        Axis("Time computing (%)", zero=True),
+        Axis("Computing (%)", zero=True),
         (Series("bars", np.arange(values.size, dtype=float), values, label, "curve", names=told),),
         levels=((100 * stats.parallel_efficiency, f"mean {100 * stats.parallel_efficiency:.3g} %"),),
     )

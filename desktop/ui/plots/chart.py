@@ -19,7 +19,7 @@ from PySide6.QtWidgets import QToolTip, QWidget
 
 from desktop.ui.plots import scales
 from desktop.ui.plots.scales import Lane, Ticks
-from desktop.ui.theme import LIGHT, SERIES, Theme, paint_focus
+from desktop.ui.theme import LIGHT, SERIES, Theme, paint_focus, paint_note
 
 Floats = NDArray[np.float64]
 Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
@@ -286,25 +286,13 @@ class Chart(QWidget):
     def _name(self, found: tuple[int, int] | None) -> str:
         return "" if found is None else self._content.series[found[0]].name(found[1])
 
-    def focusInEvent(self, event) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event) -> None:
-        super().focusOutEvent(event)
-        self.update()
-
     # ---- painting
 
     def paintEvent(self, _event: QEvent) -> None:
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(self._theme.background))
             if not self._content.series:
-                painter.setPen(QColor(self._theme.muted))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(
-                    QRectF(self.rect()).adjusted(12, 12, -12, -12), int(flags), self._content.empty
-                )
+                paint_note(painter, self, self._theme, self._content.empty)
             else:
                 self._layout()
                 self._paint_axes(painter)

@@ -80,6 +80,7 @@ class CurveView(TimePlot):
         self._base: QPixmap | None = None  # what depends on the visible range only
         self._scene: QImage | None = None  # that, with the fit
         self._canvas = QImage()  # the pixels of every scene
+        self._sheet = QPixmap()  # and of every base
         self._base_key: tuple[object, ...] = ()
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
@@ -252,7 +253,10 @@ class CurveView(TimePlot):
         self.update()
 
     def _make_base(self, dpr: float) -> QPixmap:
-        pixmap = QPixmap(round(self.width() * dpr), round(self.height() * dpr))
+        size = QSize(round(self.width() * dpr), round(self.height() * dpr))
+        if self._sheet.size() != size:
+            self._sheet = QPixmap(size)
+        pixmap = self._sheet
         pixmap.setDevicePixelRatio(dpr)
         t = self._theme
         pixmap.fill(QColor(t.background))

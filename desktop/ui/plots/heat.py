@@ -11,7 +11,7 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from desktop.ui.theme import LIGHT, Theme, paint_focus
+from desktop.ui.theme import LIGHT, Theme, paint_focus, paint_note
 from desktop.ui.units import digits
 
 #: Cividis at 0, 1/8, ... 1: even in lightness, alike for the colour-blind.
@@ -161,23 +161,12 @@ class HeatMap(QWidget):
 
     # ---- painting
 
-    def focusInEvent(self, event) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event) -> None:
-        super().focusOutEvent(event)
-        self.update()
-
     def paintEvent(self, _event: QEvent) -> None:
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(self._theme.background))
             values = self._content.values
             if values is None or not np.isfinite(values).any():
-                painter.setPen(QColor(self._theme.muted))
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                room = QRectF(self.rect()).adjusted(12, 12, -12, -12)
-                painter.drawText(room, int(flags), self._content.empty)
+                paint_note(painter, self, self._theme, self._content.empty)
             else:
                 self._paint_cells(painter, values)
             paint_focus(painter, self, self._theme)

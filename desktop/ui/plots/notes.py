@@ -46,6 +46,11 @@ class Notes:
     def set(self, notes: Sequence[Annotation]) -> None:
         self._notes = tuple(notes)
 
+    @property
+    def painted(self) -> bool:
+        """Whether there was any to be seen when they were painted last."""
+        return bool(self._flags)
+
     def at(self, p: QPointF) -> Flag | None:
         """The flag under a place, as it was painted last."""
         return next((flag for flag in reversed(self._flags) if flag.box.contains(p)), None)

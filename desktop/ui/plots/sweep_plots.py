@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from desktop.ui.plots import scales
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
-from desktop.ui.theme import LIGHT, Theme, paint_focus
+from desktop.ui.theme import LIGHT, Theme, paint_focus, paint_note
 
 Floats = NDArray[np.float64]
 
@@ -103,14 +103,6 @@ class SweepPlot(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def focusInEvent(self, event) -> None:
-        super().focusInEvent(event)
-        self.update()
-
-    def focusOutEvent(self, event) -> None:
-        super().focusOutEvent(event)
-        self.update()
-
     def paintEvent(self, _event: QEvent) -> None:
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), QColor(self._theme.background))
@@ -120,10 +112,8 @@ class SweepPlot(QWidget):
                 painter.drawPixmap(0, 0, layer)
                 self._paint_above(painter)
             else:
-                painter.setPen(QColor(self._theme.muted))
                 text = self.tr("Appears when the fits for all n have been computed.")
-                flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
-                painter.drawText(QRectF(self.rect()), int(flags), text)
+                paint_note(painter, self, self._theme, text)
             paint_focus(painter, self, self._theme)
 
     def _static_layer(self) -> QPixmap:

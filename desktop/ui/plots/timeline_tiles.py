@@ -83,7 +83,6 @@ class Tiles(QObject):
         self._lane, self._changed, self._failed = lane, changed, failed
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
-        self._rest.setInterval(REST)
         self._rest.timeout.connect(self._at_rest)
         self.show(None, (), None)
 
@@ -115,7 +114,7 @@ class Tiles(QObject):
             return []
         if view != self._view:
             self._view = view
-            self._rest.start()
+            self._rest.start(REST)  # said each time: what is given to `start` stays the timer's interval
         if self._detail is None or not self._fits(self._detail, view):
             self._make(view)
         found = self._detail
@@ -162,7 +161,11 @@ class Tiles(QObject):
         def done(placed: Placed) -> None:
             self._making = ""
             self._detail = placed
-            self._changed()
+            now = self._view
+            if now is None or self._fits(placed, now):
+                self._changed()
+            else:  # the view has moved on: a paint of its own is only worth what is sharp there
+                self._make(now)
 
         self._submit("detail", lambda job: make(), done)
 
@@ -191,7 +194,7 @@ class Tiles(QObject):
             return
         if placed is None or not self._fits(placed, view) or self._making == "detail":
             if self._making:
-                self._rest.start()  # a little later, when it is there
+                self._rest.start(REST)  # a little later, when it is there
             return
         locations = {m for group in self._bands[view.first : view.last] for m in group}
         pending = bool(placed.tile.pending) and len(locations) <= EXACT

@@ -29,7 +29,7 @@ from desktop.workbench.model import Annotation
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
-    from desktop.data.timeline import Timeline
+    from desktop.data.timeline import Tile, Timeline
 
 _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
@@ -80,7 +80,9 @@ class TimelineView(TimePlot):
         self._scroll = 0.0  # rows above the upper edge
         self._raster: Raster | None = None
         self._scene: QImage | None = None
+        self._drawn = False  # whether the scene is that of the present state
         self._scene_key: tuple[object, ...] = ()
+        self._around: tuple[object, ...] = ()  # what the labels and the legend in the scene were made of
         self._screen = 1.0  # device pixels to a logical one, for which the rows are arranged
         self._plot = QRectF()
         self._legend = Legend()
@@ -134,6 +136,7 @@ class TimelineView(TimePlot):
     def rows_changed(self) -> None:
         """The rows are others, or in another order."""
         self._arranged = False
+        self._around = ()
         self._redraw()
 
     def set_annotations(self, annotations: tuple[Annotation, ...]) -> None:
@@ -309,17 +312,17 @@ class TimelineView(TimePlot):
         super().resizeEvent(event)
 
     def _redraw(self) -> None:
-        self._scene = None
+        self._drawn = False
         self.update()
 
     def _paint(self, painter: QPainter) -> None:
         dpr, screen = painter.device().devicePixelRatioF(), self.devicePixelRatioF()
         key = (self.size(), dpr, screen)
-        if self._scene is None or key != self._scene_key:
+        if self._scene is None or not self._drawn or key != self._scene_key:
             if screen != self._screen:
                 self._screen, self._arranged = screen, False
             self._layout(screen)
-            self._scene, self._scene_key = self._make_scene(dpr), key
+            self._scene, self._scene_key, self._drawn = self._make_scene(dpr), key, True
         painter.drawImage(0, 0, self._scene)
         if self._timeline is not None:
             self._paint_marks(painter)
@@ -330,16 +333,25 @@ class TimelineView(TimePlot):
         image = self._scene
         if image is None or (image.width(), image.height()) != size:
             image = QImage(*size, QImage.Format.Format_RGB32)
+            self._around = ()
         image.setDevicePixelRatio(dpr)
-        image.fill(QColor(t.background))
         if self._timeline is None:
+            self._around = ()
+            image.fill(QColor(t.background))
             return image
+        entries, note = self._entries(), self._note()
+        around = (dpr, t, self.font(), plot, self._scroll, self._row_height, self._marked, note, entries)
+        # What is around the rows stays while they are moved in time, unless a flag has reached into it.
+        fresh, self._around = around != self._around or self._notes.painted, around
+        if fresh:
+            image.fill(QColor(t.background))
         with QPainter(image) as painter:
             painter.setFont(self.font())
             # Rows of a larger picture are those of the screen enlarged: what is known there is all seen here.
             self._paint_rows(painter, self._screen)
-            self._paint_labels(painter)
-            self._paint_legend(painter)
+            if fresh:
+                self._paint_labels(painter)
+                self._paint_legend(painter, entries, note)
             if self._fit is not None and self._phase is not None and self._phase < self._fit.n:
                 self._tint_range(
                     painter,
@@ -368,7 +380,7 @@ class TimelineView(TimePlot):
             table[: len(_ACTIVITIES)] = [QColor(getattr(t, a)) for a in _ACTIVITIES]
         return table
 
-    def _rank(self) -> NDArray[np.int64]:
+    def _order(self) -> NDArray[np.int64]:
         """Which class a column shows that holds several: the rarest first."""
         spent = np.full(gantt.CLASSES, np.inf)
         if self._by_region:
@@ -376,7 +388,7 @@ class TimelineView(TimePlot):
             spent[: found.size] = found
         else:
             spent[: self._rarity.size] = self._rarity
-        return np.argsort(np.argsort(spent, kind="stable"), kind="stable").astype(np.int64)
+        return np.argsort(spent[: gantt.ABSENT], kind="stable").astype(np.int64)
 
     def _paint_rows(self, painter: QPainter, dpr: float) -> None:
         plot = self._plot
@@ -395,18 +407,15 @@ class TimelineView(TimePlot):
             end = round(self._count * self._row_height * dpr - origin)
             bottoms = np.minimum(bottoms, max(end, 0))
             view = View(self._nav.a, self._nav.b, w, int(bands[0]), int(bands[-1]) + 1)
+            layers = []
             for placed in self._tiles.get(view):
                 rows = bands - placed.first
                 rows[(rows < 0) | (rows >= placed.tile.dominant.shape[0])] = -1
-                self._raster.tile(
-                    placed.tile,
-                    (tops, bottoms, rows),
-                    _columns(placed, view),
-                    self._colours(),
-                    self._rank(),
-                    max(1, round(dpr)),
-                    ground,
-                )
+                layers.append((placed.tile, rows, _columns(placed, view)))
+            colours, order = self._colours(), self._order()
+            for tile, rows, columns in _uncovered(layers):
+                band = (tops, bottoms, rows)
+                self._raster.tile(tile, band, columns, colours, order, max(1, round(dpr)), ground)
         self._raster.draw(painter, plot.left(), plot.top(), dpr)
 
     def _paint_labels(self, painter: QPainter) -> None:
@@ -440,14 +449,13 @@ class TimelineView(TimePlot):
         head = QRectF(3, 0, plot.left() - 10, plot.top())
         painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Rank"))
 
-    def _paint_legend(self, painter: QPainter) -> None:
+    def _paint_legend(self, painter: QPainter, entries: list[Entry], note: str) -> None:
         plot, metrics = self._plot, self.fontMetrics()
         row = QRectF(plot.left(), 0, plot.width(), plot.top())
-        note = self._note()
         painter.setPen(QColor(self._theme.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
         room = row.adjusted(0, 0, -metrics.horizontalAdvance(note) - metrics.height(), 0)
-        self._legend.paint(painter, room, self._entries(), self._theme)
+        self._legend.paint(painter, room, entries, self._theme)
 
     def _entries(self) -> list[Entry]:
         colours = self._colours()
@@ -770,6 +778,21 @@ class TimelineView(TimePlot):
         if self._rows is not None:
             self._rows.open_all(opened)
             self.rows_changed()
+
+
+#: A tile, its row of every band (-1: none) and the columns (from, to) of it that each pixel column shows.
+_Layer = tuple["Tile", NDArray[np.int64], tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+
+def _uncovered(layers: list[_Layer]) -> list[_Layer]:
+    """Layers from back to front, without the columns that one further in front paints in all bands."""
+    seen: list[_Layer] = []
+    covered: NDArray[np.bool_] | bool = False
+    for tile, rows, (low, high) in reversed(layers):
+        seen.append((tile, rows, (low, np.where(covered, low, high))))
+        if rows.min() >= 0:
+            covered = covered | (high > low)
+    return seen[::-1]
 
 
 def _columns(placed: Placed, view: View) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

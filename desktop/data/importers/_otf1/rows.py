@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -119,9 +120,8 @@ class Rows:
         if stream.in_order(table, group):
             yield from spill.parts(group, PART)
             return
-        rows = by_time(stream.folder, spill.read(group))
-        for at in range(0, len(rows), PART):
-            yield np.array(rows[at : at + PART])
+        with closing(by_time(spill, group, PART)) as rows:
+            yield from rows.chunks()
 
     def _leaving(self, parts: Iterator[NDArray[Any]], stream: Stream) -> Iterator[NDArray[Any]]:
         stack, depth, lost = np.zeros(_DEEPEST, np.int64), 0, 0

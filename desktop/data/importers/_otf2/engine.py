@@ -1,7 +1,7 @@
 """What an engine does for the importer: it reads the files of an archive, by whatever means.
 
-There are two. `_otf2.files` decodes the bytes itself; `_otf2.library` asks libotf2, where there is one. The
-rest of the importer cannot tell them apart on a sound archive.
+`_otf2.files` decodes the bytes itself. The tests have a second one that asks libotf2; on a sound archive the
+rest of the importer cannot tell them apart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the rows that the callbacks left to those of the sink: numbers of the trace become indices."""
+"""From the rows that the engine left to those of the sink: numbers of the trace become indices."""
 
 from __future__ import annotations
 

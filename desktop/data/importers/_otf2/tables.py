@@ -29,23 +29,3 @@ Alltoallw Allreduce Reduce Reduce_scatter Scan Exscan Reduce_scatter_block Creat
 Allocate Deallocate Create_handle_and_allocate Destroy_handle_and_deallocate"""
 )
 KINDS: dict[int, LocationKind] = {2: "accelerator", 3: "metric"}
-
-#: Records of which only the time counts: the first and the last of a location say when it is there. Their
-#: further arguments differ, but the caller clears them away (System V calling convention, the only one the
-#: wheel is built for), so that one function of the common five serves them all.
-PASSING = listed(
-    """Unknown MpiRequestTest ThreadFork ThreadJoin ThreadTeamBegin ThreadTeamEnd ThreadAcquireLock
-ThreadReleaseLock ThreadTaskCreate ThreadTaskSwitch ThreadTaskComplete ThreadCreate ThreadBegin ThreadWait
-ThreadEnd OmpFork OmpJoin OmpAcquireLock OmpReleaseLock OmpTaskCreate OmpTaskSwitch OmpTaskComplete
-ParameterString ParameterInt ParameterUnsignedInt CallingContextSample RmaWinCreate RmaWinDestroy
-RmaCollectiveBegin RmaCollectiveEnd RmaGroupSync RmaRequestLock RmaAcquireLock RmaTryLock RmaReleaseLock
-RmaSync RmaWaitChange RmaPut RmaGet RmaAtomic RmaOpCompleteBlocking RmaOpCompleteNonBlocking RmaOpTest
-RmaOpCompleteRemote IoCreateHandle IoDestroyHandle IoDuplicateHandle IoSeek IoChangeStatusFlags IoDeleteFile
-IoOperationBegin IoOperationTest IoOperationIssued IoOperationComplete IoOperationCancelled IoAcquireLock
-IoReleaseLock IoTryLock ProgramBegin ProgramEnd CommCreate CommDestroy"""
-)
-#: Messages and collectives that the tables cannot hold as they are: counted and said.
-UNSTORED_RECORDS = listed(
-    """NonBlockingCollectiveRequest NonBlockingCollectiveComplete MpiProbe MpiMrecv
-MpiImrecvRequest MpiImrecv"""
-)

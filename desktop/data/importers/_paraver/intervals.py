@@ -7,13 +7,20 @@ regions nest (but for calls that cross each other), and every call is entered on
 outermost region that is not computing decides" the state decides at every instant if calls that do not lie
 within one state are taken as computing (their codes are odd). A state of computing needs no region: it is
 what a thread does outside of all others.
+
+The rows come in chunks, cut between different times, so that a thread may have any number of them. What a row
+becomes depends on when its call ends, which may be many chunks later. So there are two walks: the first one
+(`Survey`) pairs begins and ends and keeps of them only the pairs that lie in different chunks; the second one
+pairs again, where these are known, and nests. Of former chunks only the calls that are open are in memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
 from desktop.data.importers._paraver import tables as tb
@@ -21,7 +28,6 @@ from desktop.data.importers._paraver import tables as tb
 #: Kinds of calls are 0 .. 4 (MPI, by type) and 5 (functions); then:
 FUNCTION, STATE, SWITCH, METRIC = range(5, 9)
 CALLS = 6
-_PAIRED = CALLS  # kinds below it are paired
 
 #: Interned numbers that are given before all others: no state at this time, and tracing off.
 GAP, OFF = 0, 1
@@ -33,7 +39,10 @@ COMPUTES, SHOWN, APART = range(3)
 NEVER, AGAIN, AGAIN_AT_ONCE = np.iinfo(np.int64).max, -2, -3
 
 # Results of `pair`.
-STRAY, REPEATED, OVERLAPS, STATED, SWITCHED, DEPTH, PAIR = range(7)
+STRAY, REPEATED, DEPTH, PAIR = range(4)
+
+#: What changes the state's region: a state that lasts begins, tracing or flushing is switched.
+BEGINS, SWITCHES, CHANGES = range(3)
 
 # What is carried from chunk to chunk.
 (
@@ -45,11 +54,11 @@ STRAY, REPEATED, OVERLAPS, STATED, SWITCHED, DEPTH, PAIR = range(7)
     SEAT,  # interned number of the state's region that is entered, -1 none
     SEAT_AT,  # its place in the order of entering
     ENTERED,  # how many regions were entered
-    NEXT_SWITCH,  # next row that turns tracing on or off
     IN_MPI,  # open MPI calls
     STARTED,
     RUNNING,  # ticks computing by states
     OUTSIDE,  # ticks outside of MPI calls, in states that can be compared
+    OVERLAPS,  # states that last into the next one
     CARRY,
 ) = range(14)
 
@@ -67,80 +76,158 @@ def kind_of(event: int) -> int:
     return METRIC
 
 
-@arithmetic
-def pair(rows: Any, ends: Any, heads: Any, tally: Any) -> None:
-    """When every call ends, last begun first ended for each kind; states are cut where the next one begins.
+@inlined
+def _change(rows: Any, at: int, what: int) -> bool:
+    """Whether a row is of that change."""
+    event = rows[at]["type"]
+    if what == BEGINS:
+        return event < 0 and rows[at]["value"] > rows[at]["time"]
+    return event == tb.TRACING or event == tb.FLUSHING
 
-    ends (N,), result: of a begin the time of its end, `NEVER` if there is none; of an end the time of its
-    begin, -1 if there is none; -1 else. heads (CALLS,): scratch. tally (PAIR,): results.
+
+@inlined
+def _next(rows: Any, at: int, what: int) -> int:
+    """The first row from `at` on that is of that change; behind the last if there is none."""
+    while at < len(rows) and not _change(rows, at, what):
+        at += 1
+    return at
+
+
+@arithmetic
+def changes(rows: Any, coming: Any) -> None:
+    """Times of the first changes of each kind: coming (CHANGES,), left as they are where there is none."""
+    for what in range(CHANGES):
+        at = _next(rows, 0, what)
+        if at < len(rows):
+            coming[what] = rows[at]["time"]
+
+
+@arithmetic
+def pair(rows: Any, ends: Any, first: int, opened: Any, tops: Any, late: Any, tally: Any) -> int:
+    """When every call ends, last begun first ended for each kind.
+
+    ends (N,): given, of a begin the time of its end if that is known to come after these rows, else `NEVER`;
+    result, of a begin the time of its end; of an end the time of its begin, -1 if there is none; -1 else.
+    first: number of the first row. opened (CALLS, room, 3): row, time and value of the calls that are open,
+    tops (CALLS,): how many these are; both are brought up to date. late (N, 2), result: row and end of calls
+    that began before these rows; how many is returned. tally (PAIR,): results.
 
     No MPI call contains itself: where one begins again it ends, as old tracers mark the end of a reduction.
     The second begin counts as a call without length.
     """
-    n = len(rows)
-    following = NEVER
-    for i in range(n - 1, -1, -1):
-        if rows[i]["type"] < 0 and rows[i]["value"] > rows[i]["time"]:
-            tally[STATED] += 1
-            if rows[i]["value"] > following:
-                rows[i]["value"] = following
-                tally[OVERLAPS] += 1
-            following = rows[i]["time"]
-    heads[:] = -1
+    used = 0
     depth = 0
-    for i in range(n):
-        ends[i] = -1
+    for kind in range(CALLS):
+        depth += tops[kind]
+    for i in range(len(rows)):
         kind = kind_of(rows[i]["type"])
-        if kind == SWITCH:
-            tally[SWITCHED] += 1
-        if kind >= _PAIRED:
+        if kind >= CALLS:
+            ends[i] = -1
             continue
-        begin = heads[kind]
-        value = rows[i]["value"]
-        if value != 0 and kind != FUNCTION and begin >= 0 and rows[begin]["value"] == value:
-            tally[REPEATED] += 1
-            heads[kind] = ends[begin]
-            ends[begin] = rows[i]["time"]
-            ends[i] = AGAIN if rows[begin]["time"] < rows[i]["time"] else AGAIN_AT_ONCE
-            depth -= 1
-        elif value != 0:
-            ends[i] = begin  # until it ends: the call around it
-            heads[kind] = i
+        time, value = rows[i]["time"], rows[i]["value"]
+        top = tops[kind] - 1
+        again = value != 0 and kind != FUNCTION and top >= 0 and opened[kind, top, 2] == value
+        if value != 0 and not again:
+            top += 1
+            opened[kind, top, 0], opened[kind, top, 1], opened[kind, top, 2] = first + i, time, value
+            tops[kind] = top + 1
             depth += 1
             tally[DEPTH] = max(tally[DEPTH], depth)
-        elif begin < 0:
+            continue
+        if top < 0:
             tally[STRAY] += 1
+            ends[i] = -1
+            continue
+        begin = opened[kind, top, 1]
+        ends[i] = begin
+        if again:
+            tally[REPEATED] += 1
+            ends[i] = AGAIN if begin < time else AGAIN_AT_ONCE
+        at = opened[kind, top, 0] - first
+        if at >= 0:
+            ends[at] = time
         else:
-            heads[kind] = ends[begin]
-            ends[begin] = rows[i]["time"]
-            ends[i] = rows[begin]["time"]
-            depth -= 1
-    for kind in range(CALLS):
-        at = heads[kind]
-        while at >= 0:
-            around = ends[at]
-            ends[at] = NEVER
-            at = around
+            late[used, 0], late[used, 1] = opened[kind, top, 0], time
+            used += 1
+        tops[kind] = top
+        depth -= 1
+    return used
+
+
+class Pairing:
+    """`pair` for the chunks of one thread, one after the other."""
+
+    def __init__(self) -> None:
+        self.tally = np.zeros(PAIR, np.int64)
+        self.rows = 0
+        self._opened: NDArray[np.int64] = np.empty((CALLS, 0, 3), np.int64)
+        self._tops = np.zeros(CALLS, np.int64)
+
+    def pair(self, rows: NDArray[Any], ends: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Fills in `ends`; returns rows and ends of calls of former chunks (N, 2)."""
+        deepest = int(self._tops.max())
+        if deepest + len(rows) > self._opened.shape[1]:
+            # What is not needed of it is never touched, so it takes no memory.
+            opened = np.empty((CALLS, 2 * deepest + len(rows), 3), np.int64)
+            opened[:, :deepest] = self._opened[:, :deepest]
+            self._opened = opened
+        late = np.empty((len(rows), 2), np.int64)
+        used = pair(rows, ends, self.rows, self._opened, self._tops, late, self.tally)
+        self.rows += len(rows)
+        return late[:used].copy()
+
+
+class Survey:
+    """What is known of a thread after the first walk over its chunks: `tally` of `pair`, whether it has
+    states, and what chunks must know of those that come after them."""
+
+    def __init__(self, chunks: Iterable[NDArray[Any]]) -> None:
+        pairing = Pairing()
+        late, coming = [np.empty((0, 2), np.int64)], [np.full(CHANGES, NEVER)]
+        for rows in chunks:
+            late.append(pairing.pair(rows, np.empty(len(rows), np.int64)))
+            changes(rows, coming[-1])
+            coming.append(np.full(CHANGES, NEVER))
+        self.tally = pairing.tally
+        self._late = np.concatenate(late)
+        self._late = self._late[np.argsort(self._late[:, 0])]
+        # (chunks + 1, CHANGES) the first time of each change in a chunk or after it.
+        self._coming = np.minimum.accumulate(coming[::-1])[::-1]
+        self.stated = bool(self._coming[0, BEGINS] != NEVER)
+
+    def ends(self, first: int, count: int) -> NDArray[np.int64]:
+        """Of rows first .. first + count - 1 the ends that come after their chunk, `NEVER` for all others."""
+        ends = np.full(count, NEVER)
+        begin, end = np.searchsorted(self._late[:, 0], (first, first + count))
+        ends[self._late[begin:end, 0] - first] = self._late[begin:end, 1]
+        return ends
+
+    def after(self, number: int) -> NDArray[np.int64]:
+        """Times of the first changes after a chunk (CHANGES,), `NEVER` if there are none."""
+        return self._coming[number + 1]
 
 
 @arithmetic
-def cut(rows: Any, end: int) -> int:
-    """The first row from `end` on that has another time than the row before it."""
-    while 0 < end < len(rows) and rows[end]["time"] == rows[end - 1]["time"]:
-        end += 1
-    return end
-
-
-@arithmetic
-def keys(rows: Any, begin: int, end: int, out: Any) -> None:
-    """A number for what rows[begin:end] begin: value or state and kind; that of `GAP` if they do not."""
-    for i in range(begin, end):
+def keys(rows: Any, out: Any) -> None:
+    """A number for what each row begins: value or state and kind; that of `GAP` if it begins nothing."""
+    for i in range(len(rows)):
         kind = kind_of(rows[i]["type"])
-        out[i - begin] = key_of(STATE + 1, GAP)
+        out[i] = key_of(STATE + 1, GAP)
         if kind == STATE:
-            out[i - begin] = key_of(STATE, -1 - rows[i]["type"])
+            out[i] = key_of(STATE, -1 - rows[i]["type"])
         elif kind < CALLS and rows[i]["value"] != 0:
-            out[i - begin] = key_of(kind, rows[i]["value"])
+            out[i] = key_of(kind, rows[i]["value"])
+
+
+@arithmetic
+def metrics(rows: Any, time: Any, event: Any, value: Any) -> int:
+    """Time, type and value of the rows that are neither states nor calls nor switches; returns how many."""
+    used = 0
+    for i in range(len(rows)):
+        if kind_of(rows[i]["type"]) == METRIC:
+            time[used], event[used], value[used] = rows[i]["time"], rows[i]["type"], rows[i]["value"]
+            used += 1
+    return used
 
 
 @inlined
@@ -232,11 +319,9 @@ def nest(
     rows: Any,
     ends: Any,
     ids: Any,
-    begin: int,
-    end: int,
+    after: Any,
     known: Any,
     stated: bool,
-    switched: bool,
     carry: Any,
     tops: Any,
     open_ids: Any,
@@ -246,19 +331,22 @@ def nest(
     out_kind: Any,
     out_code: Any,
 ) -> int:
-    """Enters and leaves of rows[begin:end] (cut between different times); returns how many.
+    """Enters and leaves of the rows of a chunk; returns how many.
 
-    ids: interned numbers of these rows. known: by interned number. tops (CALLS,): how many calls of each
+    ends: of `pair`. ids: interned numbers of the rows. after: times of the first changes after the chunk
+    (CHANGES,). known: by interned number. tops (CALLS,): how many calls of each
     kind are open; open_ids, open_at (CALLS, depth): their codes and places in the order of entering. A code
     is twice the interned number, and one more for a call that does not lie within one state. scratch
     (3, CALLS).
-    The results need room for 5 (end - begin) + 3 rows.
+    The results need room for 5 N + 3 rows.
     """
     used = 0
     scratch[:] = 0
     ending, waiting, cursor = scratch[0], scratch[1], scratch[2]
-    i = begin
-    while i < end:
+    n = len(rows)
+    state = switch = 0
+    i = 0
+    while i < n:
         t = rows[i]["time"]
         # Only if there is anything to do: to call with so many arrays takes half of the time here.
         if carry[STARTED] == 0 or (carry[NOW_STATE] >= 0 and carry[STATE_END] < t):
@@ -270,12 +358,14 @@ def nest(
         enters = 0
         instants = 0
         j = i
-        while j < end and rows[j]["time"] == t:
+        while j < n and rows[j]["time"] == t:
             kind = kind_of(rows[j]["type"])
             value = rows[j]["value"]
             if kind == STATE:
                 if value > t:
-                    carry[NOW_STATE] = ids[j - begin]
+                    if carry[NOW_STATE] >= 0:
+                        carry[OVERLAPS] += 1
+                    carry[NOW_STATE] = ids[j]
                     carry[STATE_END] = value
             elif kind == SWITCH:
                 bit = 1 if rows[j]["type"] == tb.TRACING else 2
@@ -321,19 +411,12 @@ def nest(
         if carry[SEAT] >= 0 and carry[SEAT] != seat:
             used = _sit(carry, -1, used, t, out_time, out_kind, out_code)
         limit = t
-        if seat >= 0:
-            limit = NEVER - 1
-            if switched:
-                at = max(carry[NEXT_SWITCH], j)
-                while at < len(rows) and kind_of(rows[at]["type"]) != SWITCH:
-                    at += 1
-                carry[NEXT_SWITCH] = at
-                if at < len(rows):
-                    limit = rows[at]["time"]
-            if seat == GAP:
-                limit = t
-            elif seat != OFF:
-                limit = min(limit, carry[STATE_END])
+        if enters > 0 and seat >= 0 and seat != GAP:
+            switch = _next(rows, max(switch, j), SWITCHES)
+            limit = min(rows[switch]["time"] if switch < n else after[SWITCHES], NEVER - 1)
+            if seat != OFF:
+                state = _next(rows, max(state, j), BEGINS)
+                limit = min(limit, carry[STATE_END], rows[state]["time"] if state < n else after[BEGINS])
         # Calls that begin: those that end last are entered first.
         while enters > 0:
             longest = -1
@@ -346,7 +429,7 @@ def nest(
                 used = _sit(carry, seat, used, t, out_time, out_kind, out_code)
             elif carry[SEAT] >= 0 and not _holds(carry, tops, open_at):
                 used = _sit(carry, -1, used, t, out_time, out_kind, out_code)
-            code = 2 * ids[at - begin] + (1 if stated and not within else 0)
+            code = 2 * ids[at] + (1 if stated and not within else 0)
             out_time[used], out_kind[used], out_code[used] = t, 0, code
             used += 1
             open_ids[longest, tops[longest]] = code
@@ -369,7 +452,7 @@ def nest(
         while instants > 0:
             if kind_of(rows[m]["type"]) < CALLS and rows[m]["value"] != 0 and ends[m] <= t:
                 for step in range(2):
-                    out_time[used], out_kind[used], out_code[used] = t, step, 2 * ids[m - begin]
+                    out_time[used], out_kind[used], out_code[used] = t, step, 2 * ids[m]
                     used += 1
                 instants -= 1
             m += 1

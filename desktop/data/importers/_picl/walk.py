@@ -20,7 +20,7 @@ from desktop.data.importers._picl import messages as ms
 from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.intake import Intake
-from desktop.data.spill import Sorted, rising
+from desktop.data.spill import Sorted, joined, rising
 
 #: Records that are in memory at once.
 CHUNK = 1 << 18
@@ -183,7 +183,7 @@ class Walk:
         now = st.BUSY
         for number, chunk in enumerate(records.chunks()):
             begin = len(lasting)
-            rows = np.concatenate((lasting, chunk)) if begin else chunk
+            rows = joined((lasting, chunk)) if begin else chunk
             mate, left = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
             stay = st.pair(
                 rows,

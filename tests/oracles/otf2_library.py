@@ -1,8 +1,8 @@
-"""The engine that asks libotf2, the C library that the ``otf2`` wheel ships: bound with ctypes.
+"""An engine of the OTF2 importer that asks libotf2, which the ``otf2`` wheel ships: bound with ctypes.
 
-Sound archives give the same rows as with `_otf2.files`, by which each proves the other. With damaged ones
-the library is careless: behind the end of a cut file it goes on in memory that holds other records, it skips
-what it does not know, and it does not say where the damage is.
+Sound archives give the same rows as with the importer's own decoder, by which each proves the other. With
+damaged ones the library is careless: behind the end of a cut file it goes on in memory that holds other
+records, it skips what it does not know, and it does not say where the damage is.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from desktop.data.importers._otf2.callbacks import GO_ON, compiled
 from desktop.data.importers._otf2.definitions import Definitions
 from desktop.data.importers._otf2.engine import Anchor, Damage, Local, Mark, Marks
 from desktop.data.importers._otf2.records import FAULT, FAULTS, Block, Buffer
 from desktop.errors import TraceFormatError
+from tests.oracles.otf2_callbacks import GO_ON, compiled
 
 Handle = ctypes.c_void_p
 u8, u32, u64, i64, text = ctypes.c_uint8, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64, ctypes.c_char_p

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import carray, types
+from numba import carray, cfunc, types
 from numpy.typing import NDArray
 
-from desktop.core.jit import callback, kernel
+from desktop.core.jit import kernel
 from desktop.data.events import MessageKind
 from desktop.data.importers._otf2.records import (
     BEGIN,
@@ -28,7 +28,7 @@ from desktop.data.importers._otf2.records import (
     put_message,
     put_metric,
 )
-from desktop.data.importers._otf2.tables import PASSING, UNSTORED_RECORDS
+from desktop.data.importers._otf2.tables import listed
 
 #: What a callback answers.
 GO_ON, STOP = 0, 1
@@ -37,6 +37,26 @@ GO_ON, STOP = 0, 1
 U8, U32, U64, POINTER = types.uint8, types.uint32, types.uint64, types.voidptr
 I64 = np.int64
 Make = Callable[..., Any]
+
+#: Records of which only the time counts: the first and the last of a location say when it is there. Their
+#: further arguments differ, but the caller clears them away (System V calling convention, the only one the
+#: wheel is built for), so that one function of the common five serves them all.
+PASSING = listed(
+    """Unknown MpiRequestTest ThreadFork ThreadJoin ThreadTeamBegin ThreadTeamEnd ThreadAcquireLock
+ThreadReleaseLock ThreadTaskCreate ThreadTaskSwitch ThreadTaskComplete ThreadCreate ThreadBegin ThreadWait
+ThreadEnd OmpFork OmpJoin OmpAcquireLock OmpReleaseLock OmpTaskCreate OmpTaskSwitch OmpTaskComplete
+ParameterString ParameterInt ParameterUnsignedInt CallingContextSample RmaWinCreate RmaWinDestroy
+RmaCollectiveBegin RmaCollectiveEnd RmaGroupSync RmaRequestLock RmaAcquireLock RmaTryLock RmaReleaseLock
+RmaSync RmaWaitChange RmaPut RmaGet RmaAtomic RmaOpCompleteBlocking RmaOpCompleteNonBlocking RmaOpTest
+RmaOpCompleteRemote IoCreateHandle IoDestroyHandle IoDuplicateHandle IoSeek IoChangeStatusFlags IoDeleteFile
+IoOperationBegin IoOperationTest IoOperationIssued IoOperationComplete IoOperationCancelled IoAcquireLock
+IoReleaseLock IoTryLock ProgramBegin ProgramEnd CommCreate CommDestroy"""
+)
+#: Messages and collectives that the tables cannot hold as they are: counted and said.
+UNSTORED_RECORDS = listed(
+    """NonBlockingCollectiveRequest NonBlockingCollectiveComplete MpiProbe MpiMrecv
+MpiImrecvRequest MpiImrecv"""
+)
 
 
 @kernel
@@ -174,9 +194,9 @@ def compiled() -> dict[str, Any]:
     """Record name -> native callback. Kept for ever, since the library keeps their addresses."""
     common = (U64, U64, U64, POINTER, POINTER)
     native = {
-        name: callback(types.int32(*common, *arguments))(function)
+        name: cfunc(types.int32(*common, *arguments), cache=True)(function)
         for name, (function, arguments) in CALLBACKS.items()
     }
-    native |= dict.fromkeys(PASSING, callback(types.int32(*common))(passing))
-    native |= dict.fromkeys(UNSTORED_RECORDS, callback(types.int32(*common))(unstored))
+    native |= dict.fromkeys(PASSING, cfunc(types.int32(*common), cache=True)(passing))
+    native |= dict.fromkeys(UNSTORED_RECORDS, cfunc(types.int32(*common), cache=True)(unstored))
     return native

@@ -1,0 +1,56 @@
+"""Asks which part of a trace is to become a trace of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QWidget
+
+from desktop.errors import DesktopError
+from desktop.ui.units import quantity
+
+
+class PartDialog(QDialog):
+    """Of the range `span` (seconds): all ranks or some. `chosen` gets their locations, None for all;
+    `ranks`: of every location."""
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget, ranks: Sequence[int], span: tuple[float, float]) -> None:
+        super().__init__(parent)
+        self.setObjectName("part_dialog")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setWindowTitle(self.tr("Save selection as new trace"))
+        self._known = ranks
+        self.ranks = QLineEdit()
+        self.ranks.setPlaceholderText(self.tr("all; or some, such as 0-3,8"))
+        self.ranks.setMinimumWidth(40 * self.fontMetrics().averageCharWidth())
+        self.ranks.setEnabled(any(rank >= 0 for rank in ranks))
+        self.problem = QLabel()
+        self.problem.setWordWrap(True)
+        buttons = QDialogButtonBox()
+        buttons.addButton(self.tr("&Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self._take)
+        buttons.rejected.connect(self.reject)
+        start, end = span
+        range_of = self.tr("{0} to {1} ({2})").format(*(quantity(t, "s") for t in (start, end, end - start)))
+        form = QFormLayout(self)
+        form.addRow(self.tr("Time"), QLabel(range_of))
+        form.addRow(self.tr("&Ranks"), self.ranks)
+        form.addRow(self.problem)
+        form.addRow(buttons)
+
+    def _take(self) -> None:
+        from desktop.data.trim import of_ranks
+
+        named = self.ranks.text().strip()
+        try:
+            found = of_ranks(self._known, named) if named else None
+        except DesktopError as error:
+            said = str(error)
+            self.problem.setText(said[:1].upper() + said[1:] + ".")
+            return
+        self.accept()
+        self.chosen.emit(found)

@@ -1,0 +1,46 @@
+"""What all benches are: a snapshot, and those who are told of every new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from desktop.errors import DesktopError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+S = TypeVar("S", bound="DataclassInstance")
+
+
+class Bench(Generic[S]):
+    """Holds a frozen snapshot of what is to be shown; only its owner's thread reads and changes it."""
+
+    def __init__(self, snapshot: S) -> None:
+        self.snapshot = snapshot
+        self._listeners: list[Callable[[S, S], None]] = []
+
+    def subscribe(self, listener: Callable[[S, S], None]) -> None:
+        """Call ``listener(old, new)`` after every change."""
+        self._listeners.append(listener)
+
+    def close(self) -> None:
+        """Nobody is told of anything any more."""
+        self._listeners.clear()
+
+    def _show(self, **changes: Any) -> None:
+        """Tell of a snapshot in which these fields differ."""
+        self._tell(replace(self.snapshot, **changes))
+
+    def _tell(self, snapshot: S) -> None:
+        old, self.snapshot = self.snapshot, snapshot
+        for listener in tuple(self._listeners):
+            listener(old, self.snapshot)
+
+
+def sentence(error: BaseException, *known: type[Exception]) -> str:
+    """What went wrong; errors that nobody foresaw (none of ours, of `known`, no ValueError) are called so."""
+    if isinstance(error, (DesktopError, ValueError, *known)):
+        return str(error)
+    return f"something went wrong ({type(error).__name__}: {error})"

@@ -1,0 +1,82 @@
+"""Requests to end from outside: what was not saved is kept at once, and the program ends as usual."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from desktop.workbench.keeping import recoveries
+from desktop.workbench.model import Recovery
+
+ROOT = Path(__file__).parent.parent.parent
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows ends a process without asking it")
+
+#: A window that says when its trace is open and remarked upon, and then waits, if asked so in a dialog.
+WINDOW = """
+import sys
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QMessageBox
+from desktop.ui import app
+from desktop.ui.shell import MainWindow
+def look():
+    window = next(w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow))
+    if window.workbench.snapshot.run is None:
+        QTimer.singleShot(20, look)
+        return
+    if "remark" in sys.argv:
+        window.workbench.annotate("not saved", 0.5)
+    print("ready", flush=True)
+    if "dialog" in sys.argv:
+        QMessageBox(window).exec()
+app.application()
+QTimer.singleShot(0, look)
+QTimer.singleShot(60_000, QApplication.quit)
+app.run([sys.argv[1]])
+"""
+
+
+def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple[int, list[Recovery]]:
+    """How the process ended and what it has left."""
+    trace = home / "curve.txt"
+    trace.write_text("0 1\n1 4\n2 2\n3 0\n")
+    places = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
+    # The cache of compiled kernels is that of all tests.
+    environment = {**os.environ, "HOME": str(home), "QT_QPA_PLATFORM": "offscreen", **places}
+    child = subprocess.Popen(
+        [sys.executable, "-c", WINDOW, str(trace), *how],
+        stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
+        preexec_fn=(lambda: signal.signal(number, signal.SIG_IGN)) if ignored else None,
+    )  # fmt: skip
+    with child:
+        try:
+            assert child.stdout is not None and child.stdout.readline() == "ready\n"
+            child.send_signal(number)
+            code = child.wait(2 if ignored else 30)
+        except subprocess.TimeoutExpired:
+            code = 0
+        finally:
+            child.kill()
+    return code, [found for _, found in recoveries(home / "state" / "phasewright" / "recovery")]
+
+
+@pytest.mark.parametrize(("number", "how"), [(signal.SIGTERM, "dialog"), (signal.SIGHUP, "")])
+def test_what_was_not_saved_is_kept_at_once(tmp_path: Path, number: int, how: str) -> None:
+    code, (left,) = ended_by(number, tmp_path, "remark", how)
+    assert code == -number, "as whoever asked expects it"
+    (run,) = left.workspace.runs
+    assert [note.text for note in run.project.annotations] == ["not saved"]
+    assert run.trace.path == tmp_path / "curve.txt" and run.project.view.span is not None
+
+
+def test_nothing_is_left_of_what_was_not_worth_it(tmp_path: Path) -> None:
+    assert ended_by(signal.SIGTERM, tmp_path) == (-signal.SIGTERM, [])
+
+
+def test_a_request_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    code, _ = ended_by(signal.SIGHUP, tmp_path, "remark", ignored=True)
+    assert code == 0, "it went on"
