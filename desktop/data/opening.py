@@ -484,9 +484,6 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
         },
     )
     report, lost = writer.report, "There are {} of which the other end is not in the trace."
-    if result.messages:
-        text = "Messages with both ends in the trace."
-        report.add("messages matched", "info", text, count=result.messages)
     for ends, count in zip(("sends", "receives"), result.unmatched, strict=True):
         if count:
             report.add(f"{ends} without partner", "notice", lost.format(ends), count=count)
