@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     part = sub.add_argument_group("a part of one trace, as a trace of its own (needs -o)")
     part.add_argument("--start", type=float, metavar="S", help="begin of the part, seconds")
     part.add_argument("--end", type=float, metavar="S", help="end of the part, seconds")
-    part.add_argument("--ranks", type=_numbers, metavar="LIST", help="of these ranks only, such as 0-3,8")
+    part.add_argument("--ranks", metavar="LIST", help="of these ranks only, such as 0-3,8")
     formats(sub, csv_too=False)
 
     sub = command("info", _info, "what a trace holds")
@@ -228,14 +228,6 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 on")
     return value
-
-
-def _numbers(text: str) -> list[range]:
-    try:
-        ends = [[int(end) for end in part.split("-", 1)] for part in text.split(",")]
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of ranks such as 0-3,8") from None
-    return [range(part[0], part[-1] + 1) for part in ends]
 
 
 def _size(text: str) -> tuple[int, int]:
@@ -415,7 +407,7 @@ def _import(options: argparse.Namespace) -> int:
 def _import_part(options: argparse.Namespace, how: dict[str, Any]) -> int:
     from desktop.data.info import info
     from desktop.data.store import open_store
-    from desktop.data.trim import trim
+    from desktop.data.trim import of_ranks, trim
 
     if len(options.sources) > 1 or options.output is None or options.output.is_dir():
         raise ValueError("a part is made of one trace, and needs a file after -o")
@@ -425,13 +417,8 @@ def _import_part(options: argparse.Namespace, how: dict[str, Any]) -> int:
         for given, limit in ((options.start, -math.inf), (options.end, math.inf))
     )
     with _open(source, **how) as store:
-        locations = None
-        if options.ranks:
-            wanted = {rank for part in options.ranks for rank in part}
-            known = {at.rank for at in store.locations}
-            if wanted - known:
-                raise ValueError(f"{source}: it has no rank {min(wanted - known)}")
-            locations = [i for i, at in enumerate(store.locations) if at.rank in wanted]
+        named = options.ranks
+        locations = None if named is None else of_ranks([at.rank for at in store.locations], named)
         with _progress() as progress:
             trim(store, options.output, start, end, locations, progress)
     with open_store(options.output) as part:

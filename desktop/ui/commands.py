@@ -2,6 +2,8 @@
 
 A window has one table: its own rows (`desktop.ui.actions` and its likes) and those of `COMMON`. Menus,
 toolbar, keys, the key list, the command palette and the preferences' page of keys all follow from it.
+Texts stand in the tables as they are in English; they are translated where they are shown, in the context
+``commands``.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from PySide6.QtCore import QCoreApplication
+
 from desktop.ui.settings import TEXT_SIZES, ThemeChoice
 
 if TYPE_CHECKING:
@@ -17,6 +21,11 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", contravariant=True)
 S = TypeVar("S", contravariant=True)
+
+
+def translated(text: str) -> str:
+    """A text of the tables, in the user's language."""
+    return QCoreApplication.translate("commands", text)
 
 
 @dataclass(frozen=True)
@@ -40,13 +49,14 @@ def always(_: object) -> bool:
 
 @dataclass(frozen=True)
 class Command(Generic[W, S]):
-    """One row: `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is it checked; `rule`: a line above it;
-    `keys`: unless the user has chosen others; `common`: one of the rows that every window has."""
+    """One row: `english` and `says`, its text and tip; `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is
+    it checked; `rule`: a line above it; `keys`: unless the user has chosen others; `common`: one of the rows
+    that every window has."""
 
     id: str
-    text: str
+    english: str
     menu: str
-    tip: str
+    says: str
     run: Callable[[W], object]
     keys: tuple[str, ...] = ()
     enabled: Callable[[S], bool] = always
@@ -54,6 +64,14 @@ class Command(Generic[W, S]):
     icon: str = ""
     rule: bool = False
     common: bool = False
+
+    @property
+    def text(self) -> str:
+        return translated(self.english)
+
+    @property
+    def tip(self) -> str:
+        return translated(self.says)
 
     @property
     def title(self) -> str:
@@ -64,7 +82,9 @@ class Command(Generic[W, S]):
     def obstacle(self) -> str:
         """Why it cannot be had where it is disabled, as a sentence."""
         needs = getattr(self.enabled, "needs", "")
-        return f"This needs {needs}." if needs else "There is nothing to do this with now."
+        if not needs:
+            return translated("There is nothing to do this with now.")
+        return translated("This needs {0}.").format(translated(needs))
 
 
 def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[ProgramWindow, Any]:

@@ -117,13 +117,13 @@ class ExportDialog(QDialog):
         self.status.setMinimumHeight(2 * self.fontMetrics().lineSpacing())
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         self.progress = QProgressBar()
-        self.progress.setAccessibleName("Progress")
+        self.progress.setAccessibleName(self.tr("Progress"))
         self.progress.hide()
-        self.stop = QPushButton("Cancel")
+        self.stop = QPushButton(self.tr("Cancel"))
         self.stop.hide()
         self.stop.clicked.connect(self._stopped)
         self.buttons = QDialogButtonBox()
-        self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
+        self.save = self.buttons.addButton(self.tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
         close = self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
         close.clicked.connect(self.close)
 
@@ -162,7 +162,7 @@ class ExportDialog(QDialog):
                 sentence = str(error)
             else:
                 sentence = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(f"Nothing was written. {sentence}")
+            self.status.setText(self.tr("Nothing was written. {0}").format(sentence))
 
         self._busy(True)
         self.status.setText(title)
@@ -183,7 +183,7 @@ class ExportDialog(QDialog):
     def _stopped(self) -> None:
         self.lane.cancel()
         self._busy(False)
-        self.status.setText("Stopped, nothing was written.")
+        self.status.setText(self.tr("Stopped, nothing was written."))
 
     def _home(self) -> Path:
         assert self._shown.document is not None
@@ -215,7 +215,7 @@ class FigureDialog(ExportDialog):
     ) -> None:
         super().__init__(shown, deliver, parent)
         self.setObjectName("export_figure")
-        self.setWindowTitle("Export figure")
+        self.setWindowTitle(self.tr("Export figure"))
         self.save.clicked.connect(self._choose)
         made = material_of(shown)
         assert made is not None
@@ -227,17 +227,17 @@ class FigureDialog(ExportDialog):
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
             for key, title in entries.items():
                 box.addItem(title, key)
-        self.range.addItem("Whole run", None)
-        self.range.addItem("What is in view", span)
+        self.range.addItem(self.tr("Whole run"), None)
+        self.range.addItem(self.tr("What is in view"), span)
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
         self.dpi = _spin(300, 50, 1200, " dpi")
-        self.with_csv = QCheckBox("Also write the data behind it as CSV")
+        self.with_csv = QCheckBox(self.tr("Also write the data behind it as CSV"))
         self.with_csv.setChecked(True)
         self._words: dict[str, QLineEdit] = {}
         self._texts = QFormLayout()
-        texts = QGroupBox("Texts")
+        texts = QGroupBox(self.tr("Texts"))
         texts.setLayout(self._texts)
         form = QFormLayout()
         for label, widget in (
@@ -257,7 +257,7 @@ class FigureDialog(ExportDialog):
         left.addWidget(texts)
         left.addStretch(1)
         self.preview = QLabel()
-        self.preview.setAccessibleName("Preview")
+        self.preview.setAccessibleName(self.tr("Preview"))
         self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         em = self.fontMetrics().height()
@@ -268,7 +268,7 @@ class FigureDialog(ExportDialog):
         whole = QVBoxLayout(self)
         whole.addLayout(body, 1)
         whole.addLayout(self._foot())
-        copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
+        copy = self.buttons.addButton(self.tr("Copy picture"), QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -366,7 +366,7 @@ class FigureDialog(ExportDialog):
 
         image = figures.image(self.figure.currentData(), self._material, self.look(), 192)
         QGuiApplication.clipboard().setImage(image)
-        self.status.setText("The picture is on the clipboard.")
+        self.status.setText(self.tr("The picture is on the clipboard."))
 
     def _choose(self) -> None:
         path = self._ask_file("Export figure", self.figure.currentData(), self.format.currentData())
@@ -380,7 +380,7 @@ class FigureDialog(ExportDialog):
 
         def done(written: list[Path]) -> None:
             names = ", ".join(file.name for file in written)
-            self.status.setText(f"Written to {path.parent}: {names}")
+            self.status.setText(self.tr("Written to {0}: {1}").format(path.parent, names))
 
         self._begin(
             "Writing",
@@ -455,7 +455,7 @@ class ReportDialog(ExportDialog):
         super().__init__(shown, deliver, parent)
         assert shown.document is not None
         self.setObjectName("report")
-        self.setWindowTitle("Report")
+        self.setWindowTitle(self.tr("Report"))
         self.save.clicked.connect(self._choose)
         self.title = QLineEdit(shown.document.title)
         self.format, self.style_box = QComboBox(), QComboBox()
@@ -463,24 +463,26 @@ class ReportDialog(ExportDialog):
             for key, title in entries.items():
                 box.addItem(title, key)
         self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
-        plots = QGroupBox("Figures (those that the run has)")
+        plots = QGroupBox(self.tr("Figures (those that the run has)"))
         column = QVBoxLayout(plots)
         for check in self.figures.values():
             check.setChecked(True)
             column.addWidget(check)
-        self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
+        self.statistics = QCheckBox(
+            self.tr("Statistics of each phase, and what changed (reads all events once)")
+        )
         self.statistics.setChecked(True)
         form = QFormLayout()
-        form.addRow("&Title", self.title)
-        form.addRow("For&mat", self.format)
-        form.addRow("St&yle", self.style_box)
+        form.addRow(self.tr("&Title"), self.title)
+        form.addRow(self.tr("For&mat"), self.format)
+        form.addRow(self.tr("St&yle"), self.style_box)
         whole = QVBoxLayout(self)
         whole.addLayout(form)
         whole.addWidget(plots)
         whole.addWidget(self.statistics)
         whole.addLayout(self._foot())
-        command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
-        command.setToolTip("The words that make this report in a terminal")
+        command = self.buttons.addButton(self.tr("Copy as command"), QDialogButtonBox.ButtonRole.ActionRole)
+        command.setToolTip(self.tr("The words that make this report in a terminal"))
         command.clicked.connect(self.copy_command)
 
     def _choose(self) -> None:
@@ -504,7 +506,7 @@ class ReportDialog(ExportDialog):
     def copy_command(self) -> None:
         words = self._command(f"report.{self.format.currentData()}")
         QGuiApplication.clipboard().setText(words)
-        self.status.setText("The command is on the clipboard.")
+        self.status.setText(self.tr("The command is on the clipboard."))
 
     def save_to(self, path: Path) -> None:
         """Write the report."""
@@ -531,4 +533,6 @@ class ReportDialog(ExportDialog):
                 write(report, path, style=style, progress=Share(job, 0.7, 1))
             return path
 
-        self._begin("Making the report", work, lambda _: self.status.setText(f"Written to {path}"))
+        self._begin(
+            "Making the report", work, lambda _: self.status.setText(self.tr("Written to {0}").format(path))
+        )

@@ -30,7 +30,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import theme as themes
-from desktop.ui.commands import COMMON, Command
+from desktop.ui.commands import COMMON, Command, translated
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
@@ -308,7 +308,7 @@ class _Keys(QWidget):
                 if command.common == common:
                     title = command.title
                     if "/" in command.menu:
-                        title = f"{command.menu.partition('/')[2]}: {title}"
+                        title = f"{translated(command.menu.partition('/')[2])}: {title}"
                     item = QTreeWidgetItem([title, "", _told(command.keys)])
                     item.setToolTip(0, command.tip)
                     item.setData(0, Qt.ItemDataRole.UserRole, (window.name, command))

@@ -38,7 +38,7 @@ from PySide6.QtWidgets import (
 from desktop.data import memory
 from desktop.ui import theme as themes
 from desktop.ui import units
-from desktop.ui.commands import Command
+from desktop.ui.commands import Command, translated
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import fitting
 from desktop.ui.workers import MainThread
@@ -129,11 +129,13 @@ class ProgramWindow(QMainWindow):
 
     def _make_actions(self) -> None:
         self.actions_by_id = {}
-        self.menus: dict[str, QMenu] = {name: self.menuBar().addMenu(f"&{name}") for name in self.MENUS}
+        self.menus: dict[str, QMenu] = {
+            name: self.menuBar().addMenu(f"&{translated(name)}") for name in self.MENUS
+        }
         for command in self.COMMANDS:
             parent, _, name = command.menu.partition("/")
             if command.menu not in self.menus:
-                self.menus[command.menu] = self.menus[parent].addMenu(name)
+                self.menus[command.menu] = self.menus[parent].addMenu(translated(name))
             menu = self.menus[command.menu]
             if command.rule:
                 menu.addSeparator()
@@ -158,8 +160,9 @@ class ProgramWindow(QMainWindow):
             action.setEnabled(command.enabled(shown))
             if command.mark is not None:
                 action.setChecked(command.mark(self))
-        for name, label in (("undo", shown.undo), ("redo", shown.redo)):
-            self.actions_by_id[name].setText(f"{name.capitalize()} {label or ''}".strip())
+        steps = (("undo", self.tr("Undo {0}"), shown.undo), ("redo", self.tr("Redo {0}"), shown.redo))
+        for name, text, label in steps:
+            self.actions_by_id[name].setText(text.format(label or "").strip())
 
     def _begin(self) -> None:
         """All is made: take drops, and look as the settings say."""
@@ -361,8 +364,9 @@ class ProgramWindow(QMainWindow):
                 if c.menu.split("/")[0] == menu and self.keys_of(c)
             ]
             if rows:
-                parts.append(_keys_table(menu, rows))
-        return "".join([*parts, _keys_table(self.tr("Mouse"), list(self.MOUSE))])
+                parts.append(_keys_table(translated(menu), rows))
+        gestures = [(translated(how), translated(what)) for how, what in self.MOUSE]
+        return "".join([*parts, _keys_table(self.tr("Mouse"), gestures)])
 
 
 def _keys_table(title: str, rows: list[tuple[str, str]]) -> str:

@@ -152,7 +152,7 @@ class MainWindow(ProgramWindow):
     def _make_centre(self) -> None:
         self.problem_bar = MessageBar("problem")
         self.problem_bar.dismissed.connect(self.workbench.dismiss_problem)
-        self.report_bar = MessageBar("notice", "Show report")
+        self.report_bar = MessageBar("notice", self.tr("Show report"))
         self.report_bar.acted.connect(lambda: self.show_panel("trace"))
         self.notice_bar = MessageBar("notice")
         self.chips = ChipBar(self.workbench)
@@ -227,7 +227,7 @@ class MainWindow(ProgramWindow):
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
-        self._toolbar = QToolBar("Toolbar", self)
+        self._toolbar = QToolBar(self.tr("Toolbar"), self)
         self._toolbar.setObjectName("toolbar")
         self._toolbar.setMovable(False)
         side = int(1.5 * self.fontMetrics().height())
@@ -236,17 +236,21 @@ class MainWindow(ProgramWindow):
         self._toolbar_menu = ""
         self._turns: dict[str, QAction] = {}
         super()._make_actions()
-        shown = self.menus["View"].addMenu("Panels")
+        shown = self.menus["View"].addMenu(self.tr("Panels"))
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
             turn.setCheckable(True)
-            turn.setStatusTip(f"Bring the panel {spec.title.lower()} to the front; hide it if it is there")
+            turn.setStatusTip(
+                self.tr("Bring the panel {0} to the front; hide it if it is there").format(spec.title.lower())
+            )
             dock.toggleViewAction().toggled.connect(turn.setChecked)
             self._turns[spec.id] = turn
-        explained = self.menus["Help"].addMenu("Panels explained")
+        explained = self.menus["Help"].addMenu(self.tr("Panels explained"))
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             about = explained.addAction(spec.title, partial(self.show_help, spec.page))
-            about.setStatusTip(f"What the panel {spec.title.lower()} shows, in the handbook")
+            about.setStatusTip(
+                self.tr("What the panel {0} shows, in the handbook").format(spec.title.lower())
+            )
             dock.addAction(about)
             dock.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         modes = QActionGroup(self)
@@ -260,14 +264,14 @@ class MainWindow(ProgramWindow):
             self._toolbar_menu = command.menu
             self._toolbar.addAction(action)
         if command.id == "save_as":
-            self._contents_menu = menu.addMenu("Contents of the project")
+            self._contents_menu = menu.addMenu(self.tr("Contents of the project"))
             self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
         if command.id == "open_folder":
-            self._recent_menu = menu.addMenu("Open recent")
+            self._recent_menu = menu.addMenu(self.tr("Open recent"))
             self._recent_menu.setObjectName("recent")
             self._recent_menu.setToolTipsVisible(True)
             self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
-            samples = menu.addMenu("Bundled traces")
+            samples = menu.addMenu(self.tr("Bundled traces"))
             for sample in resources.samples():
                 made = samples.addAction(sample.title, partial(self.open_path, sample.path))
                 made.setStatusTip(sample.text)
@@ -399,7 +403,9 @@ class MainWindow(ProgramWindow):
         found = summary(document.report)
         if found:
             first = next(iter(document.report))
-            self.report_bar.show_message(f"Import report: {found}. {first.text[:1].upper()}{first.text[1:]}")
+            self.report_bar.show_message(
+                self.tr("Import report: {0}. {1}{2}").format(found, first.text[:1].upper(), first.text[1:])
+            )
         else:
             self.report_bar.hide()
 
@@ -423,8 +429,12 @@ class MainWindow(ProgramWindow):
         if math.isnan(time_s):
             curve = run.curve
             self._cursor_text.setText(
-                f"{quantity(curve.duration, 's')}, on average {digits(curve.mean)} of {curve.capacity:g} "
-                f"processors computing ({100 * curve.mean / (curve.capacity or 1):.0f} %)"
+                self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)").format(
+                    quantity(curve.duration, "s"),
+                    digits(curve.mean),
+                    curve.capacity,
+                    100 * curve.mean / (curve.capacity or 1),
+                )
             )
             return
         a, b = self.curve_view.visible_range()
@@ -433,13 +443,14 @@ class MainWindow(ProgramWindow):
             self._cursor_text.setText(instant(time_s, b - a))
             return
         number = format_number  # the same words and digits as beside the cursor
-        text = (
-            f"{instant(time_s, b - a)}   {number(found.level)} of {run.curve.capacity:g} processors "
-            "at this instant"
+        text = self.tr("{0}   {1} of {2:g} processors at this instant").format(
+            instant(time_s, b - a), number(found.level), run.curve.capacity
         )
         if found.phase is not None:
             off = number(found.level - found.fit)
-            text += f"   phase {found.phase + 1}: fit {number(found.fit)}, off by {off}"
+            text += self.tr("   phase {0}: fit {1}, off by {2}").format(
+                found.phase + 1, number(found.fit), off
+            )
         self._cursor_text.setText(text)
 
     def _show_selection(self) -> None:
@@ -449,7 +460,9 @@ class MainWindow(ProgramWindow):
             return
         a, b = selection
         self._selection_text.setText(
-            f"selected {instant(a, b - a)} to {instant(b, b - a)} ({quantity(b - a, 's')})"
+            self.tr("selected {0} to {1} ({2})").format(
+                instant(a, b - a), instant(b, b - a), quantity(b - a, "s")
+            )
         )
 
     @property
@@ -488,7 +501,7 @@ class MainWindow(ProgramWindow):
             self.workbench.open(path)
 
     def choose_file(self) -> None:
-        names, _ = QFileDialog.getOpenFileNames(self, "Open traces", self.settings.folder)
+        names, _ = QFileDialog.getOpenFileNames(self, self.tr("Open traces"), self.settings.folder)
         self.open_paths([Path(name) for name in names])
 
     def choose_with_options(self) -> None:
@@ -503,7 +516,9 @@ class MainWindow(ProgramWindow):
             self.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Open a trace that is a folder", self.settings.folder)
+        name = QFileDialog.getExistingDirectory(
+            self, self.tr("Open a trace that is a folder"), self.settings.folder
+        )
         if name:
             self.open_path(Path(name))
 
@@ -524,10 +539,14 @@ class MainWindow(ProgramWindow):
             action = self._recent_menu.addAction(text, partial(self.open_path, path))
             action.setToolTip(str(path))
             action.setEnabled(path.exists())
-            action.setStatusTip(f"Open {path}" if path.exists() else f"{path} is not there any more")
+            action.setStatusTip(
+                self.tr("Open {0}").format(path)
+                if path.exists()
+                else self.tr("{0} is not there any more").format(path)
+            )
         self._recent_menu.addSeparator()
-        clear = self._recent_menu.addAction("Clear", self._clear_recent)
-        clear.setStatusTip("Forget the files that were opened")
+        clear = self._recent_menu.addAction(self.tr("Clear"), self._clear_recent)
+        clear.setStatusTip(self.tr("Forget the files that were opened"))
         clear.setEnabled(bool(self.settings.recent))
 
     def open_paths(self, paths: list[Path]) -> None:
@@ -636,7 +655,7 @@ class MainWindow(ProgramWindow):
             image = stacked([shown.picture() for shown in (self.curve_view, *below)])
             name = "Curve and timeline" if below else "Curve"
         QGuiApplication.clipboard().setImage(image)
-        self.statusBar().showMessage(f"{name}: the picture is on the clipboard", 4000)
+        self.statusBar().showMessage(self.tr("{0}: the picture is on the clipboard").format(name), 4000)
 
     def export_figure(self) -> None:
         """A figure in a file, of a size in mm."""
@@ -667,7 +686,7 @@ class MainWindow(ProgramWindow):
 
     def copy_table(self) -> None:
         self.panel("table").copy()
-        self.statusBar().showMessage("The phase table is on the clipboard", 4000)
+        self.statusBar().showMessage(self.tr("The phase table is on the clipboard"), 4000)
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.curve_view.set_theme(theme)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from desktop.core.curve import StepCurve
 from desktop.core.phases import PhaseFit, fit, fit_breaks, sweep
-from desktop.core.tree import moments
+from tests.core.moments import moments
 from tests.curves import AWKWARD, cholesky, phased, wave
 from tests.oracles.worley import Exact, Histogram, algorithm_m, mixed_k
 from tests.strategies import curves, mapped, partitions, runs, small_curves

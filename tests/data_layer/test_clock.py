@@ -16,12 +16,12 @@ from desktop.data import clock, spill
 from desktop.data.clock import Links, check_clocks, match_messages
 from desktop.data.events import TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
-from desktop.data.importers._otf2 import library
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
 from tests.data_layer.archives import NAMES, facts, unpack
 from tests.data_layer.memory import Memory
+from tests.oracles.otf2_library import library
 
 MADE = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 
@@ -47,7 +47,7 @@ def ranks(n: int) -> Memory:
 @pytest.mark.parametrize("name", [name for name in NAMES if "clock_check" in facts()[name]])
 def test_archives(name: str, dense: int, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
     try:
-        library.library()
+        library()
     except TraceFormatError:
         pytest.skip("the otf2 wheel exists for Linux x86-64 and Python 3.11 only")
     monkeypatch.setattr(clock, "DENSE", dense)

@@ -16,7 +16,7 @@ from desktop import cli
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.data.store import TraceStore, open_store
-from desktop.data.trim import trim
+from desktop.data.trim import of_ranks, trim
 from desktop.data.utilization import build, states
 from desktop.errors import StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -195,3 +195,15 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert code in (1, 2) and sentence in capsys.readouterr().err
     assert cli.run(["import", str(trace), "--start", "0"]) == 1
     assert "-o" in capsys.readouterr().err
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(-1, 6), max_size=12), st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7))))
+def test_ranks_are_named_one_by_one_or_from_to(ranks: list[int], named: list[tuple[int, int]]) -> None:
+    wanted = {rank for a, b in named for rank in range(a, b + 1)}
+    text = ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in named if a <= b)
+    if text and wanted <= set(ranks):
+        assert of_ranks(ranks, text) == [i for i, rank in enumerate(ranks) if rank in wanted]
+    else:
+        with pytest.raises(StoreError, match="no rank" if text else "no list of ranks"):
+            of_ranks(ranks, text)

@@ -11,22 +11,29 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
 
+from PySide6.QtCore import QCoreApplication
+
 from desktop.workbench.explaining import Part
 from desktop.workbench.workbench import Workbench
 
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """`id` names the dock in saved layouts; `make(workbench)` builds the widget. `page`: place in
-    the handbook that explains it, ``"page.md#heading"``. `parts`: which statistics
-    it shows, which are computed only while it is on top."""
+    """`id` names the dock in saved layouts; `english`: its title; `make(workbench)` builds the widget.
+    `page`: place in the handbook that explains it, ``"page.md#heading"``. `parts`: which statistics it shows,
+    which are computed only while it is on top."""
 
     id: str
-    title: str
+    english: str
     area: Literal["right", "bottom"]
     make: Callable[[Workbench], Any]
     page: str
     parts: frozenset[Part] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """In the user's language."""
+        return QCoreApplication.translate("panels", self.english)
 
 
 def panels() -> tuple[PanelSpec, ...]:

@@ -82,7 +82,7 @@ class RegionTable(QAbstractTableModel):
         self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
     ) -> Any:
         if orientation == Qt.Orientation.Horizontal and role == Qt.ItemDataRole.DisplayRole:
-            return _COLUMNS[section]
+            return self.tr(_COLUMNS[section])
         return None
 
     def default(self, row: int) -> Activity:
@@ -96,7 +96,7 @@ class RegionTable(QAbstractTableModel):
         override = self._overrides.get(region.name, self._overrides.get(f"role:{region.role}"))
         if role == Qt.ItemDataRole.DisplayRole:
             if index.column() == _CLASS:
-                return NAMES[self.default(index.row()) if override is None else override]
+                return self.tr(NAMES[self.default(index.row()) if override is None else override])
             return (self._names.get(region.name, region.name), region.role)[index.column()]
         if role == Qt.ItemDataRole.EditRole and index.column() == 0:
             return self._names.get(region.name, region.name)
@@ -126,9 +126,9 @@ class _ClassDelegate(QStyledItemDelegate):
 
     def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
         box = QComboBox(parent)
-        box.addItem("As by default", None)
+        box.addItem(self.tr("As by default"), None)
         for activity, name in NAMES.items():
-            box.addItem(name, activity)
+            box.addItem(self.tr(name), activity)
         box.activated.connect(lambda _: self._close(box))
         return box
 
@@ -154,13 +154,13 @@ class ClassesPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        intro = QLabel("A processor counts as computing while it is:")
+        intro = QLabel(self.tr("A processor counts as computing while it is:"))
         intro.setWordWrap(True)
         self.boxes: dict[Activity, QCheckBox] = {}
         boxes = QVBoxLayout()
         boxes.setSpacing(1)
         for activity, name in NAMES.items():
-            box = QCheckBox({Activity.IO: "doing I/O"}.get(activity, name.lower()))
+            box = QCheckBox(self.tr({Activity.IO: "doing I/O"}.get(activity, name.lower())))
             box.clicked.connect(self._changed)
             self.boxes[activity] = box
             boxes.addWidget(box)
@@ -170,13 +170,13 @@ class ClassesPanel(QWidget):
         found.setFilterKeyColumn(-1)
         found.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         self.search = QLineEdit()
-        self.search.setPlaceholderText("Find a region or role")
-        self.search.setAccessibleName("Find a region or role")
+        self.search.setPlaceholderText(self.tr("Find a region or role"))
+        self.search.setAccessibleName(self.tr("Find a region or role"))
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(found.setFilterFixedString)
         self._view = view = QTableView()
         view.setModel(found)
-        view.setAccessibleName("Regions and their classes")
+        view.setAccessibleName(self.tr("Regions and their classes"))
         view.setItemDelegateForColumn(_CLASS, _ClassDelegate(view))
         view.setSortingEnabled(True)
         view.sortByColumn(0, Qt.SortOrder.AscendingOrder)
@@ -196,7 +196,7 @@ class ClassesPanel(QWidget):
         for column, letters in ((1, 14), (_CLASS, 16)):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Interactive)
             header.resizeSection(column, letters * view.fontMetrics().averageCharWidth())
-        self._reset = QPushButton("Classify as at first")
+        self._reset = QPushButton(self.tr("Classify as at first"))
         self._reset.clicked.connect(workbench.reset_rules)
         row = QHBoxLayout()
         row.addWidget(self._reset)

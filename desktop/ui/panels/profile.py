@@ -111,9 +111,9 @@ class RowsTree(QAbstractItemModel):
     ) -> Any:
         if orientation == Qt.Orientation.Horizontal:
             if role == Qt.ItemDataRole.DisplayRole:
-                return self.columns[section].title
+                return self.tr(self.columns[section].title)
             if role == Qt.ItemDataRole.ToolTipRole:
-                return self.columns[section].tip
+                return self.tr(self.columns[section].tip)
         return None
 
 

@@ -183,6 +183,10 @@ class StatisticsPanel(QWidget):
         em = self.fontMetrics().height()
         return QSize(super().minimumSizeHint().width(), self.chart.minimumSizeHint().height() + em // 2)
 
+    def heightForWidth(self, width: int) -> int:
+        """What a scroll area asks for, as the note is wrapped: not the height that one would like to have."""
+        return self.minimumSizeHint().height()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()

@@ -161,9 +161,9 @@ class PhaseTable(QAbstractTableModel):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
             unit = COLUMNS[section].unit(self._units)
-            return f"{COLUMNS[section].title}\n{unit}"
+            return f"{self.tr(COLUMNS[section].title)}\n{unit}"
         if role == Qt.ItemDataRole.ToolTipRole:
-            return COLUMNS[section].tip
+            return self.tr(COLUMNS[section].tip)
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return RIGHT
         return None
@@ -183,13 +183,13 @@ class TableView(QTableView):
         super().__init__()
         self._table = model
         self.setModel(model)
-        dress_plain(self, "Phases")
+        dress_plain(self, self.tr("Phases"))
         self.setObjectName("phase_table")
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self._measure()
         for number, column in enumerate(COLUMNS):
             self.setColumnHidden(number, not column.shown)
-        keyed(self, "Copy", COPY, lambda: self.copy(tab_separated))
+        keyed(self, self.tr("Copy"), COPY, lambda: self.copy(tab_separated))
 
     def _measure(self) -> None:
         """Rows and columns as the text needs them, four digits after zeros included."""
@@ -259,9 +259,9 @@ class TableView(QTableView):
 
     def contextMenuEvent(self, event: Any) -> None:
         menu = QMenu(self)
-        menu.addAction("Copy", lambda: self.copy(tab_separated))
-        menu.addAction("Copy as CSV", lambda: self.copy(comma_separated))
-        menu.addAction("Copy as Markdown", lambda: self.copy(markdown))
+        menu.addAction(self.tr("Copy"), lambda: self.copy(tab_separated))
+        menu.addAction(self.tr("Copy as CSV"), lambda: self.copy(comma_separated))
+        menu.addAction(self.tr("Copy as Markdown"), lambda: self.copy(markdown))
         menu.exec(event.globalPos())
 
 
