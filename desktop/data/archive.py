@@ -69,6 +69,7 @@ def unpack(archive: Path, folder: Path, progress: Progress) -> None:
     """
 
     def refuse(what: str, member: str = "", hint: str = _UNPACK_IT) -> TraceFormatError:
+        """`member`: the last one that was begun."""
         return TraceFormatError(what, file=archive, where=f"at {member!r}" if member else "", hint=hint)
 
     unpacked = 0
@@ -124,7 +125,7 @@ def unpack(archive: Path, folder: Path, progress: Progress) -> None:
             raise refuse(f"cannot be unpacked ({error.strerror})", name) from error
         raise refuse(
             f"is an archive that is cut or damaged ({error or type(error).__name__})",
-            name and f"after {name}",
+            name,
             "copy it again",
         ) from error
 
