@@ -226,7 +226,7 @@ class FigureDialog(ExportDialog):
             self.choose("comparison")
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
             for key, title in entries.items():
-                box.addItem(title, key)
+                box.addItem(self.tr(title), key)
         self.range.addItem(self.tr("Whole run"), None)
         self.range.addItem(self.tr("What is in view"), span)
         self.wide = _spin(160, 40, 1000, " mm")
@@ -250,7 +250,7 @@ class FigureDialog(ExportDialog):
             ("St&yle", self.style_box),
             ("&Time", self.range),
         ):
-            form.addRow(label, widget)
+            form.addRow(self.tr(label), widget)
         form.addRow(self.with_csv)
         left = QVBoxLayout()
         left.addLayout(form)
@@ -461,8 +461,8 @@ class ReportDialog(ExportDialog):
         self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, REPORTS), (self.style_box, STYLES)):
             for key, title in entries.items():
-                box.addItem(title, key)
-        self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
+                box.addItem(self.tr(title), key)
+        self.figures = {key: QCheckBox(self.tr(title)) for key, title in FIGURES.items()}
         plots = QGroupBox(self.tr("Figures (those that the run has)"))
         column = QVBoxLayout(plots)
         for check in self.figures.values():
