@@ -24,7 +24,7 @@ ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
 MESSAGE = np.dtype([("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("peer", "i4"), ("kind", "i4")])
 
 #: Rows that are parsed at a time. An event line with more events than this is none.
-ROWS = 1 << 18
+ROWS = 1 << 16
 _FIELDS = 14  # of a message, the kind apart
 #: Times from here on (73 years of nanoseconds) are damage.
 LATEST = 1 << 61
