@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from desktop.core.jit import arithmetic
+from desktop.core.jit import arithmetic, inlined
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
@@ -128,18 +128,25 @@ def line_count(block: bytes) -> int:
     """How many lines a block has, ended by line feeds, carriage returns, or both."""
     if not block:
         return 0
-    ends = int(_feeds(np.frombuffer(block, np.uint8)))
+    ends = int(line_feeds(np.frombuffer(block, np.uint8)))
     if b"\r" in block:
         ends += block.count(b"\r") - block.count(b"\r\n")
     return ends + (block[-1] not in b"\r\n")
 
 
 @arithmetic
-def _feeds(data: Any) -> int:
+def line_feeds(data: Any) -> int:
+    """How many line feeds are in (N,) bytes."""
     found = 0
     for i in range(len(data)):
         found += data[i] == 10
     return found
+
+
+@inlined
+def byte(data: Any, at: int) -> Any:
+    """The byte at a place in (N,) bytes, for kernels; `at` is not negative, which spares a comparison."""
+    return np.int64(data[np.uint64(at)])
 
 
 _Item = TypeVar("_Item")

@@ -102,6 +102,11 @@ def _words(rows: NDArray[Any]) -> NDArray[Any]:
     return rows.view(word).reshape(len(rows), size // word.itemsize)
 
 
+def copied(rows: NDArray[Any]) -> NDArray[Any]:
+    """The same rows elsewhere."""
+    return _words(rows).copy().view(rows.dtype).reshape(-1)
+
+
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Rows one after the other."""
     return np.concatenate([_words(rows) for rows in parts]).view(parts[0].dtype).reshape(-1)

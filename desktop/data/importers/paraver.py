@@ -27,7 +27,7 @@ from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
 from desktop.data.importers._paraver import lines as ln
 from desktop.data.importers._paraver import tables as tb
-from desktop.data.lines import REFUSED, ahead, blocks, opener, unpacked_head
+from desktop.data.lines import REFUSED, ahead, blocks, in_order, line_feeds, opener, unpacked_head
 from desktop.data.spill import Interner, Spill, by_time
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -94,22 +94,36 @@ class _Reading:
 
     def parse(self) -> None:
         size = max(self.path.stat().st_size, 1)
-        for acts, act_threads, messages, message_threads, done in ahead(self._parsed()):
-            self.acts.add(acts, act_threads, self.threads)
-            self.messages.add(messages, message_threads, self.threads)
+        for parts, done in in_order(self._parse, self._blocks()):
+            for acts, act_threads, messages, message_threads in parts:
+                self.acts.add(acts, act_threads, self.threads)
+                self.messages.add(messages, message_threads, self.threads)
             self.progress.step(min(done, size), 2 * size, "reading lines")
+        for reader in self.readers:
+            self.lines.add(reader)
         self._check_lines()
         self.stated = bool(self.lines.counts[ln.STATES])
 
-    def _parsed(self) -> Iterator[tuple[Any, ...]]:
-        first = True
-        for block, final, done in ahead(blocks(self.path, self.report)):
-            at = self._begin(block) if first else 0
-            first = False
+    def _blocks(self) -> Iterator[tuple[NDArray[np.uint8], int, bool, int, int]]:
+        """Blocks, where their lines begin, whether it is the last, lines before, bytes of the file read."""
+        line = at = 0
+        for block, final, done in blocks(self.path, self.report):
+            if not line:
+                line, at = 1, self._begin(block)
             data = np.frombuffer(block, np.uint8)
-            while at < len(data):
-                at, *rows = self.lines.parse(data, at, final)
-                yield *rows, done
+            yield data, at, final, line, done
+            line, at = line + int(line_feeds(data[at:])), 0
+
+    def _parse(self, item: tuple[NDArray[np.uint8], int, bool, int, int]) -> tuple[list[ln.Rows], int]:
+        """In any thread; there are as many readers as have been wanted at once."""
+        data, at, final, line, done = item
+        try:
+            reader = self.readers.pop()
+        except IndexError:
+            reader = ln.LineReader(self.header.first_task, self.header.first_thread)
+        found = reader.parse(data, at, final, line)
+        self.readers.append(reader)
+        return found, done
 
     def _begin(self, block: bytes) -> int:
         end = block.find(b"\n")
@@ -117,6 +131,7 @@ class _Reading:
             raise TraceFormatError("ends in its header", file=self.path, where="line 1")
         self.header = hd.read_header(block[: end + 1], self.path)
         self.lines = ln.LineReader(self.header.first_task, self.header.first_thread)
+        self.readers: list[ln.LineReader] = []
         self.threads = len(self.lines.records)
         self.communicators = hd.communicators(block[end + 1 :])
         return end + 1

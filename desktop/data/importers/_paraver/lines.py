@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
+from desktop.data.lines import byte
+from desktop.data.spill import copied
 
 #: A state (`type` is -1 - state, `value` its end) or an event of a thread.
 ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
@@ -22,7 +24,7 @@ ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
 MESSAGE = np.dtype([("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("peer", "i4"), ("kind", "i4")])
 
 #: Rows that are parsed at a time. An event line with more events than this is none.
-ROWS = 1 << 18
+ROWS = 1 << 16
 _FIELDS = 14  # of a message, the kind apart
 #: Times from here on (73 years of nanoseconds) are damage.
 LATEST = 1 << 61
@@ -128,7 +130,7 @@ def parse(
                 digits = q
                 value = np.int64(0)
                 while q < n:
-                    d = np.int64(buf[q]) - 48
+                    d = byte(buf, q) - 48
                     if d < 0 or d > 9:
                         break
                     value = value * 10 + d
@@ -242,15 +244,18 @@ def parse(
     return min(i, n), used, sent, line
 
 
+#: Rows and their threads, messages and theirs.
+Rows = tuple[NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]
+
+
 class LineReader:
-    """Parses blocks of whole lines, remembering counts, line numbers and spans between them."""
+    """Parses blocks of whole lines, in any order, and remembers counts and spans."""
 
     def __init__(self, first_task: NDArray[np.int64], first_thread: NDArray[np.int64]) -> None:
         threads = int(first_thread[-1])
         self.threads = first_task, first_thread
         self.counts = np.zeros(COUNTS, np.int64)
         self.firsts = np.zeros(COUNTS, np.int64)
-        self.line = 1  # the header
         #: (threads, 2) first and last time; the first is after the last where there is none
         self.spans = np.tile(np.array([np.iinfo(np.int64).max, -1]), (threads, 1))
         self.records = np.zeros(threads, np.int64)
@@ -258,14 +263,31 @@ class LineReader:
         self._acts, self._act_threads = np.empty(ROWS, ACT), np.empty(ROWS, np.int64)
         self._messages, self._message_threads = np.empty(ROWS, MESSAGE), np.empty(ROWS, np.int64)
 
-    def parse(
-        self, block: NDArray[np.uint8], at: int, final: bool
-    ) -> tuple[int, NDArray[Any], NDArray[np.int64], NDArray[Any], NDArray[np.int64]]:
-        """Rows of the lines from byte `at` on and their threads, messages and theirs; the next byte."""
-        at, used, sent, self.line = parse(
-            block, at, final, self._fields, *self.threads,
-            self._acts, self._act_threads, self._messages, self._message_threads,
-            self.spans, self.records, self.counts, self.firsts, self.line,
-        )  # fmt: skip
-        acts, act_threads = self._acts[:used].copy(), self._act_threads[:used].copy()
-        return at, acts, act_threads, self._messages[:sent].copy(), self._message_threads[:sent].copy()
+    def parse(self, block: NDArray[np.uint8], at: int, final: bool, line: int) -> list[Rows]:
+        """The lines from byte `at` on, with so many lines before them."""
+        found = []
+        firsts = np.zeros(COUNTS, np.int64)
+        while at < len(block):
+            at, used, sent, line = parse(
+                block, at, final, self._fields, *self.threads,
+                self._acts, self._act_threads, self._messages, self._message_threads,
+                self.spans, self.records, self.counts, firsts, line,
+            )  # fmt: skip
+            acts, messages = copied(self._acts[:used]), copied(self._messages[:sent])
+            found.append(
+                (acts, self._act_threads[:used].copy(), messages, self._message_threads[:sent].copy())
+            )
+        self._note_firsts(firsts)
+        return found
+
+    def _note_firsts(self, firsts: NDArray[np.int64]) -> None:
+        known = np.where(self.firsts, self.firsts, firsts)
+        self.firsts = np.where(firsts, np.minimum(known, firsts), known)
+
+    def add(self, other: LineReader) -> None:
+        """What another one found in blocks of the same file."""
+        self.counts += other.counts
+        self._note_firsts(other.firsts)
+        self.spans[:, 0] = np.minimum(self.spans[:, 0], other.spans[:, 0])
+        self.spans[:, 1] = np.maximum(self.spans[:, 1], other.spans[:, 1])
+        self.records += other.records

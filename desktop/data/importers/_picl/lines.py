@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
+from desktop.data.lines import byte
 
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
@@ -74,12 +75,6 @@ _FIELDS, _DATA = 4, 7
 @inlined
 def _blank(c: int) -> bool:
     return c == 32 or c == 9 or c == 11 or c == 12
-
-
-@inlined
-def _byte(buf: Any, p: int) -> Any:
-    """The byte at p, which is not negative: to know that spares a comparison for each."""
-    return np.int64(buf[np.uint64(p)])
 
 
 @inlined
@@ -186,27 +181,27 @@ def _plain(buf: Any, p: int, numbers: Any) -> Any:
     count = 0
     scale: Any = np.int64(0)
     while count < _NUMBERS:
-        digit = _byte(buf, p) - 48
+        digit = byte(buf, p) - 48
         negative = digit == -3
         if negative:
             p += 1
-            digit = _byte(buf, p) - 48
+            digit = byte(buf, p) - 48
         begin = p
         value = np.int64(0)
         while 0 <= digit <= 9:
             value = value * 10 + digit
             p += 1
-            digit = _byte(buf, p) - 48
+            digit = byte(buf, p) - 48
         if p == begin or p - begin > 18:
             break
         if digit == -2 and count == 2:
             p += 1
             point = p
-            digit = _byte(buf, p) - 48
+            digit = byte(buf, p) - 48
             while 0 <= digit <= 9:
                 value = value * 10 + digit
                 p += 1
-                digit = _byte(buf, p) - 48
+                digit = byte(buf, p) - 48
             scale = p - point
             if scale == 0 or p - begin > 19:
                 break
@@ -214,11 +209,11 @@ def _plain(buf: Any, p: int, numbers: Any) -> Any:
         count += 1
         if digit == -16:
             p += 1
-            if _byte(buf, p) != 10:
+            if byte(buf, p) != 10:
                 continue
         elif digit == -35:
             p += 1
-        if _byte(buf, p) != 10:
+        if byte(buf, p) != 10:
             break
         return count, p + 1, scale
     return 0, p, scale
