@@ -71,13 +71,14 @@ def test_the_main_window_and_its_preferences_go_through_the_translator(
     window = MainWindow(settings)
     qtbot.addWidget(window)
     window.open_path(file)
-    qtbot.waitUntil(lambda: window.workbench.snapshot.suggestion and not window.busy, timeout=120_000)
+    bench = window.workbench
+    qtbot.waitUntil(lambda: bench.snapshot.suggestion is not None and not window.busy, timeout=120_000)
     window.actions_by_id["preferences"].trigger()
     dialog = window.findChild(Preferences)
     assert dialog is not None
     # Data, and sentences of the workbench about them.
     known = {text for sample in samples() for text in (sample.title, sample.text)}
-    known |= {"Phasewright", window.workbench.snapshot.suggestion.reason}
+    known |= {"Phasewright", bench.snapshot.suggestion.reason}
     task = window.findChild(QLabel, "task")
     assert task is not None
     task.clear()
