@@ -304,7 +304,11 @@ def regions(
             named = named or (k >= 0 and region_of[k] >= 0)
             j += 1
         ended = False
-        for step in range(3 if named else 0):
+        first, last = 0, 3 if named else 0
+        if named and j == i + 1:  # alone it has one step, as its mate is of another time
+            first = 1 if roles[rows[i]["record"]] == 1 else 0
+            last = first + 1
+        for step in range(first, last):
             for m in range(i, j):
                 k = rows[m]["key"]
                 if k < 0 or region_of[k] < 0:
