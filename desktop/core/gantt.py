@@ -348,11 +348,12 @@ def settle(edges, acc, mask, dominant, hidden):
 
 
 @kernel
-def next_bin(regions, at, n, start, step, bit):
-    """The first bin from `start` on (going by `step`, 1 or -1) in which a region may occur; -1 if none."""
+def next_bin(regions, at, n, start, step, bits):
+    """The first bin from `start` on (going by `step`, 1 or -1) in which regions of these bits may occur; -1:
+    none."""
     k = start
     while 0 <= k < n:
-        if regions[at + k] >> np.uint64(bit) & np.uint64(1):
+        if regions[at + k] & bits:
             return k
         k += step
     return -1

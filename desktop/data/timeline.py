@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from desktop.core import gantt
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.events import Activity, EventSource, Location
+from desktop.data.events import Activity, EventKind, EventSource, Location
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
 from desktop.data.utilization import STRENGTH, Rules, region_classes
 from desktop.errors import StoreError
@@ -393,6 +393,33 @@ class Collective:
     received: int
 
 
+@dataclass(frozen=True, eq=False)
+class _Stretches:
+    """Events of locations in pieces: rows `first` to below `last` of a location, at ticks `begin` to `end` as
+    recorded; those of a location follow each other. `entered`: pairs (piece, region), None if not known."""
+
+    location: Ints
+    first: Ints
+    last: Ints
+    begin: Ints
+    end: Ints
+    entered: tuple[Ints, Ints] | None = None
+
+    def holding(self, regions: NDArray[np.bool_], locations: Ints) -> _Stretches:
+        """Those of some locations in which any of these regions may be entered."""
+        may = np.isin(self.location, locations)
+        if self.entered is not None:
+            piece, region = self.entered
+            known = np.zeros(may.size, bool)
+            known[piece[regions[region]]] = True
+            may &= known
+        return self.only(np.flatnonzero(may))
+
+    def only(self, which: Ints) -> _Stretches:
+        """Some of them, in this order."""
+        return _Stretches(*(getattr(self, f.name)[which] for f in fields(self)[:5]))
+
+
 class Timeline:
     """All questions that the Gantt view asks of a store; times in seconds on the axis of its curve.
 
@@ -438,6 +465,7 @@ class Timeline:
         parallel = np.flatnonzero(self._active).tolist()
         self._workers = frozenset(x for r in parallel for x in self.entering(r).tolist())
         self._idle = np.array([self._resolved(i)[gantt.BASE] for i in range(count)], np.uint8)
+        self._stretches: _Stretches | None = None
         self._links: Messages | None = None
         self._collectives: tuple[NDArray[Any], ...] | None = None
 
@@ -786,73 +814,146 @@ class Timeline:
 
     def find(
         self,
-        region: int,
+        regions: Sequence[int],
         time_s: float,
         *,
         forward: bool = True,
-        but: int = -1,
+        but: int | None = None,
+        among: Sequence[int] | None = None,
         progress: Progress | None = None,
-    ) -> tuple[int, float] | None:
-        """The nearest enter of a region after (before) an instant, in any location: location and time.
+    ) -> tuple[int, float, int] | None:
+        """The nearest enter of one of some regions after (before) an instant: location, time and region.
 
-        Occurrences at the very instant count in locations behind (before) location `but`, so that those
-        that coincide are found one after the other.
+        Occurrences at the very instant count in locations behind (before) location `but` only, so that those
+        that coincide are found one after the other; None: in no location. `among`: in these locations only.
+        The notes of call paths say where a region is entered, strips say when it may have been: of the
+        events only those are read that may hold the nearest enter.
         """
         progress = progress or Progress()
         tick, way = int(self.ticks(time_s)), 1 if forward else -1
-        heap: list[tuple[int, int, int]] = []  # how far at least, location, bin
+        wanted = np.zeros(len(self._store.regions), bool)
+        wanted[list(regions)] = True
+        held = np.unique(np.concatenate([np.empty(0, np.int64), *(self.entering(r) for r in regions)]))
+        if self._stretches is None:
+            self._stretches = self._arrange_stretches()
+        spans = self._stretches.holding(wanted, held if among is None else np.intersect1d(held, among))
+        shift = self._shift[spans.location]
+        begin, end = spans.begin + shift, spans.end + shift
+        spans = spans.only(np.flatnonzero(end >= tick) if forward else np.flatnonzero(begin <= tick)[::-1])
+        shift = self._shift[spans.location]
+        nearest, farthest = (spans.begin, spans.end)[::way]
+        nearest, farthest = nearest + shift, farthest + shift
+        # The next stretch of each location: its least distance, whether the strip has been asked, its number.
+        heap: list[tuple[int, int, bool, int]] = []
 
-        def push(location: int, k: int) -> None:
-            w, first = int(self._width[location]), int(self._first[location])
-            count = (int(self._last[location]) >> w) - (first >> w) + 1
-            k = max(k, 0) if forward else min(k, count - 1)
-            k = int(
-                gantt.next_bin(self._regions, int(self._at[location]), count, k, way, region % gantt.BITS)
-            )
-            if k >= 0:
-                near = (k + (first >> w) + (0 if forward else 1)) << w
-                near = min(max(near, first), int(self._last[location])) + int(self._shift[location])
-                heapq.heappush(heap, (max(way * (near - tick), 0), way * location, k))
+        def push(k: int) -> None:
+            distance = max(way * (int(nearest[k]) - tick), 0)
+            heapq.heappush(heap, (distance, way * int(spans.location[k]), False, k))
 
-        for location in self.entering(region).tolist():
-            if self._levels[location]:
-                w, first = int(self._width[location]), int(self._first[location])
-                push(location, ((tick - int(self._shift[location])) >> w) - (first >> w))
-        best: tuple[int, int] | None = None
-        while heap and (best is None or heap[0][:2] < best):
-            _, signed, k = heapq.heappop(heap)
+        for k in np.unique(spans.location, return_index=True)[1].tolist():
+            push(k)
+        best: tuple[int, int, int] | None = None
+        while heap and (best is None or heap[0][:2] < best[:2]):
+            distance, signed, asked, k = heapq.heappop(heap)
             location = way * signed
-            found = self._enters(location, k, region, tick, way, but)
             progress.step(0, 0, "finding")
-            if found is None:
-                push(location, k + way)
+            found: tuple[int, int] | None = None
+            if asked:
+                rows = int(spans.first[k]), int(spans.last[k])
+                found = self._enters(location, rows, wanted, tick, way, but)
             else:
-                distance = way * (found - tick)
-                if best is None or (distance, way * location) < best:
-                    best = distance, way * location
+                near = self._near(location, tick + way * distance, way, wanted)
+                if near is not None and way * near <= way * int(farthest[k]):
+                    heapq.heappush(heap, (way * (near - tick), signed, True, k))
+                    continue
+            if found is not None:
+                known = way * (found[0] - tick), signed, found[1]
+                best = known if best is None else min(best, known)
+            elif k + 1 < spans.location.size and spans.location[k + 1] == location:
+                push(k + 1)
         if best is None:
             return None
-        return way * best[1], float(self.seconds(tick + way * best[0]))
+        return way * best[1], float(self.seconds(tick + way * best[0])), best[2]
 
-    def _enters(self, location: int, k: int, region: int, tick: int, way: int, but: int) -> int | None:
-        """The nearest enter of a region within bin `k`, a tick with its shift."""
-        w, shift = int(self._width[location]), int(self._shift[location])
-        low = (k + (int(self._first[location]) >> w)) << w
-        high = low + (1 << w)
-        _, first, last = self._span(location, low + shift, high + shift)
-        found: int | None = None
-        for time, kind, named in self._events(location, first, last):
-            inside = (time >= low) & (time < high) & (kind == 0) & (named == region)
-            at = time[inside] + shift
-            beyond = way * (at - tick) > 0
-            if way * (location - but) > 0 and but >= 0:
-                beyond |= at == tick
-            at = at[beyond]
-            if at.size:
-                if way > 0:
-                    return int(at[0])
-                found = int(at[-1])
-        return found
+    def _near(self, location: int, tick: int, way: int, wanted: NDArray[np.bool_]) -> int | None:
+        """The nearest tick, from one on, at which by its strip a location may enter one of the regions."""
+        shift, w = int(self._shift[location]), int(self._width[location])
+        first, last = int(self._first[location]), int(self._last[location])
+        origin, now = first >> w, tick - shift
+        if way * now > (way * last if way > 0 else way * first):
+            return None
+        now = min(max(now, first), last)
+        bits = np.bitwise_or.reduce(np.uint64(1) << (np.flatnonzero(wanted) % gantt.BITS).astype(np.uint64))
+        count, cell = (last >> w) - origin + 1, int(self._at[location])
+        k = int(gantt.next_bin(self._regions, cell, count, (now >> w) - origin, way, bits))
+        near = []
+        if k >= 0:
+            edge = (k + origin) << w if way > 0 else ((k + origin + 1) << w) - 1
+            near.append(max(edge, now) if way > 0 else min(edge, now))
+        # What is entered by the last event has no time left to be in a bin.
+        final = int(self._final_region[location])
+        if final >= 0 and wanted[final] and way * (last - now) >= 0:
+            near.append(last)
+        return (min(near) if way > 0 else max(near)) + shift if near else None
+
+    def _enters(
+        self,
+        location: int,
+        rows: tuple[int, int],
+        wanted: NDArray[np.bool_],
+        tick: int,
+        way: int,
+        but: int | None,
+    ) -> tuple[int, int] | None:
+        """The nearest enter within some events: its tick, with its shift, and its region."""
+        ties = but is not None and way * (location - but) > 0
+        shift = int(self._shift[location])
+        for at in range(*rows, STEP)[::way]:
+            end = min(at + STEP, rows[1])
+            time, kind, region = self._store.part("events", location, at, end, "time", "kind", "region")
+            hits = np.flatnonzero((kind == EventKind.ENTER) & wanted[region])
+            far = way * (time[hits] + shift - tick)
+            hits = hits[(far >= 0) if ties else (far > 0)]
+            if hits.size:
+                hit = hits[0 if way > 0 else -1]
+                return int(time[hit]) + shift, int(region[hit])
+        return None
+
+    def _arrange_stretches(self) -> _Stretches:
+        """Between the notes of call paths; in a store without them, between checkpoints."""
+        store = self._store
+        entered: tuple[Ints, Ints] | None = None
+        if store.has("profile"):
+            index, (row, time, node, calls) = store.whole("profile", "row", "time", "node", "calls")
+            places, (paths,) = store.whole("paths", "region")
+            owner = self._owners(index, row.size)
+            head = np.append(True, (row[1:] != row[:-1]) | (owner[1:] != owner[:-1]))
+            some = np.flatnonzero(calls)
+            which = node[some].astype(np.int64) - 1
+            if np.any((which < 0) | (which >= places[owner[some], 1])):
+                raise self._damaged("its call paths are damaged")
+            # A note says what has come since the one before.
+            entered = np.cumsum(head)[some] - 2, paths[places[owner[some], 0] + which]
+            owner, row, time = owner[head], row[head], time[head]
+        else:
+            marks = np.stack([self._mark_of[:, 0], np.diff(self._mark_of)[:, 0]], axis=1)
+            row, time = self._mark_row[self._mark_at], self._mark_time[self._mark_at]
+            owner = self._owners(marks, row.size)
+        goes_on = np.append(owner[1:] == owner[:-1], False)
+        rows = np.array([store.rows("events", i) for i in range(len(store.locations))], np.int64)
+        last = np.where(goes_on, np.roll(row, -1), rows[owner])
+        if np.any((row < 0) | (row > last) | (last > rows[owner])):
+            raise self._damaged("its call paths are damaged")
+        end = np.where(goes_on, np.roll(time, -1), self._last[owner])
+        return _Stretches(owner, row, last, time, end, entered)
+
+    def _owners(self, index: Ints, size: int) -> Ints:
+        """The location of each row of a table. `index`: where those of each begin, and how many they are."""
+        order = np.argsort(index[:, 0], kind="stable")
+        owner = np.repeat(order, index[order, 1])
+        if owner.size != size:
+            raise self._damaged("its rows belong to no location")
+        return owner
 
     # messages
 

@@ -596,6 +596,11 @@ class MainWindow(ProgramWindow):
         self.set_timeline_shown(True)
         self.timeline.start_search()
 
+    def find_next(self, forward: bool = True) -> None:
+        """The next (previous) time that this region is entered; asks for a name if there is none."""
+        self.set_timeline_shown(True)
+        self.timeline.find_next(forward)
+
     @property
     def busy(self) -> bool:
         """Something asked for is not shown yet."""

@@ -17,6 +17,7 @@ from desktop.core import gantt
 from desktop.data import timeline
 from desktop.data.events import Activity, Importer, Location, Nesting
 from desktop.data.opening import open_trace
+from desktop.data.profile import ProfileDigest
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import Timeline, TimelineDigest, open_timeline, summarize
 from desktop.data.utilization import Rules, states
@@ -37,8 +38,10 @@ def write(
     block: int = 7,
     digest: bool = True,
     backwards: bool = False,
+    profile: bool = False,
 ) -> None:
-    with StoreWriter(path, Source("made", "made"), IMPORTER, [TimelineDigest] if digest else []) as writer:
+    digests: list[Any] = [TimelineDigest] * digest + [ProfileDigest] * profile
+    with StoreWriter(path, Source("made", "made"), IMPORTER, digests) as writer:
         writer.describe(ticks_per_second=1.0, nesting=nesting, repair=True)
         for region in REGIONS:
             writer.region(region)
@@ -229,15 +232,61 @@ def test_a_rare_state_is_seen_from_afar_and_found(tmp_path: Path) -> None:
                 assert seen.sum(1).tolist() == [0, 1, 1]
                 assert int(np.argmax(seen[1])) == int(t / end * 1400)
         assert line.entering(4).tolist() == [1]
-        assert line.find(4, 0.0) == (1, float(line.seconds(t)))
-        assert line.find(4, end, forward=False) == (1, float(line.seconds(t)))
-        assert line.find(4, float(line.seconds(t))) is None
-        assert line.find(5, 0.0) is None
+        assert line.find([4], 0.0) == (1, float(line.seconds(t)), 4)
+        assert line.find([4], end, forward=False) == (1, float(line.seconds(t)), 4)
+        assert line.find([4], float(line.seconds(t))) is None
+        assert line.find([5], 0.0) is None and line.find([], 0.0) is None
 
 
-def test_occurrences_are_found_one_after_the_other(tmp_path: Path) -> None:
-    made = [many(2000, seed=s) for s in (3, 4, 5)]
-    write(tmp_path / "made.h5", made)
+@settings(deadline=None, max_examples=80)
+@given(
+    st.lists(threads(), min_size=1, max_size=4),
+    st.sets(st.integers(0, len(REGIONS) - 1), min_size=1, max_size=3),
+    st.booleans(),
+    st.booleans(),
+    st.data(),
+)
+def test_the_nearest_enter_is_found(
+    made: list[Thread], regions: set[int], forward: bool, profile: bool, data: st.DataObject
+) -> None:
+    """From any tick, either way, in all locations or some: what looking through all events finds."""
+    with TemporaryDirectory() as folder:
+        write(Path(folder) / "made.h5", made, profile=profile)
+        with open_store(Path(folder) / "made.h5") as store:
+            line, way = Timeline(store), 1 if forward else -1
+            every = [
+                (t + thread.shift, i, region)
+                for i, thread in enumerate(made)
+                for t, kind, region in thread.events
+                if kind == "enter" and region in regions
+            ]
+            ticks = st.sampled_from([t + d for t, _, _ in every for d in (-1, 0, 1)] or [0])
+            for _ in range(8):
+                tick = data.draw(ticks)
+                but = data.draw(st.none() | st.integers(-1, len(made)))
+                among = data.draw(st.none() | st.lists(st.integers(0, len(made) - 1), unique=True))
+                beyond = [
+                    (way * (t - tick), way * i)
+                    for t, i, _ in every
+                    if (among is None or i in among)
+                    and (way * (t - tick) > 0 or (t == tick and but is not None and way * (i - but) > 0))
+                ]
+                found = line.find(
+                    sorted(regions), float(line.seconds(tick)), forward=forward, but=but, among=among
+                )
+                if not beyond:
+                    assert found is None
+                else:
+                    far, signed = min(beyond)
+                    assert found is not None
+                    assert found[:2] == (way * signed, float(line.seconds(tick + way * far)))
+                    assert (tick + way * far, way * signed, found[2]) in every
+
+
+@pytest.mark.parametrize("profile", [True, False])
+def test_occurrences_are_found_one_after_the_other(tmp_path: Path, profile: bool) -> None:
+    made = [many(2000, seed=3), many(20_000, seed=4), many(2000, seed=5)]
+    write(tmp_path / "made.h5", made, block=9000, backwards=True, profile=profile)
     with open_store(tmp_path / "made.h5") as store:
         line = Timeline(store)
         entered = sorted(
@@ -247,13 +296,42 @@ def test_occurrences_are_found_one_after_the_other(tmp_path: Path) -> None:
         for forward, order in ((True, entered), (False, entered[::-1])):
             at, location = (-1.0, -1) if forward else (1e9, -1)
             for tick, owner in order[:200]:
-                found = line.find(3, at, forward=forward, but=location)
-                assert found == (owner, float(line.seconds(tick)))
-                location, at = found
+                found = line.find([3], at, forward=forward, but=location)
+                assert found == (owner, float(line.seconds(tick)), 3)
+                location, at, _ = found
         with pytest.raises(Cancelled):
             stopped = Progress()
             stopped.cancel()
-            line.find(3, -1.0, progress=stopped)
+            line.find([3], -1.0, progress=stopped)
+
+
+def test_what_is_entered_once_is_not_looked_for_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A region that is open all the time is in every bin; the notes say where it is entered."""
+    made = []
+    for seed in (3, 4, 5):
+        thread = many(100_000, seed=seed)
+        inner = [(t, kind, r) for t, kind, r in thread.events if r != 1]
+        made.append(
+            Thread(thread.first, thread.last, [(thread.first, "enter", 1), *inner], thread.base, False)
+        )
+    write(tmp_path / "made.h5", made, block=50_000, profile=True)
+    with open_store(tmp_path / "made.h5") as store:
+        line = Timeline(store)
+        read: list[int] = []
+        part = store.part
+
+        def watched(table: str, location: int, begin: int, end: int, *columns: str) -> Any:
+            read.append(end - begin)
+            return part(table, location, begin, end, *columns)
+
+        monkeypatch.setattr(store, "part", watched)
+        begin = float(line.seconds(made[0].first))
+        assert line.find([1], begin, but=1) == (2, begin, 1)
+        assert line.find([1], begin, but=2) is None
+        assert line.find([1], line.end_s, forward=False) == (2, begin, 1)
+        assert 0 < sum(read) < 0.2 * sum(len(thread.events) for thread in made)
 
 
 def test_the_stack_at_an_instant_is_the_one_that_was_built(tmp_path: Path) -> None:

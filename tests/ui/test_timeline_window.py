@@ -359,6 +359,116 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: MainWi
     assert view._found is not None and view._found[:2] == (6, pytest.approx(0.05))
     pane._search.setText("nothing like it")
     assert pane._result.text() == "no such region is entered"
+    # What begins with the run is found too, from where nothing is before it.
+    pane._search.setText("main")
+    opened.actions_by_id["find_next"].trigger()
+    settle(qtbot, opened)
+    assert view._found == (0, 0.0, 1.0)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_return_finds_while_the_list_of_names_is_open(qtbot: QtBot, opened: MainWindow) -> None:
+    """The keys go to the open list first, as on a real screen."""
+    view, pane = opened.timeline.view, opened.timeline
+
+    def press(key: Qt.Key, shift: bool = False) -> None:
+        with_shift = Qt.KeyboardModifier.ShiftModifier if shift else Qt.KeyboardModifier.NoModifier
+        qtbot.keyClick(QApplication.activePopupWidget() or pane._search, key, with_shift)
+        settle(qtbot, opened)
+
+    def type_in(words: str) -> None:
+        pane._search.clear()
+        qtbot.keyClicks(pane._search, words)
+        assert QApplication.activePopupWidget() is pane._search.completer().popup()
+
+    opened.actions_by_id["find"].trigger()
+    view.zoom_to(0.2, 0.3)
+    type_in("recv")
+    press(Qt.Key.Key_Return)
+    assert QApplication.activePopupWidget() is None
+    assert view._found is not None and view._found[:2] == (0, pytest.approx(0.25))
+    type_in("recv")
+    press(Qt.Key.Key_F3, shift=True)
+    assert view._found[:2] == (6, pytest.approx(0.25))  # the last before the end of the view
+    type_in("recv")
+    press(Qt.Key.Key_Return, shift=True)
+    assert view._found[:2] == (6, pytest.approx(0.25))
+    press(Qt.Key.Key_Return, shift=True)
+    assert view._found[:2] == (4, pytest.approx(0.25))
+    type_in("file")
+    press(Qt.Key.Key_Down)
+    press(Qt.Key.Key_Return)
+    assert pane._search.text() == "MPI_File_write" and view._found[0] == 4
+    type_in("rec")
+    press(Qt.Key.Key_Escape)
+    assert pane._search.text() == "rec"
+    press(Qt.Key.Key_Escape)
+    assert pane._search.text() == "" and opened.focusWidget() is view
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_what_is_found_is_centred_and_told_as_by_a_click(qtbot: QtBot, opened: MainWindow) -> None:
+    view, pane = opened.timeline.view, opened.timeline
+    send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
+    view._height = 60.0  # so that some rows are out of view
+    view.rows_changed()
+    view.zoom_to(0.3, 0.36)
+    settle(qtbot, opened)
+    pane._search.setText("MPI_File_write")
+    opened.actions_by_id["find_next"].trigger()
+    settle(qtbot, opened)
+    a, b = view.visible_range()
+    assert (a + b) / 2 == pytest.approx(WRITE / 1e6) and b - a == pytest.approx(0.06)
+    first, last = view._in_view()
+    assert view.rows is not None and first < view.rows.row_of(4) < last - 1
+    assert view._stack is not None and view._stack[:2] == (4, pytest.approx(WRITE / 1e6))
+    assert view._stack[2][0].startswith("process 2 – rank 2 thread 0 at 400.1")
+    assert [row.strip().split(":")[0] for row in view._stack[2][1:]] == ["main", "MPI_File_write"]
+    assert pane._result.text().endswith("process 2 – rank 2 thread 0")
+    opened.actions_by_id["nothing"].trigger()
+    assert view._stack is None and view._found is not None
+
+
+def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, opened: MainWindow) -> None:
+    view, pane = opened.timeline.view, opened.timeline
+    rows = view.rows
+    assert rows is not None
+
+    def found(action: str) -> tuple[int, float]:
+        opened.actions_by_id[action].trigger()
+        settle(qtbot, opened)
+        assert view._found is not None
+        return view._found[0], round(view._found[1], 9)
+
+    pane._search.setText("MPI_Recv")
+    view.show_all()
+    # From the clicked state on, in its row.
+    click(view, place(view, 0.32, rows.row_of(4)))
+    send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
+    assert view.chosen_row == (4,)
+    settle(qtbot, opened)
+    assert [found("find_next") for _ in range(3)] == [(4, 0.35), (4, 0.45), (4, 0.55)]
+    assert found("find_previous") == (4, 0.45)
+    # The row under the pointer comes before it; of a process it is all of them.
+    send(view, QEvent.Type.MouseMove, place(view, 0.1, rows.row_of(2)), Qt.MouseButton.NoButton)
+    assert [found("find_next") for _ in range(2)] == [(2, 0.55), (2, 0.65)]
+    send(view, QEvent.Type.MouseMove, place(view, 0.1, rows.row_of(6) - 1), Qt.MouseButton.NoButton)
+    assert view.chosen_row == (6, 7)
+    assert found("find_next") == (6, 0.65)
+    # What is not in the row any more is looked for in all.
+    pane._search.setText("MPI_File_write")
+    view.show_all()
+    assert found("find_next") == (4, round(WRITE / 1e6, 9))
+    view.leaveEvent(QEvent(QEvent.Type.Leave))
+    opened.actions_by_id["nothing"].trigger()
+    assert view.chosen_row == ()
+
+
+def test_find_next_without_a_name_asks_for_one(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.set_timeline_shown(False)
+    opened.actions_by_id["find_next"].trigger()
+    settle(qtbot, opened)
+    assert opened.timeline.isVisible() and opened.timeline._search.hasFocus()
 
 
 def test_rows_are_scaled_and_scrolled(qtbot: QtBot, opened: MainWindow) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QStringListModel, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -55,6 +55,44 @@ class _Opened:
     rarity: NDArray[np.float64]
 
 
+class _FindField(QLineEdit):
+    """Return finds the next, Shift+Return the previous, Esc clears: also while the list of names is open.
+
+    That list hands its keys to the field itself, past event filters and shortcuts; so they are taken here.
+    """
+
+    findAsked = Signal(bool)  # forward
+    left = Signal()
+
+    def event(self, event: QEvent) -> bool:
+        """Esc is this field's own before it is the window's."""
+        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            if event.type() == QEvent.Type.ShortcutOverride:
+                event.accept()
+                return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key, shift = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        completer = self.completer()
+        assert completer is not None
+        listed = completer.popup()
+        assert listed is not None
+        returned = key in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        find = QKeySequence.StandardKey.FindNext, QKeySequence.StandardKey.FindPrevious
+        if returned or any(event.matches(keys) for keys in find):
+            chosen = listed.currentIndex()
+            if returned and listed.isVisible() and chosen.isValid():
+                self.setText(chosen.data())
+            listed.hide()
+            self.findAsked.emit(not shift)
+        elif key == Qt.Key.Key_Escape and not listed.isVisible():
+            self.clear()
+            self.left.emit()
+        else:
+            super().keyPressEvent(event)
+
+
 class TimelinePane(QWidget):
     """`failed` is told what went wrong in a job. All questions to a `Timeline` are asked in one thread."""
 
@@ -76,7 +114,8 @@ class TimelinePane(QWidget):
         self._lanes = (self._opening, self._hovering, self._asking, tiles)
         self._timeline: Timeline | None = None
         self._key: tuple[Any, ...] | None = None
-        self._last_found: tuple[str, int, float] | None = None
+        # Where the search goes on: a location, a time, and what was found there ("": it was clicked).
+        self._place: tuple[int, float, str] | None = None
         self.view = TimelineView(lambda changed: Tiles(tiles, changed, failed), navigation)
         self.view.looked.connect(self._look)
         self.view.stackAsked.connect(self._ask_stack)
@@ -101,13 +140,14 @@ class TimelinePane(QWidget):
         self._order.setObjectName("timeline_order")
         self._order.addItems([_ORDER_TITLES[order] for order in ORDERS])
         self._order.currentIndexChanged.connect(lambda k: self._sort(ORDERS[k]))
-        self._search = QLineEdit()
+        self._search = _FindField()
         self._search.setObjectName("timeline_search")
         self._search.setPlaceholderText(self.tr("Name of a region"))
         self._search.setClearButtonEnabled(True)
         self._search.setMaximumWidth(26 * self.fontMetrics().averageCharWidth())
         self._search.textChanged.connect(self._mark)
-        self._search.installEventFilter(self)
+        self._search.findAsked.connect(self.find_next)
+        self._search.left.connect(self.view.setFocus)
         self._names = QStringListModel(self)
         completer = QCompleter(self._names, self)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
@@ -233,6 +273,7 @@ class TimelinePane(QWidget):
         timeline = self._timeline
         if timeline is None:
             return
+        self._place = location, time_s, ""
         a, b = self.view.visible_range()
         pixel, names = (b - a) / max(self.view.width(), 1), self.view.name_of
         self._asking.submit(
@@ -248,18 +289,6 @@ class TimelinePane(QWidget):
         self._search.setFocus()
         self._search.selectAll()
 
-    def eventFilter(self, watched: Any, event: QEvent) -> bool:
-        """Return finds the next, Shift+Return the previous, Esc goes back to the plot."""
-        if watched is self._search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-                self.find_next(not event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-                return True
-            if event.key() == Qt.Key.Key_Escape:
-                self._search.clear()
-                self.view.setFocus()
-                return True
-        return super().eventFilter(watched, event)
-
     def _sought(self) -> list[int]:
         """The regions that the words in the field mean."""
         words, timeline = self._search.text().strip().lower(), self._timeline
@@ -273,47 +302,52 @@ class TimelinePane(QWidget):
     def _mark(self) -> None:
         """Show which rows hold what is being typed."""
         timeline, regions = self._timeline, self._sought()
-        self._last_found = None
+        if self._place is not None and self._place[2]:
+            self._place = None
         if timeline is None or not regions:
             self._result.setText(self.tr("no such region is entered") if self._search.text().strip() else "")
             self.view.set_marked(frozenset())
             return
-        marked = frozenset(x for r in regions for x in timeline.entering(r).tolist())
+        marked = frozenset(np.unique(np.concatenate([timeline.entering(r) for r in regions])).tolist())
         self.view.set_marked(marked)
         self._result.setText(
             self.tr("in {0} of {1} locations").format(len(marked), int(timeline.there.sum()))
         )
 
     def find_next(self, forward: bool = True) -> None:
-        """Go to the next (previous) time that the region is entered: from the last one found if that is
-        in view, else from the edge of the view."""
+        """Go to the next (previous) time that the region is entered, in the row under the pointer or that of
+        the state which was clicked, and if it is not in that any more, in any row.
+
+        From the last one found, or the clicked state, if that is in view, else from the edge of the view.
+        """
         timeline, regions, words = self._timeline, self._sought(), self._search.text()
         if timeline is None or not regions:
             self.start_search()
             return
         a, b = self.view.visible_range()
-        start, but = (a if forward else b), -1
-        last = self._last_found
-        if last is not None and last[0] == words and a <= last[2] <= b:
-            but, start = last[1], last[2]
+        pixel, names = (b - a) / max(self.view.width(), 1), self.view.name_of
+        start, but = (a, -1) if forward else (b, len(timeline.store.locations))
+        row, place = self.view.chosen_row, self._place
+        if place is not None and a <= place[1] <= b:
+            but, start, _ = place
 
-        def done(found: tuple[int, float, float, int] | None) -> None:
+        def done(found: _Found | None) -> None:
             if found is None:
                 where = self.tr("after here") if forward else self.tr("before here")
                 self._result.setText(self.tr("none {0}").format(where))
                 return
-            location, begin, end, region = found
-            self._last_found = words, location, begin
+            self._place = found.location, found.begin_s, words
             self._result.setText(
-                self.tr("{0}, {1}").format(
-                    self.view.name_of(region), scales.format_time(begin, (b - a) / max(self.view.width(), 1))
+                self.tr("{0}, {1}, {2}").format(
+                    names(found.region), scales.format_time(found.begin_s, pixel), found.name
                 )
             )
-            self.view.show_found(location, begin, end)
+            self.view.show_found(found.location, found.begin_s, found.end_s)
+            self.view.show_stack(found.location, found.begin_s, found.stack)
 
         self._asking.submit(
             "Finding",
-            lambda job: _find(timeline, regions, start, forward, but, job),
+            lambda job: _find(timeline, regions, start, forward, but, row, pixel, names, job),
             done,
             self._failed,
         )
@@ -345,34 +379,56 @@ def _open(path: Path, rules: Rules | None, seconds: NDArray[np.float64], job: Jo
         raise
 
 
-def _find(
-    timeline: Timeline, regions: list[int], start: float, forward: bool, but: int, job: Job
-) -> tuple[int, float, float, int] | None:
-    hits = [
-        (at, location, region)
-        for region in regions
-        if (hit := timeline.find(region, start, forward=forward, but=but, progress=job)) is not None
-        for location, at in [hit]
-    ]
-    if not hits:
-        return None
-    at, location, region = min(hits) if forward else max(hits)
-    end = at
-    for level in timeline.at(location, at).levels:
-        if level.region == region and level.begin_s == at:
-            end = timeline.end_s if level.end_s is None else level.end_s
-    return location, at, end, region
-
-
 #: What a region is called.
 Names = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An occurrence of a region: where, when, and the rows that tell its call stack."""
+
+    location: int
+    name: str
+    region: int
+    begin_s: float
+    end_s: float
+    stack: list[str]
+
+
+def _find(
+    timeline: Timeline,
+    regions: list[int],
+    start: float,
+    forward: bool,
+    but: int,
+    row: tuple[int, ...],
+    pixel: float,
+    names: Names,
+    job: Job,
+) -> _Found | None:
+    hit = None
+    for among in (row, None) if row else (None,):
+        hit = hit or timeline.find(regions, start, forward=forward, but=but, among=among, progress=job)
+    if hit is None:
+        return None
+    location, at, region = hit
+    levels = [x for x in timeline.at(location, at).levels if x.region == region and x.begin_s == at]
+    end = at
+    if levels:
+        end = timeline.end_s if levels[-1].end_s is None else levels[-1].end_s
+    stack = describe_stack(timeline, location, at, pixel, names)
+    return _Found(location, _called(timeline, location), region, at, end, stack)
+
+
+def _called(timeline: Timeline, location: int) -> str:
+    about = timeline.store.locations[location]
+    return " – ".join(dict.fromkeys(t for t in (about.process, about.name) if t))
 
 
 def describe(timeline: Timeline, location: int, time_s: float, pixel: float, names: Names) -> list[str]:
     """Lines about the state of a location at an instant: region, duration, begin, depth, messages."""
     moment = timeline.at(location, time_s, whole=False)
-    about = timeline.store.locations[location]
-    rows = [" – ".join(dict.fromkeys(t for t in (about.process, about.name) if t))]
+    rows = [_called(timeline, location)]
     if not moment.present:
         return [*rows, "not there"]
     if not moment.levels:
@@ -424,9 +480,7 @@ def _rank(timeline: Timeline, location: int) -> str:
 def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: float, names: Names) -> list[str]:
     """The call stack at an instant, the outermost first."""
     moment = timeline.at(location, time_s)
-    about = timeline.store.locations[location]
-    name = " – ".join(dict.fromkeys(t for t in (about.process, about.name) if t))
-    rows = [f"{name} at {scales.format_time(time_s, pixel)}"]
+    rows = [f"{_called(timeline, location)} at {scales.format_time(time_s, pixel)}"]
     if not moment.present:
         return [*rows, "not there"]
     if not moment.levels:

@@ -89,6 +89,8 @@ class TimelineView(TimePlot):
         self._tip: list[str] = []
         self._tip_y = 0.0
         self._under_pointer = (-1, math.nan)
+        self._pointed: tuple[int, ...] = ()  # the locations of the row under the pointer
+        self._clicked_row: tuple[int, ...] = ()  # of the state whose call stack was asked for
         self._stack: tuple[int, float, list[str]] | None = None
         self._marked: frozenset[int] = frozenset()
         self._found: tuple[int, float, float] | None = None
@@ -127,6 +129,7 @@ class TimelineView(TimePlot):
         names = [] if timeline is None else [region.name for region in timeline.store.regions]
         self._classes = region_classes(names, weights)
         self._stack = self._found = None
+        self._pointed = self._clicked_row = ()
         self._tip, self._marked = [], frozenset()
         self._height, self._scroll = 0.0, 0.0
         self.rows_changed()
@@ -175,18 +178,22 @@ class TimelineView(TimePlot):
         self._redraw()
 
     def show_found(self, location: int, begin: float, end: float) -> None:
-        """Frame a state, and bring it into view."""
+        """Frame a state, and bring its beginning into the middle of the view."""
         self._found = (location, begin, end)
         a, b = self.visible_range()
-        if not a <= begin <= b:
-            half = (b - a) / 2
-            self.zoom_to(begin - half, begin + half)
+        half = (b - a) / 2
+        self.zoom_to(begin - half, begin + half)
         if self._rows is not None:
             row = self._rows.row_of(location)
             first, last = self._in_view()
             if not first + 1 <= row < last - 1:
                 self._scroll_to(row - (last - first) / 2)
         self._redraw()
+
+    @property
+    def chosen_row(self) -> tuple[int, ...]:
+        """The locations of the row under the pointer, else of the state that was clicked; none."""
+        return self._pointed or self._clicked_row
 
     def show_tip(self, location: int, time_s: float, rows: list[str]) -> None:
         """What is known about the state under the pointer, if the pointer is still there."""
@@ -203,7 +210,7 @@ class TimelineView(TimePlot):
         """Take away the call stack, then the found state; whether there was one."""
         had = self._stack is not None or self._found is not None or bool(self._marked)
         if self._stack is not None:
-            self._stack = None
+            self._stack, self._clicked_row = None, ()
         else:
             self._found, self._marked = None, frozenset()
         self._redraw()
@@ -625,9 +632,10 @@ class TimelineView(TimePlot):
 
     def _clicked(self, drag: Drag, t: float) -> None:
         row = self._row_at(drag.press.y())
-        self._stack = None
+        self._stack, self._clicked_row = None, ()
         if row >= 0 and self._rows is not None:
-            self.stackAsked.emit(self._rows.rows[row].locations[0], t)
+            self._clicked_row = self._rows.rows[row].locations
+            self.stackAsked.emit(self._clicked_row[0], t)
 
     def _hover_at(self, p: QPointF, region: str) -> None:
         shape = Qt.CursorShape.ArrowCursor
@@ -646,6 +654,7 @@ class TimelineView(TimePlot):
         """Say what is under the pointer: at once what the picture knows, then what the events say."""
         row = self._row_at(p.y()) if region in ("plot", "labels") else -1
         self._tip_y = p.y()
+        self._pointed = self._rows.rows[row].locations if row >= 0 and self._rows is not None else ()
         if row < 0 or self._rows is None or region != "plot":
             shown = self._rows.rows[row].title if row >= 0 and self._rows is not None else ""
             self.setToolTip(shown)
@@ -706,7 +715,7 @@ class TimelineView(TimePlot):
         return self.tr(" or ").join(names) + (" …" if len(named) > 3 else "")
 
     def leaveEvent(self, event) -> None:
-        self._tip, self._under_pointer = [], (-1, math.nan)
+        self._tip, self._under_pointer, self._pointed = [], (-1, math.nan), ()
         super().leaveEvent(event)
 
     def mouseDoubleClickEvent(self, event) -> None:
