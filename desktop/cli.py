@@ -693,7 +693,7 @@ def _stats(options: argparse.Namespace) -> int:
         if options.json:
             before = [None, None, *found[1:-1]]
             told = [
-                {"name": name, "level": level, **explained(store, kept, use, stats, former)}
+                {"name": name, "level": level, **explained(store, kept, use, found[0], stats, former)}
                 for name, level, stats, former in zip(names, levels, found, before, strict=False)
             ]
             model_id = options.phases.model if by_phase else None
@@ -754,7 +754,7 @@ def _print_stats(
             print(textwrap.fill(note, 98, initial_indent="  ", subsequent_indent="  "))
     for number, (left, right) in enumerate(itertools.pairwise(found[1:]), 1):
         print(f"\nwhat changed from phase {number} to phase {number + 1}")
-        for change in kept.changes(left, right, 5):
+        for change in kept.changes(found[0], left, right, 5):
             print(textwrap.fill(change.sentence, 98, initial_indent="  ", subsequent_indent="    "))
 
 

@@ -29,9 +29,14 @@ NAMED = 5
 
 
 def explained(
-    store: TraceStore, kept: Statistics, use: Utilization, stats: RangeStats, before: RangeStats | None = None
+    store: TraceStore,
+    kept: Statistics,
+    use: Utilization,
+    run: RangeStats,
+    stats: RangeStats,
+    before: RangeStats | None = None,
 ) -> dict[str, Any]:
-    """A range in names and numbers, None for what is not known.
+    """A range of a run in names and numbers, None for what is not known.
 
     Keys: those of `SINGLE` (see `desktop.data.statistics.RangeStats`); ``ideal_s`` (duration on an ideal
     network) and ``ideal_note`` (why it is not known); ``activities``: processor-seconds by name with ``_s``;
@@ -88,7 +93,7 @@ def explained(
         },
         "waiting_note": replayed.waiting_note if replayed else "",
         "note": stats.note,
-        "changes": [] if before is None else [_change(change) for change in kept.changes(before, stats)],
+        "changes": [] if before is None else [_change(change) for change in kept.changes(run, before, stats)],
     }
 
 

@@ -579,8 +579,11 @@ class _Run:
 
     def _changes(self, kept: Statistics) -> Iterable[Block]:
         told = False
+        run = self.statistics[0] if self.statistics else None
         for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
-            changes = [] if left is None or right is None else kept.changes(left, right, _CHANGES)
+            if run is None or left is None or right is None:
+                continue
+            changes = kept.changes(run, left, right, _CHANGES)
             if changes:
                 told = True
                 yield Paragraph(

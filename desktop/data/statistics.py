@@ -211,8 +211,9 @@ class Change:
 
     `left` and `right` are parts (0 to 1): of all processors' time that a region takes (exclusive), of the
     time in which a location computes, of all bytes (if there are none, messages) that go from one to
-    another, and what is sent per second as a part of the larger of both rates. `difference`, by whose size
-    changes are ranked, is right - left; of a location less the median of all processors.
+    another, and what is sent per second as a part of the largest of both rates and the run's. `difference`,
+    by whose size changes are ranked, is right - left; of a location less the median of all processors, of a
+    pair times the part of the run's rate (at most all) that the range reaches which sends less.
     `index`: of the region (-1: none) or location, (sender, receiver) of a pair, nothing for the total;
     `region`: its name.
     """
@@ -580,11 +581,10 @@ class Statistics:
                 tree.add(self._notes().tree(i).tree, own, came)
         return tree.rows(self._store, region_classes(self._store, use.rules), use.unit, search)
 
-    def changes(self, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
-        """What differs most between two ranges, the largest difference first, at most so many."""
+    def changes(self, run: RangeStats, left: RangeStats, right: RangeStats, most: int = 10) -> list[Change]:
+        """What differs most between two ranges of a run, the largest difference first, at most so many."""
         found = [*self._regions_changed(left, right), *self._locations_changed(left, right)]
-        if left.messages is not None and right.messages is not None:
-            found += self._messages_changed(left, right, left.messages, right.messages)
+        found += self._messages_changed(run, left, right)
         found = [change for change in found if abs(change.difference) >= LEAST_CHANGE]
         return sorted(found, key=lambda change: -abs(change.difference))[:most]
 
@@ -617,18 +617,20 @@ class Statistics:
             )
             yield Change("location", (i,), a, b, b - a - usual, _capital(sentence))
 
-    def _messages_changed(
-        self, left: RangeStats, right: RangeStats, before: Messages, after: Messages
-    ) -> Iterator[Change]:
-        rates = [
-            (m.count.sum() / stats.duration_s, m.bytes.sum() / stats.duration_s)
-            for m, stats in ((before, left), (after, right))
-        ]
-        largest = max(rate for _, rate in rates) or max(rate for rate, _ in rates)
-        if not largest:
+    def _messages_changed(self, run: RangeStats, left: RangeStats, right: RangeStats) -> Iterator[Change]:
+        if run.messages is None or left.messages is None or right.messages is None:
             return
+        before, after = left.messages, right.messages
+        *rates, usual = (
+            (float(m.count.sum() / stats.duration_s), float(m.bytes.sum() / stats.duration_s))
+            for m, stats in ((before, left), (after, right), (run.messages, run))
+        )
         of = 1 if max(rate for _, rate in rates) else 0
-        a, b = float(rates[0][of] / largest), float(rates[1][of] / largest)
+        if not (rates[0][of] or rates[1][of]):
+            return
+        # Beside what the run sends at other times a few bytes are a trifle, also after none.
+        largest = max(rates[0][of], rates[1][of], usual[of])
+        a, b = rates[0][of] / largest, rates[1][of] / largest
         was, now = (
             (f"{_si(size)}B/s", f" ({_three(count)} messages per second)") if count else ("nothing", "")
             for count, size in rates
@@ -639,19 +641,20 @@ class Statistics:
         )
         if not (rates[0][of] and rates[1][of]):
             return  # of nothing there are no parts
+        weight = min(rates[0][of], rates[1][of], usual[of]) / (usual[of] or 1.0)
         parts: dict[tuple[int, int], list[float]] = {}
         for side, m in enumerate((before, after)):
-            weight = m.bytes if of else m.count
-            total = float(weight.sum()) or np.nan
+            sizes = m.bytes if of else m.count
+            total = float(sizes.sum()) or np.nan
             for sender, receiver, value in zip(
-                m.sender.tolist(), m.receiver.tolist(), weight.tolist(), strict=True
+                m.sender.tolist(), m.receiver.tolist(), sizes.tolist(), strict=True
             ):
                 parts.setdefault((sender, receiver), [0.0, 0.0])[side] = value / total
         for (sender, receiver), (a, b) in parts.items():
             pair = f"from {self.name(sender)} to {self.name(receiver) if receiver >= 0 else 'somebody'}"
             what = "bytes" if of else "messages"
             sentence = f"{_now(b, a, f' of all {what} go {pair}')}."
-            yield Change("pair", (sender, receiver), a, b, b - a, _capital(sentence))
+            yield Change("pair", (sender, receiver), a, b, weight * (b - a), _capital(sentence))
 
     def name(self, location: int) -> str:
         """What people call a location: its rank and thread, or what the trace calls it."""

@@ -202,7 +202,7 @@ class Explainer:
         stats = kept.ranges([(s.start_s, s.end_s) for s in scopes], use, job, replay=replay)
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}
         changes = {
-            k: tuple(kept.changes(by_phase[k], by_phase[k + 1], CHANGES))
+            k: tuple(kept.changes(stats[0], by_phase[k], by_phase[k + 1], CHANGES))
             for k in by_phase
             if k + 1 in by_phase
         }

@@ -356,7 +356,7 @@ def test_a_source_that_is_a_curve(tmp_path: Path) -> None:
         assert np.isnan(found.load_balance) and found.messages is None and found.note
         assert Statistics(store).calls((0, 3)) == []
         assert Statistics(store).flat(found) == []
-        assert Statistics(store).changes(found, found) == []
+        assert Statistics(store).changes(found, found, found) == []
 
 
 # ---------------------------------------------------------------- the ideal network, waiting
@@ -368,8 +368,8 @@ def busy_but(*inside: tuple[int, int, int], last: int = 100) -> Thread:
     return Thread(0, last, events)
 
 
-def send(at: int, to: int, tag: int = 0) -> Row:
-    return at, MessageKind.SEND, to, tag, 8
+def send(at: int, to: int, tag: int = 0, size: int = 8) -> Row:
+    return at, MessageKind.SEND, to, tag, size
 
 
 def receive(at: int, sender: int, tag: int = 0) -> Row:
@@ -490,8 +490,8 @@ def test_what_changed_is_said_in_words() -> None:
     talk = {0: [send(10, 1), send(11, 1)], 1: [send(60, 0)]}
     with stored(many, talk) as store:
         kept = Statistics(store)
-        left, right = kept.ranges([(0, 50), (50, 100)])
-        found = kept.changes(left, right)
+        run, left, right = kept.ranges([(0, 100), (0, 50), (50, 100)])
+        found = kept.changes(run, left, right)
         sizes = [abs(change.difference) for change in found]
         assert sizes == sorted(sizes, reverse=True)
         by_kind: dict[str, list[Change]] = {}
@@ -511,8 +511,8 @@ def test_what_changed_is_said_in_words() -> None:
         assert "100 % of all bytes go from rank 1 to rank 0, 0 % before." in {
             change.sentence for change in by_kind["pair"]
         }
-        assert kept.changes(left, left) == []
-        assert len(kept.changes(left, right, most=2)) == 2
+        assert kept.changes(run, left, left) == []
+        assert len(kept.changes(run, left, right, most=2)) == 2
 
 
 def test_what_stands_out_is_named_alone() -> None:
@@ -520,8 +520,8 @@ def test_what_stands_out_is_named_alone() -> None:
     many = [*[busy_but((50, 99, RECV))] * 3, busy_but((99, 100, RECV)), busy_but((50, 99, RECV))]
     with stored(many, {3: [send(60, 0)]}) as store:
         kept = Statistics(store)
-        before, after = kept.ranges([(0, 50), (50, 99)])
-        found = kept.changes(before, after)
+        run, before, after = kept.ranges([(0, 100), (0, 50), (50, 99)])
+        found = kept.changes(run, before, after)
         assert [c.index for c in found if c.kind == "location"] == [(3,)]
         assert "Rank 3 computes 100 % of the time as before; all processors together 20 %, 100 % before." in {
             change.sentence for change in found
@@ -529,9 +529,51 @@ def test_what_stands_out_is_named_alone() -> None:
         assert [c.sentence for c in found if c.kind in ("messages", "pair")] == [
             "0.163 B/s are sent (0.0204 messages per second), nothing before."
         ]
-        assert [c.sentence for c in kept.changes(after, before) if c.kind in ("messages", "pair")] == [
+        assert [c.sentence for c in kept.changes(run, after, before) if c.kind in ("messages", "pair")] == [
             "Nothing is sent, 0.163 B/s before (0.0204 messages per second)."
         ]
+
+
+def test_a_volume_counts_by_what_the_run_sends() -> None:
+    """One message after none stands first in a run of nothing else, and is no word worth beside gigabytes."""
+    many = [busy_but((0, 1, RECV)), busy_but((0, 1, RECV))]
+    for others in ([], [send(80 + k, 0, size=10**9) for k in range(5)]):
+        with stored(many, {0: [send(30, 1)], 1: others}) as store:
+            kept = Statistics(store)
+            run, none, one, much = kept.ranges([(0, 100), (0, 30), (30, 31), (80, 100)])
+            found = [c for c in kept.changes(run, none, one) if c.kind == "messages"]
+            if others:
+                assert found == []
+                # The only bytes of a range are all of its bytes, but who gets them is as little worth.
+                assert [c for c in kept.changes(run, one, much) if c.kind == "pair"] == []
+                assert [c.kind for c in kept.changes(run, one, much, 1)] == ["messages"]
+            else:
+                assert kept.changes(run, none, one, 1) == found
+                assert (found[0].left, found[0].right, found[0].difference) == (0.0, 1.0, 1.0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 1), st.integers(0, 10**6)), max_size=12),
+    st.integers(2, 98),
+)
+def test_parts_of_volumes_are_parts(sent: list[tuple[int, int, int]], cut: int) -> None:
+    """Whatever is sent: parts from 0 to 1, and turned round the same with the other sign."""
+    talk: dict[int, list[Any]] = {0: [], 1: []}
+    for at, sender, size in sorted(sent):
+        talk[sender].append(send(at, 1 - sender, size=size))
+    with stored([busy_but((0, 1, RECV)), busy_but((0, 1, RECV))], talk) as store:
+        kept = Statistics(store)
+        run, left, right = kept.ranges([(0, 100), (0, cut), (cut, 100)])
+        there, back = (
+            {(c.kind, c.index): c for c in kept.changes(run, *sides, 99) if c.kind in ("messages", "pair")}
+            for sides in ((left, right), (right, left))
+        )
+        assert there.keys() == back.keys()
+        for key, change in there.items():
+            assert 0 <= min(change.left, change.right) <= max(change.left, change.right) <= 1
+            assert abs(change.difference) <= abs(change.right - change.left) + 1e-12
+            assert back[key].difference == pytest.approx(-change.difference)
 
 
 @settings(deadline=None)

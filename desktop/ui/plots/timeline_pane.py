@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QStringListModel, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtCore import QEvent, QSize, QStringListModel, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.plots import scales
 from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.notes import plain
 from desktop.ui.plots.timeline_rows import ORDERS, Rows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
@@ -66,10 +67,10 @@ class _FindField(QLineEdit):
 
     def event(self, event: QEvent) -> bool:
         """Esc is this field's own before it is the window's."""
-        if isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
-            if event.type() == QEvent.Type.ShortcutOverride:
-                event.accept()
-                return True
+        mine = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
+        if mine and event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()
+            return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -91,6 +92,19 @@ class _FindField(QLineEdit):
             self.left.emit()
         else:
             super().keyPressEvent(event)
+
+
+class _Result(QLabel):
+    """What was found; ends in an ellipsis where there is no room for all of it, which then is in the tip."""
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        self.setToolTip("" if text == self.text() else plain(self.text()))
+        with QPainter(self) as painter:
+            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
 
 
 class TimelinePane(QWidget):
@@ -144,6 +158,7 @@ class TimelinePane(QWidget):
         self._search.setObjectName("timeline_search")
         self._search.setPlaceholderText(self.tr("Name of a region"))
         self._search.setClearButtonEnabled(True)
+        self._search.setMinimumWidth(14 * self.fontMetrics().averageCharWidth())
         self._search.setMaximumWidth(26 * self.fontMetrics().averageCharWidth())
         self._search.textChanged.connect(self._mark)
         self._search.findAsked.connect(self.find_next)
@@ -153,7 +168,7 @@ class TimelinePane(QWidget):
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         self._search.setCompleter(completer)
-        self._result = QLabel()
+        self._result = _Result()
         for text, widget in (
             (self.tr("&Colours"), self._colour),
             (self.tr("Ro&ws"), self._order),
