@@ -23,6 +23,7 @@ from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks, sweep
 from desktop.core.selection import Suggestion, suggest
 from desktop.data.events import Activity
+from desktop.data.naming import location_name
 from desktop.data.store import TraceStore
 from desktop.data.timeline import open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -74,13 +75,19 @@ def printable(text: str, most: int = 200) -> str:
 class Mark:
     """An annotation: a moment, or a stretch if `end_s` is given, in seconds on the curve's axis.
 
-    `colour`: its place among those of annotations.
+    `colour`: its place among those of annotations. `where`: the location that it is on, "" for all.
     """
 
     start_s: float
     text: str
     end_s: float | None = None
     colour: int = 0
+    where: str = ""
+
+    @property
+    def told(self) -> str:
+        """Its text, after the location that it is on."""
+        return f"{self.where}: {self.text}" if self.where else self.text
 
 
 @dataclass(frozen=True)
@@ -242,14 +249,8 @@ def bars(store: TraceStore, rules: Rules, curve: StepCurve, progress: Progress |
         places = [places[k * count // _ROWS] for k in range(_ROWS)]
     start, end = curve.start, curve.start + curve.duration
     tile = timeline.tile([[i] for i in places], start, end, _COLUMNS)
-    names = []
-    for i in places:
-        about = store.locations[i]
-        thread = f" thread {about.thread}" if about.thread else ""
-        names.append(
-            f"rank {about.rank}{thread}" if about.rank >= 0 else about.name or f"location {about.id}"
-        )
-    return Bars(tuple(names), tile.dominant, start, end, count - len(places))
+    names = tuple(location_name(store.locations[i]) for i in places)
+    return Bars(names, tile.dominant, start, end, count - len(places))
 
 
 def tables(material: Material, figure: str) -> dict[str, Iterable[tuple[object, ...]]]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from desktop.data.events import Location
 
 #: Names, without suffixes, that a tracing tool gives to every trace, or people to the folder of one.
 _OF_EVERY_RUN = {"eztrace_log", "extrae_paraver_trace", "scorep", "tau", "trace", "tracefile", "traces"}
@@ -31,6 +35,18 @@ def file_stem(trace: Path, member: str | None = None) -> str:
     """The same as the beginning of a file's name: without suffixes, which folders do not have."""
     place = named_by(trace, member)
     return _stem(place.name) if place == _whole(trace, member) else place.name
+
+
+def location_name(about: Location) -> str:
+    """What people call a location: its rank and thread, or what the trace calls it.
+
+    >>> from desktop.data.events import Location
+    >>> [location_name(x) for x in (Location(7, rank=2, thread=1), Location(7, "GPU"), Location(7))]
+    ['rank 2 thread 1', 'GPU', 'location 7']
+    """
+    if about.rank >= 0:
+        return f"rank {about.rank}" + (f" thread {about.thread}" if about.thread else "")
+    return about.name or f"location {about.id}"
 
 
 def _whole(trace: Path, member: str | None) -> Path:

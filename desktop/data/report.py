@@ -648,7 +648,8 @@ class _Run:
         rows += [(f"Region {region}", f"called {name}") for region, name in subject.names.items()]
         for mark in subject.marks:
             until = "" if mark.end_s is None else f" to {_time(mark.end_s)}"
-            rows.append((f"Annotation at {_time(mark.start_s)}{until}", mark.text))
+            on = f" on {mark.where}" if mark.where else ""
+            rows.append((f"Annotation at {_time(mark.start_s)}{until}{on}", mark.text))
         return Table("Options", ("Option", "Value"), tuple(rows), 2)
 
 

@@ -35,6 +35,7 @@ from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
+from desktop.data.naming import location_name
 from desktop.data.profile import BEGIN, END, Profile
 from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
@@ -658,10 +659,7 @@ class Statistics:
 
     def name(self, location: int) -> str:
         """What people call a location: its rank and thread, or what the trace calls it."""
-        about = self._store.locations[location]
-        if about.rank >= 0:
-            return f"rank {about.rank}" + (f" thread {about.thread}" if about.thread else "")
-        return about.name or f"location {about.id}"
+        return location_name(self._store.locations[location])
 
 
 def statistics(

@@ -68,7 +68,7 @@ def material_of(shown: Snapshot) -> Material | None:
         rows=shown.rows,
         sweep=shown.sweep,
         suggestion=shown.suggestion,
-        marks=presenting.marks(shown.project),
+        marks=presenting.marks(shown.project, shown.document.locations),
     )
 
 

@@ -495,7 +495,7 @@ def _paint_marks(frame: _Frame, material: Material, box: Box) -> None:
             sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(colour, 0.15))
         stroke = frame.stroke(colour, 1.0, (1.0, 1.5))
         sheet.lines([[x, box.top, x, box.bottom] for x in {x0, x1}], stroke)
-        text = fitted(mark.text, em, 0.6 * box.width)
+        text = fitted(mark.told, em, 0.6 * box.width)
         wide = text_width(text, em) + 0.8 * em
         left = min(x0, box.right - wide)
         row = next((k for k, end in enumerate(ends) if end <= left), len(ends))

@@ -410,9 +410,9 @@ class ProjectDesk(QObject):
         room = 0.25 * (end_s - start_s) if end_s > start_s else 0.5 * (b - a)
         self._window.curve_view.zoom_to(start_s - room, end_s + room)
 
-    def annotate(self, time_s: float = math.nan) -> None:
+    def annotate(self, time_s: float = math.nan, location: int | None = None) -> None:
         """Ask for a remark over the selection, else at `time_s`, else over the selected phase, else in the
-        middle of what is seen."""
+        middle of what is seen; on a location, or on all."""
         selection = self._bench.snapshot.project.view.selection
         a, b = self._window.curve_view.visible_range()
         if selection is None and math.isnan(time_s):
@@ -422,9 +422,13 @@ class ProjectDesk(QObject):
         known = self._bench.snapshot.project.annotations
         colour = (known[-1].colour + 1) % 8 if known else 0
         title = self.tr("Annotate the selection") if selection else self.tr("Annotate")
-        dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour))
+        if location is not None:
+            title = self.tr("Remark on a location")
+        document = self._bench.snapshot.document
+        names = () if document is None else document.locations
+        dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour, location), names)
         dialog.taken.connect(
-            lambda made: self._bench.annotate(made.text, made.start_s, made.end_s, None, made.colour)
+            lambda made: self._bench.annotate(made.text, made.start_s, made.end_s, made.location, made.colour)
         )
         dialog.open()
         dialog.text.setFocus()

@@ -301,6 +301,7 @@ class MainWindow(ProgramWindow):
         rows = self.timeline.view
         for plot in (view, rows):
             plot.noteActivated.connect(self._edit_note)
+        rows.noteAsked.connect(lambda location, time_s: self.desk.annotate(time_s, location))
         rows.selectionChanged.connect(bench.select)
         for one, other in ((view, rows), (rows, view)):
             one.pictureRequested.connect(self.copy_picture)
@@ -351,8 +352,9 @@ class MainWindow(ProgramWindow):
             self.curve_view.set_phase(view.phase)
             self.timeline.view.set_phase(view.phase)
         if afresh or new.project.annotations is not old.project.annotations:
-            self.curve_view.set_annotations(new.project.annotations)
-            self.timeline.view.set_annotations(new.project.annotations)
+            locations = () if new.document is None else new.document.locations
+            self.curve_view.set_annotations(new.project.annotations, locations)
+            self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
         self.chips.show_snapshot(new)
@@ -633,6 +635,16 @@ class MainWindow(ProgramWindow):
     def annotate(self) -> None:
         """A remark over the selection, or at the pointer."""
         self.desk.annotate(self._cursor)
+
+    def annotate_location(self) -> None:
+        """A remark on the location under the pointer, or of the state that was clicked or found."""
+        place = self.timeline.view.chosen_place if self.timeline.isVisible() else None
+        if place is None:
+            self.statusBar().showMessage(
+                self.tr("Point at a row of the timeline, or click a state in it"), 4000
+            )
+        else:
+            self.desk.annotate(place[1], place[0])
 
     def _edit_note(self, index: int) -> None:
         self.show_panel("views")

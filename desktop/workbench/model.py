@@ -148,6 +148,14 @@ class Annotation:
             return f"colour is {self.colour}, allowed are 0 to {COLOURS - 1}"
         return "it ends before it begins" if self.end_s is not None and self.end_s < self.start_s else ""
 
+    def where(self, locations: Sequence[str]) -> str:
+        """The name of its location; "" if it is on all."""
+        if self.location is None:
+            return ""
+        # The trace may be another one by now.
+        known = 0 <= self.location < len(locations)
+        return locations[self.location] if known else f"location number {self.location}"
+
 
 @dataclass(frozen=True)
 class Project:

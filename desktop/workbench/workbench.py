@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.data.naming import run_name
+from desktop.data.naming import location_name, run_name
 from desktop.progress import Progress
 from desktop.workbench.bench import Bench
 from desktop.workbench.explaining import NOTHING, Explained, Explainer
@@ -61,7 +61,7 @@ class Document:
     """A trace that is open: facts that no setting changes.
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
-    `options`: how to open it again.
+    `options`: how to open it again; `locations`: what they are called.
     """
 
     source: Path
@@ -71,6 +71,7 @@ class Document:
     regions: tuple[Region, ...]
     repaired: bool
     options: OpenOptions = AS_FOUND
+    locations: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -802,7 +803,8 @@ def _open(
     try:
         facts, regions = info(store), tuple(store.regions)
         place, again = Path(store.path), options.again()
-        document = Document(source, place, facts, store.report, regions, store.repair, again)
+        names = tuple(map(location_name, store.locations))
+        document = Document(source, place, facts, store.report, regions, store.repair, again, names)
         model = DEFAULT_MODEL if kept is None else kept.phases.model
         run, fits = _build(store, None if kept is None else kept.rules, model, job)
     except BaseException:

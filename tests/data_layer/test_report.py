@@ -161,9 +161,11 @@ def test_no_text_of_a_trace_gets_out_of_its_place(regions: list[str], location: 
     place = location.encode("utf-8", "replace").decode()
     with stored(stem, [place, "other"], place or "?") as store:
         subject = Subject(
-            store, mark, Rules({stem[0]: Activity.IDLE}), "constant", 2, marks=(Mark(1.0, mark),)
+            store, mark, Rules({stem[0]: Activity.IDLE}), "constant", 2, marks=(Mark(1.0, mark, where=place),)
         )
         report = compose([subject], command=command_line(place, subject, Contents()), date=WHEN)
+        on = f" on {place}" if place else ""
+        assert (f"Annotation at 1 s{on}", mark) in cells(report, "Options").rows
         page = to_html(report, draw)
         deck = to_pptx(report, lambda picture: PIXEL)
     seen = Seen()

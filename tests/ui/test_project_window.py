@@ -600,9 +600,9 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     assert timeline is not None
     assert new in pane._names.stringList() and "MPI_Recv" not in pane._names.stringList()
     number = next(r for r in timeline.entered if timeline.store.regions[r].name == "MPI_Recv")
-    found = timeline.find(number, 0.0)
+    found = timeline.find([number], 0.0)
     assert found is not None
-    assert describe(timeline, *found, 1e-9, pane.view.name_of)[1].startswith(new)
+    assert describe(timeline, *found[:2], 1e-9, pane.view.name_of)[1].startswith(new)
     pane._colour.setCurrentIndex(1)
     assert new in [entry.label for entry in pane.view._entries()]
     changes = window.panel("changes")

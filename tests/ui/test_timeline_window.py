@@ -20,7 +20,10 @@ from desktop.data.store import Source, StoreWriter
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
 from desktop.progress import Progress
+from desktop.ui.exporting import material_of
+from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots import timeline_tiles, timeline_view
+from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
@@ -686,3 +689,110 @@ def test_exact_rows_are_made_only_when_the_view_rests(qtbot: QtBot, opened: Main
     assert tiles._rest.isActive() and tiles._rest.interval() == timeline_tiles.REST
     settle(qtbot, opened)
     assert not tiles._rest.isActive()
+
+
+def note_dialog(window: MainWindow) -> NoteDialog:
+    (found,) = [d for d in window.findChildren(NoteDialog) if d.isVisible()]
+    return found
+
+
+def painted(view: TimelineView, row: int, time_s: float, colour: int) -> bool:
+    """Whether the line of an annotation crosses a row."""
+    image = view.grab().toImage()
+    x, y = round(view._map().x(time_s)), round(view._y(row + 0.8))
+    return any(image.pixelColor(x + d, y) == QColor(COLOURS[colour]) for d in (-1, 0, 1))
+
+
+def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: MainWindow) -> None:
+    view, bench, rows = opened.timeline.view, opened.workbench, opened.timeline.view.rows
+    assert rows is not None
+    row = rows.row_of(4)
+    menu = view.menu_at(place(view, 0.32, row))
+    menu.actions()[1].trigger()
+    dialog = note_dialog(opened)
+    assert dialog.location.currentText() == "rank 2" and dialog.location.itemText(0) == "All locations"
+    dialog.text.setPlainText("<b>late</b>")
+    dialog._take()
+    (note,) = bench.snapshot.project.annotations
+    assert (note.location, note.end_s) == (4, None) and note.start_s == pytest.approx(0.32, abs=2e-3)
+    send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
+    settle(qtbot, opened)
+    crossed = [painted(view, k, note.start_s, note.colour) for k in range(len(rows.rows))]
+    assert [k for k, found in enumerate(crossed) if found] == [row]
+    # What is written by strangers is no markup, whoever shows it.
+    (flag,) = view._notes._flags
+    assert flag.text == "<b>late</b>" and view._row_box(4) == flag.row
+    send(view, QEvent.Type.MouseMove, flag.box.center(), Qt.MouseButton.NoButton)
+    assert view.toolTip() == "<p>rank 2: &lt;b&gt;late&lt;/b&gt;</p>"
+    opened.curve_view.grab()
+    assert [f.text for f in opened.curve_view._notes._flags] == ["rank 2: <b>late</b>"]
+    panel = opened.panel("views")
+    column = [c.title for c in panel.notes.columns].index("Location")
+    assert panel.notes.index(0, column).data() == "rank 2"
+    material = material_of(bench.snapshot)
+    assert material is not None and [mark.told for mark in material.marks] == ["rank 2: <b>late</b>"]
+    # It goes with its row, and out of view.
+    rows.sort("busy")
+    rows.move(3, 0)
+    view.rows_changed()
+    settle(qtbot, opened)
+    assert rows.row_of(4) != row and painted(view, rows.row_of(4), note.start_s, note.colour)
+    view._height = 80.0
+    view.rows_changed()
+    settle(qtbot, opened)
+    view._scroll_to(0)
+    settle(qtbot, opened)
+    if rows.row_of(4) >= view._in_view()[1]:
+        assert view._notes._flags == []
+    # Of all locations again, as one step that can be undone.
+    view.fit_rows()
+    panel.choose_note(0)
+    panel.edit_note()
+    dialog = note_dialog(opened)
+    assert dialog.location.currentText() == "rank 2"
+    dialog.location.setCurrentIndex(0)
+    dialog._take()
+    assert bench.snapshot.project.annotations[0].location is None
+    assert panel.notes.index(0, column).data() == "all"
+    settle(qtbot, opened)
+    assert all(painted(view, k, note.start_s, note.colour) for k in range(3, len(rows.rows)))
+    opened.actions_by_id["undo"].trigger()
+    assert bench.snapshot.project.annotations[0].location == 4
+
+
+def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
+    """On what is pointed at, else on the state that was clicked or found."""
+    view, rows = opened.timeline.view, opened.timeline.view.rows
+    assert rows is not None
+    view.setFocus()
+    send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
+    qtbot.keyClick(view, Qt.Key.Key_I, Qt.KeyboardModifier.ShiftModifier)
+    assert "Point at a row" in opened.statusBar().currentMessage()
+    opened.timeline._search.setText("MPI_File_write")
+    opened.actions_by_id["find_next"].trigger()
+    settle(qtbot, opened)
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_I, Qt.KeyboardModifier.ShiftModifier)
+    dialog = note_dialog(opened)
+    assert dialog.location.currentText() == "rank 2"
+    assert float(dialog.start.text()) == pytest.approx(WRITE / 1e6)
+    dialog.reject()
+    send(view, QEvent.Type.MouseMove, place(view, 0.5, rows.row_of(7)), Qt.MouseButton.NoButton)
+    qtbot.keyClick(view, Qt.Key.Key_I, Qt.KeyboardModifier.ShiftModifier)
+    dialog = note_dialog(opened)
+    assert dialog.location.currentText() == "rank 3 thread 1"
+    assert float(dialog.start.text()) == pytest.approx(0.5, abs=2e-3)
+    dialog.text.setPlainText("here")
+    dialog._take()
+    assert [n.location for n in opened.workbench.snapshot.project.annotations] == [7]
+    # A trace that has become another one may have fewer locations.
+    opened.workbench.change_annotation(0, location=99)
+    settle(qtbot, opened)
+    assert view._notes._flags == []
+    panel = opened.panel("views")
+    panel.choose_note(0)
+    panel.edit_note()
+    dialog = note_dialog(opened)
+    assert dialog.location.currentText() == "location number 99"
+    dialog._take()
+    assert opened.workbench.snapshot.project.annotations[0].location == 99

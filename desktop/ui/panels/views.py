@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
@@ -54,15 +54,23 @@ VIEW_COLUMNS = (
     ),
 )
 NOTE_COLUMNS = (
-    Column("Annotation", lambda note: " ".join(note.text.split()), number=False),
-    Column("Time", lambda note: note.start_s, text=lambda note: _span(note.start_s, note.end_s)),
+    Column("Annotation", lambda row: " ".join(row.note.text.split()), number=False),
+    Column("Time", lambda row: row.note.start_s, text=lambda row: _span(row.note.start_s, row.note.end_s)),
+    Column("Location", lambda row: row.where or "all", "The location that it is on", number=False),
     Column(
         "Colour",
-        lambda note: COLOUR_NAMES[note.colour] + (", hidden" if note.hidden else ""),
+        lambda row: COLOUR_NAMES[row.note.colour] + (", hidden" if row.note.hidden else ""),
         "Its colour in the plots, and whether it is hidden there",
         number=False,
     ),
 )
+
+
+class _NoteRow(NamedTuple):
+    """An annotation and the name of its location."""
+
+    note: Annotation
+    where: str
 
 
 class ViewsPanel(QWidget):
@@ -77,12 +85,15 @@ class ViewsPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
+        self._locations: tuple[str, ...] = ()
         self.views = RowsModel(VIEW_COLUMNS)
         self.notes = RowsModel(NOTE_COLUMNS)
         self.view_table = self._table(self.views, self.tr("Views"), self.go_to_view)
         self.note_table = self._table(self.notes, self.tr("Annotations"), self.go_to_note)
         self.view_tip = QLabel(self.tr("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it."))
-        self.note_tip = QLabel(self.tr("I writes a remark at the pointer, or over the selection."))
+        self.note_tip = QLabel(
+            self.tr("I writes a remark at the pointer, or over the selection; Shift+I on one location.")
+        )
         for tip in (self.view_tip, self.note_tip):
             tip.setWordWrap(True)
         layout = QVBoxLayout(self)
@@ -105,7 +116,7 @@ class ViewsPanel(QWidget):
                 self.note_table,
                 (self.tr("&Add…"), self.tr("A remark at the cursor or the selection"), self.noteAsked.emit),
                 (self.tr("Go &to"), self.tr("Show the time of this annotation"), self.go_to_note),
-                (self.tr("&Edit…"), self.tr("Text, time and colour"), self.edit_note),
+                (self.tr("&Edit…"), self.tr("Text, time, location and colour"), self.edit_note),
                 (self.tr("&Hide"), self.tr("Hide this annotation in the plots, or show it"), self.hide_note),
                 (self.tr("Delete"), self.tr("Delete this annotation"), self.delete_note),
             )
@@ -158,7 +169,8 @@ class ViewsPanel(QWidget):
         if project.views is not before.views or new.document is not old.document:
             self.views.show(project.views)
         if project.annotations is not before.annotations or new.document is not old.document:
-            self.notes.show(project.annotations)
+            self._locations = () if new.document is None else new.document.locations
+            self.notes.show([_NoteRow(note, note.where(self._locations)) for note in project.annotations])
 
     # ---- views
 
@@ -213,17 +225,22 @@ class ViewsPanel(QWidget):
     def go_to_note(self) -> None:
         index = self._note()
         if index is not None:
-            note = self.notes.rows[index]
+            note = self.notes.rows[index].note
             self.rangeAsked.emit(note.start_s, note.start_s if note.end_s is None else note.end_s)
 
     def edit_note(self) -> None:
         index = self._note()
         if index is not None:
-            note = self.notes.rows[index]
-            dialog = NoteDialog(self, self.tr("Edit annotation"), note)
+            note = self.notes.rows[index].note
+            dialog = NoteDialog(self, self.tr("Edit annotation"), note, self._locations)
             dialog.taken.connect(
                 lambda made: self._workbench.change_annotation(
-                    index, text=made.text, start_s=made.start_s, end_s=made.end_s, colour=made.colour
+                    index,
+                    text=made.text,
+                    start_s=made.start_s,
+                    end_s=made.end_s,
+                    colour=made.colour,
+                    location=made.location,
                 )
             )
             dialog.open()
@@ -231,7 +248,7 @@ class ViewsPanel(QWidget):
     def hide_note(self) -> None:
         index = self._note()
         if index is not None:
-            self._workbench.change_annotation(index, hidden=not self.notes.rows[index].hidden)
+            self._workbench.change_annotation(index, hidden=not self.notes.rows[index].note.hidden)
 
     def delete_note(self) -> None:
         index = self._note()
@@ -240,11 +257,14 @@ class ViewsPanel(QWidget):
 
 
 class NoteDialog(QDialog):
-    """Text, time and colour of an annotation; `taken` gets it when all is as it must be."""
+    """Text, time, location and colour of an annotation; `taken` gets it when all is as it must be.
+
+    `locations`: what those of the trace are called; of a trace without any there is nothing to choose.
+    """
 
     taken = Signal(object)
 
-    def __init__(self, parent: QWidget, title: str, note: Annotation) -> None:
+    def __init__(self, parent: QWidget, title: str, note: Annotation, locations: Sequence[str] = ()) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setObjectName("note_dialog")
@@ -257,6 +277,15 @@ class NoteDialog(QDialog):
         self.start = QLineEdit(_exact(note.start_s))
         self.end = QLineEdit("" if note.end_s is None else _exact(note.end_s))
         self.end.setPlaceholderText(self.tr("an instant"))
+        self.location = QComboBox()
+        self.location.addItem(self.tr("All locations"), None)
+        # Long lists are slow to measure; a name that is cut there is read in full when it is chosen.
+        self.location.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        for index, name in enumerate(locations):
+            self.location.addItem(name, index)
+        if note.location is not None and note.location >= len(locations):
+            self.location.addItem(note.where(locations), note.location)
+        self.location.setCurrentIndex(max(self.location.findData(note.location), 0))
         self.colour = QComboBox()
         for name, colour in zip(COLOUR_NAMES, COLOURS, strict=True):
             patch = QPixmap(16, 16)
@@ -274,6 +303,8 @@ class NoteDialog(QDialog):
         form.addRow(self.tr("&Text"), self.text)
         form.addRow(self.tr("&Start (s)"), self.start)
         form.addRow(self.tr("&End (s)"), self.end)
+        if self.location.count() > 1:
+            form.addRow(self.tr("&Location"), self.location)
         form.addRow(self.tr("&Colour"), self.colour)
         form.addRow(self.problem)
         form.addRow(self.buttons)
@@ -297,7 +328,7 @@ class NoteDialog(QDialog):
                 self.text.toPlainText().strip(),
                 end,
                 self.colour.currentIndex(),
-                self._note.location,
+                self.location.currentData(),
                 self._note.hidden,
             )
         )

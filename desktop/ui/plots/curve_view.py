@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -132,8 +132,8 @@ class CurveView(TimePlot):
         self._locked = tuple(times)
         self._redraw(base=False)
 
-    def set_annotations(self, annotations: tuple[Annotation, ...]) -> None:
-        self._notes.set(annotations)
+    def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
+        self._notes.set(annotations, locations)
         self._redraw(base=False)
 
     def set_phase(self, phase: int | None) -> None:
@@ -689,7 +689,7 @@ class CurveView(TimePlot):
             self._hover = hover
             self.update()
         flag = self._notes.at(p)
-        self.setToolTip("" if flag is None else plain(flag.note.text))
+        self.setToolTip("" if flag is None else plain(flag.told))
         shape = Qt.CursorShape.ArrowCursor
         if self._space or (self._mode == "pan" and region in ("plot", "rail")):
             shape = Qt.CursorShape.OpenHandCursor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -21,6 +21,10 @@ COLOUR_NAMES = ("Blue", "Vermilion", "Green", "Purple", "Orange", "Sky blue", "B
 ROWS, CHARACTERS = 4, 28
 
 
+#: The row of a location in a plot of rows, None where it is out of view.
+RowOf = Callable[[int], QRectF | None]
+
+
 def plain(text: str) -> str:
     """A text for a tip, wrapped; what looks like markup in it is none."""
     return f"<p>{escape(text).replace(chr(10), '<br>')}</p>"
@@ -28,12 +32,15 @@ def plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class Flag:
-    """An annotation where it is drawn; `index` is its place in the project."""
+    """An annotation where it is drawn; `index` is its place in the project, `row` the only row it is in.
+    `told` is all of its text, after the name of its location."""
 
     index: int
     note: Annotation
     box: QRectF
     text: str
+    told: str
+    row: QRectF | None = None
 
 
 class Notes:
@@ -41,10 +48,12 @@ class Notes:
 
     def __init__(self) -> None:
         self._notes: tuple[Annotation, ...] = ()
+        self._locations: tuple[str, ...] = ()
         self._flags: list[Flag] = []
 
-    def set(self, notes: Sequence[Annotation]) -> None:
-        self._notes = tuple(notes)
+    def set(self, notes: Sequence[Annotation], locations: Sequence[str] = ()) -> None:
+        """`locations`: what those of the trace are called."""
+        self._notes, self._locations = tuple(notes), tuple(locations)
 
     @property
     def painted(self) -> bool:
@@ -55,32 +64,50 @@ class Notes:
         """The flag under a place, as it was painted last."""
         return next((flag for flag in reversed(self._flags) if flag.box.contains(p)), None)
 
-    def place(self, m: TimeMap, lane: QRectF, metrics: QFontMetrics) -> list[Flag]:
-        """Flags in the upper part of a lane, one beside or below the other."""
+    def place(
+        self, m: TimeMap, lane: QRectF, metrics: QFontMetrics, row_of: RowOf | None = None
+    ) -> list[Flag]:
+        """Flags in the upper part of a lane, one beside or below the other; where there are rows, those on a
+        location in its row."""
         high = metrics.height() + 4
-        ends = [lane.left() - 1.0] * ROWS
+        taken: dict[int | None, list[float]] = {}
         flags = []
         for index, note in sorted(enumerate(self._notes), key=lambda one: one[1].start_s):
             end = note.start_s if note.end_s is None else note.end_s
             if note.hidden or end < m.a or note.start_s > m.b:
                 continue
+            own = None if row_of is None or note.location is None else row_of(note.location)
+            if row_of is not None and note.location is not None and own is None:
+                continue  # the row is not in view
+            where = note.where(self._locations)
+            told = f"{where}: {note.text}" if where else note.text
+            ends = taken.setdefault(None if own is None else note.location, [lane.left() - 1.0] * ROWS)
             left = max(float(m.x(max(note.start_s, m.a))), lane.left())
             row = next((k for k in range(ROWS) if ends[k] < left), None)
             room = lane.right() - left
             # Where all rows are taken the flag is there without its text.
-            text = "" if row is None else " ".join(note.text.split())[: 4 * CHARACTERS]
+            said = told if own is None else note.text  # its row tells where it is
+            text = "" if row is None else " ".join(said.split())[: 4 * CHARACTERS]
             wide = min(room - 14, CHARACTERS * metrics.averageCharWidth())
             text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(max(wide, 0)))
             width = metrics.horizontalAdvance(text) + 14 if text else 7
-            box = QRectF(left, lane.top() + 3 + (row or 0) * (high + 2), width, high)
+            top = lane.top() + 3 if own is None else min(max(own.top(), lane.top()), lane.bottom() - high)
+            box = QRectF(left, top + (row or 0) * (high + 2), width, high)
             if row is not None:
                 ends[row] = box.right() + 4
-            flags.append(Flag(index, note, box, text))
+            flags.append(Flag(index, note, box, text, told, own))
         return flags
 
-    def paint(self, painter: QPainter, m: TimeMap, lanes: Sequence[QRectF], theme: Theme) -> None:
-        """Bands and lines through all lanes, flags in the first."""
-        self._flags = self.place(m, lanes[0], painter.fontMetrics())
+    def paint(
+        self,
+        painter: QPainter,
+        m: TimeMap,
+        lanes: Sequence[QRectF],
+        theme: Theme,
+        row_of: RowOf | None = None,
+    ) -> None:
+        """Bands and lines through all lanes, or the row of a location; flags in the first lane, or there."""
+        self._flags = self.place(m, lanes[0], painter.fontMetrics(), row_of)
         for flag in self._flags:
             colour = QColor(COLOURS[flag.note.colour])
             tint = QColor(colour)
@@ -89,10 +116,12 @@ class Notes:
             xs = [min(max(float(m.x(t)), lanes[0].left()), lanes[0].right()) for t in ends]
             inside = [x for x, t in zip(xs, ends, strict=True) if m.a <= t <= m.b]
             painter.setPen(QPen(colour, 1.5))
-            for lane in lanes:
+            for lane in lanes if flag.row is None else [flag.row.intersected(lanes[0])]:
                 if len(xs) > 1:
                     painter.fillRect(QRectF(xs[0], lane.top(), max(xs[1] - xs[0], 1), lane.height()), tint)
                 painter.drawLines([QLineF(x, lane.top(), x, lane.bottom()) for x in inside])
+                if flag.row is not None and len(xs) > 1:  # a tint alone is lost in a low row
+                    painter.drawLines([QLineF(xs[0], y, xs[1], y) for y in (lane.top(), lane.bottom())])
         ground = QColor(theme.raised)
         ground.setAlpha(235)
         for flag in self._flags:

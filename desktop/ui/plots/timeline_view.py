@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -60,6 +60,7 @@ class TimelineView(TimePlot):
     looked = Signal(int, float)  # location and time under the pointer; -1 where there is none
     stackAsked = Signal(int, float)
     noteActivated = Signal(int)  # an annotation, by its place in the project
+    noteAsked = Signal(int, float)  # a remark on a location at a time is wanted
     ordered = Signal()  # the user has put rows in an order of their own
 
     def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
@@ -142,8 +143,8 @@ class TimelineView(TimePlot):
         self._around = ()
         self._redraw()
 
-    def set_annotations(self, annotations: tuple[Annotation, ...]) -> None:
-        self._notes.set(annotations)
+    def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
+        self._notes.set(annotations, locations)
         self._redraw()
 
     def set_names(self, names: Mapping[str, str]) -> None:
@@ -189,6 +190,13 @@ class TimelineView(TimePlot):
             if not first + 1 <= row < last - 1:
                 self._scroll_to(row - (last - first) / 2)
         self._redraw()
+
+    @property
+    def chosen_place(self) -> tuple[int, float] | None:
+        """The location and the time under the pointer, else of the state of which the call stack is shown."""
+        if self._pointed and not math.isnan(self._cursor):
+            return self._pointed[0], self._cursor
+        return None if self._stack is None else self._stack[:2]
 
     @property
     def chosen_row(self) -> tuple[int, ...]:
@@ -278,6 +286,14 @@ class TimelineView(TimePlot):
 
     def _y(self, row: float) -> float:
         return self._plot.top() + (row - self._scroll) * self._row_height
+
+    def _row_box(self, location: int) -> QRectF | None:
+        """The row of a location; None if nothing of it is in view."""
+        row = -1 if self._rows is None else self._rows.row_of(location)
+        first, last = self._in_view()
+        if not first <= row < last:
+            return None
+        return QRectF(self._plot.left(), self._y(row), self._plot.width(), max(self._row_height, 3))
 
     def _row_at(self, y: float) -> int:
         """The row at a height; -1 outside of them."""
@@ -371,7 +387,7 @@ class TimelineView(TimePlot):
         with QPainter(image) as painter:
             painter.setFont(self.font())
             self._paint_links(painter)
-            self._notes.paint(painter, self._map(), [plot], t)
+            self._notes.paint(painter, self._map(), [plot], t, self._row_box)
             self._frame(painter, plot)
         return image
 
@@ -662,7 +678,7 @@ class TimelineView(TimePlot):
             self.looked.emit(-1, math.nan)
             return
         flag = self._notes.at(p)
-        self.setToolTip("" if flag is None else plain(flag.note.text))
+        self.setToolTip("" if flag is None else plain(flag.told))
         t, here = self._time(p.x()), self._rows.rows[row]
         self._tip = self._roughly(here, row, t)
         alone = len(here.locations) == 1 and self._per == 1
@@ -763,6 +779,9 @@ class TimelineView(TimePlot):
             self.tr("Call &stack here"), lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
         )
         stack.setEnabled(row >= 0)
+        rows = () if row < 0 or self._rows is None else self._rows.rows[row].locations
+        remark = menu.addAction(self.tr("&Remark on this location…"), lambda: self.noteAsked.emit(rows[0], t))
+        remark.setEnabled(bool(rows))
         menu.addSeparator()
         menu.addAction(self.tr("&All rows in view"), self.fit_rows)
         grouped = self._rows is not None and self._rows.grouped
