@@ -156,6 +156,11 @@ class Annotation:
         known = 0 <= self.location < len(locations)
         return locations[self.location] if known else f"location number {self.location}"
 
+    def told(self, locations: Sequence[str]) -> str:
+        """Its text, after the name of its location if it is on one."""
+        where = self.where(locations)
+        return f"{where}: {self.text}" if where else self.text
+
 
 @dataclass(frozen=True)
 class Project:

@@ -54,9 +54,8 @@ VIEW_COLUMNS = (
     ),
 )
 NOTE_COLUMNS = (
-    Column("Annotation", lambda row: " ".join(row.note.text.split()), number=False),
+    Column("Annotation", lambda row: " ".join(row.told.split()), number=False),
     Column("Time", lambda row: row.note.start_s, text=lambda row: _span(row.note.start_s, row.note.end_s)),
-    Column("Location", lambda row: row.where or "all", "The location that it is on", number=False),
     Column(
         "Colour",
         lambda row: COLOUR_NAMES[row.note.colour] + (", hidden" if row.note.hidden else ""),
@@ -67,10 +66,10 @@ NOTE_COLUMNS = (
 
 
 class _NoteRow(NamedTuple):
-    """An annotation and the name of its location."""
+    """An annotation, and its text after the name of its location."""
 
     note: Annotation
-    where: str
+    told: str
 
 
 class ViewsPanel(QWidget):
@@ -170,7 +169,7 @@ class ViewsPanel(QWidget):
             self.views.show(project.views)
         if project.annotations is not before.annotations or new.document is not old.document:
             self._locations = () if new.document is None else new.document.locations
-            self.notes.show([_NoteRow(note, note.where(self._locations)) for note in project.annotations])
+            self.notes.show([_NoteRow(note, note.told(self._locations)) for note in project.annotations])
 
     # ---- views
 

@@ -79,8 +79,7 @@ class Notes:
             own = None if row_of is None or note.location is None else row_of(note.location)
             if row_of is not None and note.location is not None and own is None:
                 continue  # the row is not in view
-            where = note.where(self._locations)
-            told = f"{where}: {note.text}" if where else note.text
+            told = note.told(self._locations)
             ends = taken.setdefault(None if own is None else note.location, [lane.left() - 1.0] * ROWS)
             left = max(float(m.x(max(note.start_s, m.a))), lane.left())
             row = next((k for k in range(ROWS) if ends[k] < left), None)
