@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import tempfile
+import threading
 import time
 from contextlib import closing
 from itertools import pairwise
@@ -15,8 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from desktop.data import spill
+from desktop.data.importers import paraver, picl
 from desktop.data.spill import Interner, Sorted, Spill, by_time, copied, joined
+from desktop.errors import TraceFormatError
+from desktop.progress import Progress
+from tests.data_layer.memory import Memory
 
+DATA = Path(__file__).parents[1] / "data"
 #: Of whole words, of bytes, and with a gap between its fields.
 DTYPES = (
     np.dtype([("time", "i8"), ("number", "i8")]),
@@ -174,3 +180,66 @@ def watched(monkeypatch):
 
     monkeypatch.setattr(tempfile, "TemporaryFile", watching)
     return files
+
+
+class Failing(Memory):
+    """A sink that takes so many blocks of rows."""
+
+    def __init__(self, room: int) -> None:
+        super().__init__()
+        self.room = room
+
+    def append(self, table, location, **columns):
+        self.room -= 1
+        if self.room < 0:
+            raise TraceFormatError("no more")
+        super().append(table, location, **columns)
+
+
+@pytest.mark.parametrize(
+    ("importer", "name"),
+    [
+        (picl.IMPORTER, "picl/v2-ncptl-butterfly8.trf"),
+        (picl.IMPORTER, "picl/v1-fft16-upshot.trf"),
+        (paraver.IMPORTER, "paraver/farm_6.prv"),
+    ],
+    ids=lambda value: getattr(value, "id", None),
+)
+@pytest.mark.parametrize("where", ["sink", "disk", "files"])
+def test_when_an_import_fails_no_file_and_no_thread_is_left(where, importer, name, tmp_path, monkeypatch):
+    """Also while the error is held, with all that it refers to: elsewhere open files cannot be removed."""
+    monkeypatch.setattr("desktop.data.lines.BLOCK", 4000)
+    monkeypatch.setattr(picl.walk, "CHUNK", 40)
+    monkeypatch.setattr(paraver, "CHUNK", 200)
+    monkeypatch.setattr(spill, "BATCH", 256)
+    monkeypatch.setattr(spill, "OVERLAP", -1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    files, append = watched(monkeypatch), Spill._append
+    opened = tempfile.TemporaryFile
+    before = set(threading.enumerate())
+    failed = 0
+    for room in (0, 1, 2, 3, 5, 8, 13, 21, 34):
+        left = [room]
+
+        def short(real, *args, left=left, **options):
+            left[0] -= 1
+            return real(*args, **options) if left[0] >= 0 else full(None, None)
+
+        sink = Memory()
+        with monkeypatch.context() as patch:
+            if where == "sink":
+                sink = Failing(room)
+            elif where == "disk":
+                patch.setattr(Spill, "_append", lambda *args, short=short: short(append, *args))
+            else:
+                patch.setattr(
+                    tempfile, "TemporaryFile", lambda short=short, **options: short(opened, **options)
+                )
+            try:
+                importer.read(DATA / name, sink, Progress())
+            except (TraceFormatError, OSError):
+                failed += 1
+                assert all(file.closed for file in files)
+                assert set(threading.enumerate()) == before
+                assert not list(tmp_path.iterdir())
+    assert failed
