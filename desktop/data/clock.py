@@ -57,9 +57,10 @@ class Matches(NamedTuple):
 class ClockResult:
     """What the clock check found.
 
-    `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives of which
-    the other end is not in the trace. `unequal`: messages of which the two ends say different numbers of
-    bytes. `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
+    `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives for which no
+    other end was found: it is not in the trace, or of another location than the one that they name, as of
+    another thread of a process. `unequal`: messages of which the two ends say different numbers of bytes.
+    `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
     recorded and with `shift`. `repair`: ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks
     drift). `shift`, `half_width`: (p,) ticks for each location, relative to the first one; the shift is
     certain to +- `half_width` (infinite where nothing ties a location to the first). `low`, `high`: (p,)

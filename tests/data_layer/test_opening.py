@@ -64,6 +64,27 @@ def test_a_second_open_uses_the_store(source: Path, reads: list[Path], cache: Pa
     assert len(reads) == 2
 
 
+def test_messages_that_lack_an_end_are_reported(tmp_path: Path) -> None:
+    """Of the four sends one is longer than its receive, and one is received by a process of node 1 that no
+    send can name."""
+    path = tmp_path / "run.trf"
+    send, receive = "-3 -21 0.{} 0 0 3 2 {} 7 1", "-4 -52 0.{} 1 {} 3 2 {} 7 0"
+    ends = [send.format(1, 8), send.format(2, 8), send.format(3, 9), send.format(4, 8)]
+    ends += [
+        receive.format(5, 0, 8),
+        receive.format(6, 0, 8),
+        receive.format(7, 0, 8),
+        receive.format(8, 1, 8),
+    ]
+    path.write_text("\n".join(["-3 -901 0 0 0 0", *ends, "-4 -901 0.9 0 0 0", ""]))
+    with open_trace(path) as store:
+        found = store.report.findings
+        assert [found[f"{which} without partner"].count for which in ("sends", "receives")] == [1, 1]
+        assert "no receive was found" in found["sends without partner"].text
+        assert "no send was found" in found["receives without partner"].text
+        assert found["messages of unequal length"].count == 1
+
+
 def test_a_changed_source_is_imported_again(source: Path, reads: list[Path], cache: Path) -> None:
     open_trace(source).close()
     source.write_text(CURVE.replace("4", "5"))
