@@ -422,9 +422,16 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
 
 
 def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
-    with Links(writer) as links:
-        result = check_clocks(writer, progress, links.add)
-        links.keep()
+    try:
+        with Links(writer) as links:
+            result = check_clocks(writer, progress, links.add)
+            links.keep()
+    except OSError as error:
+        raise StoreError(
+            f"cannot be written ({error.strerror or error})",
+            file=writer.path,
+            hint="make room there and in the temporary folder",
+        ) from error
     return result
 
 
