@@ -9,6 +9,7 @@ solution if and only if its graph has no negative cycle, and shortest paths give
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -57,9 +58,10 @@ class Matches(NamedTuple):
 class ClockResult:
     """What the clock check found.
 
-    `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives of which
-    the other end is not in the trace. `unequal`: messages of which the two ends say different numbers of
-    bytes. `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
+    `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives for which no
+    other end was found: it is not in the trace, or of another location than the one that they name, as of
+    another thread of a process. `unequal`: messages of which the two ends say different numbers of bytes.
+    `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
     recorded and with `shift`. `repair`: ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks
     drift). `shift`, `half_width`: (p,) ticks for each location, relative to the first one; the shift is
     certain to +- `half_width` (infinite where nothing ties a location to the first). `low`, `high`: (p,)
@@ -201,6 +203,8 @@ class _Channels:
     def __init__(self, width: int) -> None:
         self._slots = np.zeros(1 << 8, np.int64)
         self._known = np.zeros((1 << 7, width), np.int64)
+        # Nobody can write a file whose names all want the same place.
+        self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
 
     def __call__(self, rows: Ints) -> Ints:
@@ -211,20 +215,25 @@ class _Channels:
             if 2 * self.used == self._slots.size:  # it is full, as far as it may be
                 known, self._slots = self._known, np.zeros(4 * self._slots.size, np.int64)
                 self._known = np.zeros((4 * self.used, known.shape[1]), np.int64)
-                number_names(known, self._slots, self._known, 0, np.empty(len(known), np.int64))
-            more, self.used = number_names(rows[done:], self._slots, self._known, self.used, found[done:])
+                numbers = np.empty(len(known), np.int64)
+                number_names(known, self._slots, self._known, 0, self._salt, numbers)
+            more, self.used = number_names(
+                rows[done:], self._slots, self._known, self.used, self._salt, found[done:]
+            )
             done += more
         return found
 
 
 @kernel
-def number_names(rows: Ints, slots: Ints, known: Ints, used: int, found: Ints) -> tuple[int, int]:
+def number_names(
+    rows: Ints, slots: Ints, known: Ints, used: int, salt: Any, found: Ints
+) -> tuple[int, int]:  # fmt: skip
     """Numbers of names by open addressing (`slots` holds number + 1), until half of the slots are in use;
-    how many rows that were, and how many names are known."""
+    how many rows that were, and how many names are known. Places depend on `salt`, numbers do not."""
     mask = slots.size - 1
     width = known.shape[1]
     for i in range(rows.shape[0]):
-        at = np.int64(mixed(rows, i, width)) & mask
+        at = np.int64(mixed(rows, i, width, salt)) & mask
         while slots[at] != 0:
             j = slots[at] - 1
             k = 0
@@ -244,9 +253,9 @@ def number_names(rows: Ints, slots: Ints, known: Ints, used: int, found: Ints) -
 
 
 @inlined
-def mixed(rows: Ints, i: int, width: int) -> Any:
-    """A number of 31 bits, as good as by chance, that follows from the first numbers of a row."""
-    h = np.uint64(0)
+def mixed(rows: Ints, i: int, width: int, salt: Any) -> Any:
+    """A number of 31 bits, as good as by chance, that follows from the first numbers of a row and `salt`."""
+    h = salt
     for k in range(width):
         h = (h ^ np.uint64(rows[i, k])) * np.uint64(0x9E3779B97F4A7C15)
         h ^= h >> np.uint64(29)
@@ -257,7 +266,7 @@ def mixed(rows: Ints, i: int, width: int) -> Any:
 def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
     """`found` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
     for i in range(rows.shape[0]):
-        found[i] = np.int64(mixed(rows, i, width)) % shares
+        found[i] = np.int64(mixed(rows, i, width, np.uint64(0))) % shares
 
 
 @kernel

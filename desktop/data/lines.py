@@ -8,7 +8,7 @@ import lzma
 import os
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -172,7 +172,7 @@ def in_order(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterat
                 future.cancel()
 
 
-def ahead(items: Iterator[_Item]) -> Iterator[_Item]:
+def ahead(items: Iterator[_Item]) -> Generator[_Item, None, None]:
     """The items, each of which is made in a thread while the one before is used."""
     done: Any = object()
     with ThreadPoolExecutor(1) as pool:

@@ -422,9 +422,16 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
 
 
 def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
-    with Links(writer) as links:
-        result = check_clocks(writer, progress, links.add)
-        links.keep()
+    try:
+        with Links(writer) as links:
+            result = check_clocks(writer, progress, links.add)
+            links.keep()
+    except OSError as error:
+        raise StoreError(
+            f"cannot be written ({error.strerror or error})",
+            file=writer.path,
+            hint="make room there and in the temporary folder",
+        ) from error
     return result
 
 
@@ -483,12 +490,16 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
             "possible": result.repair,
         },
     )
-    report, lost = writer.report, "There are {} of which the other end is not in the trace."
-    for ends, count in zip(("sends", "receives"), result.unmatched, strict=True):
+    for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
         if count:
-            report.add(f"{ends} without partner", "notice", lost.format(ends), count=count)
+            writer.report.add(
+                f"{ends} without partner",
+                "notice",
+                f"There are {ends} for which no {other} was found in the trace.",
+                count=count,
+            )
     if result.unequal:
-        report.add(
+        writer.report.add(
             "messages of unequal length",
             "notice",
             "The two ends of a message say different numbers of bytes; what was sent counts.",

@@ -7,6 +7,7 @@ has seen all), the trace is to be read undivided.
 
 from __future__ import annotations
 
+import errno
 import platform
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -141,6 +142,10 @@ def import_part(
 
 
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
+    if error.errno == errno.ENOSPC:  # it is read by way of temporary files
+        return TraceFormatError(
+            f"cannot be imported ({error.strerror})", file=trace, hint="make room in the temporary folder"
+        )
     return TraceFormatError(f"cannot be read ({error.strerror or error})", file=error.filename or trace)
 
 

@@ -8,6 +8,8 @@ Groups too large for memory live in mapped temporary files.
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,16 +31,18 @@ OVERLAP = 4
 
 
 @arithmetic
-def _intern(values: Any, slots: Any, keys: Any, used: int, out: Any) -> Any:
+def _intern(values: Any, slots: Any, keys: Any, used: int, salt: Any, out: Any) -> Any:
     """Dense numbers of `values` by open addressing; `slots` holds number + 1, `keys` its value.
 
-    Ends when half of the slots are in use; how many values that were, and how many numbers.
+    Ends when half of the slots are in use; how many values that were, and how many numbers. salt: places
+    depend on it, numbers do not.
     """
     mask = len(slots) - 1
     for i in range(len(values)):
         value = values[i]
-        h = np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)
-        at = np.int64(h ^ (h >> np.uint64(32))) & mask
+        h = (np.uint64(value) ^ salt) * np.uint64(0x9E3779B97F4A7C15)
+        h = (h ^ (h >> np.uint64(32))) * np.uint64(0xBF58476D1CE4E5B9)
+        at = np.int64(h >> np.uint64(32)) & mask
         while slots[at] != 0 and keys[slots[at] - 1] != value:
             at = (at + 1) & mask
         if slots[at] == 0:
@@ -58,6 +62,8 @@ class Interner:
         """known: values that have the first numbers."""
         self._slots: NDArray[np.int64] = np.zeros(1 << 8, np.int64)
         self._keys: NDArray[np.int64] = np.zeros(1 << 7, np.int64)
+        # Nobody can write a file whose values all want the same place.
+        self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
         self.used = 0
         if known is not None:
             self(known)
@@ -69,17 +75,18 @@ class Interner:
         done = 0
         while done < len(values):
             if self.used == len(self._keys):
-                known = self._keys
-                self._slots = np.zeros(8 * self.used, np.int64)
-                self._keys = np.zeros(4 * self.used, np.int64)
-                _intern(known, self._slots, self._keys, 0, np.empty(len(known), np.int64))
-            more, self.used = _intern(values[done:], self._slots, self._keys, self.used, out[done:])
+                slots, keys = np.zeros(8 * self.used, np.int64), np.zeros(4 * self.used, np.int64)
+                _intern(self._keys, slots, keys, 0, self._salt, np.empty(self.used, np.int64))
+                self._slots, self._keys = slots, keys  # only now, as other threads may ask for the values
+            more, self.used = _intern(
+                values[done:], self._slots, self._keys, self.used, self._salt, out[done:]
+            )
             done += more
         return out
 
     @property
     def values(self) -> NDArray[np.int64]:
-        """The value of every number."""
+        """The value of every number; may be asked in any thread while another one adds more."""
         return self._keys[: self.used]
 
 
@@ -144,15 +151,14 @@ class Spill:
 
     def _hand_over(self) -> None:
         """Have what waits written in a thread, once what was handed over before is."""
-        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         self._settle()
+        waiting, self._waiting, self._waiting_rows = self._waiting, [], 0
         self._written = self._writer.submit(self._write, waiting, self._groups)
 
     def _settle(self) -> None:
-        """Wait until all that was handed over is written, or raise what went wrong."""
-        written, self._written = self._written, None
-        if written is not None:
-            written.result()
+        """Wait until all that was handed over is written, or raise what went wrong, to all who ask."""
+        if self._written is not None:
+            self._written.result()
 
     def _write(self, waiting: list[tuple[NDArray[Any], NDArray[np.int64]]], count: int) -> None:
         """Write what waited, group by group."""
@@ -177,6 +183,7 @@ class Spill:
         self._rows += len(rows)
 
     def close(self) -> None:
+        """Give the file up, once what was handed over is written."""
         self._writer.shutdown()
         self._file.close()
 
@@ -225,7 +232,8 @@ class Spill:
     def _load(self, rows: NDArray[Any], start: int) -> None:
         with self._lock:
             self._file.seek(start * self.dtype.itemsize)
-            self._file.readinto(rows.view(np.uint8).data)
+            if self._file.readinto(rows.view(np.uint8).data) != rows.nbytes:
+                raise OSError(errno.EIO, "a temporary file has lost its end")
 
 
 def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -376,6 +384,10 @@ def by_time(spill: Spill, group: int, most: int) -> Sorted | _Nearly:
         if nearly.overlap <= OVERLAP:
             return nearly
     found = Sorted(spill.folder, most)
-    for rows in spill.parts(group, most):
-        found.add(rows)
+    try:
+        for rows in spill.parts(group, most):
+            found.add(rows)
+    except BaseException:
+        found.close()
+        raise
     return found

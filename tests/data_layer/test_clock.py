@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from collections import defaultdict, deque
 from pathlib import Path
@@ -132,6 +133,32 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
     clocks = check_clocks(memory)
     assert clocks.unmatched == (len(messages) - len(expected), lost)
     assert (clocks.messages, clocks.unequal) == (len(expected), unequal)
+
+
+def test_no_tags_are_slow_to_match() -> None:
+    """Those by which the names of all channels would want the same place if that did not depend on chance."""
+    factor, mask = 0x9E3779B97F4A7C15, (1 << 64) - 1
+    inverse = pow(factor, -1, 1 << 64)
+
+    def before(h: int) -> int:
+        """The number of which a product and a fold made `h`."""
+        h ^= (h >> 29) ^ (h >> 58)
+        return h * inverse & mask
+
+    start = 1 * factor & mask  # of sender 0 and receiver 1, communicator 0
+    start ^= start >> 29
+    start = start * factor & mask
+    start ^= start >> 29
+    tags = [start ^ before(before(1 << 63 | n)) for n in range(50_000)]
+    names = np.zeros((len(tags), 5), np.int64)
+    names[:, 1], names[:, 3] = 1, np.array(tags, np.uint64).view(np.int64)
+    shares = np.empty(len(names), np.int64)
+    clock.choose_shares(names, 5, 1 << 30, shares)
+    assert len(set(shares.tolist())) == 1
+    clock._Channels(5)(names[:1])
+    begin = time.thread_time()
+    assert np.array_equal(clock._Channels(5)(names), np.arange(len(names)))
+    assert time.thread_time() - begin < 0.5
 
 
 def test_a_request_number_used_again() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -13,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.data import importers, opening
+from desktop.data import clock, importers, opening
 from desktop.data.events import Importer, Location, Region, Sink
 from desktop.data.info import info
 from desktop.data.opening import open_trace
+from desktop.data.spill import Spill
 from desktop.data.utilization import Rules, build
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
 
 CURVE = "0 1\n1 4\n2.5 0\n3 0\n"
@@ -62,6 +65,55 @@ def test_a_second_open_uses_the_store(source: Path, reads: list[Path], cache: Pa
     assert len(reads) == 1
     open_trace(source, force=True).close()
     assert len(reads) == 2
+
+
+def test_messages_that_lack_an_end_are_reported(tmp_path: Path) -> None:
+    """Of the four sends one is longer than its receive, and one is received by a process of node 1 that no
+    send can name."""
+    path = tmp_path / "run.trf"
+    send, receive = "-3 -21 0.{} 0 0 3 2 {} 7 1", "-4 -52 0.{} 1 {} 3 2 {} 7 0"
+    ends = [send.format(1, 8), send.format(2, 8), send.format(3, 9), send.format(4, 8)]
+    ends += [
+        receive.format(5, 0, 8),
+        receive.format(6, 0, 8),
+        receive.format(7, 0, 8),
+        receive.format(8, 1, 8),
+    ]
+    path.write_text("\n".join(["-3 -901 0 0 0 0", *ends, "-4 -901 0.9 0 0 0", ""]))
+    with open_trace(path) as store:
+        found = store.report.findings
+        assert [found[f"{which} without partner"].count for which in ("sends", "receives")] == [1, 1]
+        assert "no receive was found" in found["sends without partner"].text
+        assert "no send was found" in found["receives without partner"].text
+        assert found["messages of unequal length"].count == 1
+
+
+@pytest.mark.parametrize(
+    ("stage", "sentence"), [("read", "cannot be imported"), ("keep", "cannot be written")]
+)
+def test_a_full_disk_gets_a_sentence(
+    stage: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While lines are read, or when matched messages are written; nothing is left behind."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    if stage == "read":
+        monkeypatch.setattr(Spill, "_append", full)
+    else:
+        keep = clock.Links.keep
+
+        def late(links: clock.Links) -> None:
+            monkeypatch.setattr(Spill, "_append", full)
+            keep(links)
+
+        monkeypatch.setattr(clock.Links, "keep", late)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    trace = Path(__file__).parents[1] / "data" / "paraver" / "farm_6.prv"
+    with pytest.raises(DesktopError, match=rf"{sentence} \(No space left on device\).*make room"):
+        open_trace(trace, output=tmp_path / "farm.h5")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_changed_source_is_imported_again(source: Path, reads: list[Path], cache: Path) -> None:

@@ -75,10 +75,10 @@ def _room(rows: int) -> _Columns:
 class _Reading:
     """One import."""
 
-    def __init__(self, path: Path, sink: Sink, progress: Progress, folder: Path) -> None:
-        self.path, self.sink, self.progress, self.folder = path, sink, progress, folder
+    def __init__(self, path: Path, sink: Sink, progress: Progress, acts: Spill, messages: Spill) -> None:
+        self.path, self.sink, self.progress = path, sink, progress
         self.report = sink.report
-        self.acts, self.messages = Spill(folder, ln.ACT), Spill(folder, ln.MESSAGE)
+        self.acts, self.messages = acts, messages
         self.labels = hd.Labels()
         self.names = Interner()
         self.names(np.array([iv.key_of(iv.STATE + 1, what) for what in (iv.GAP, iv.OFF)], np.int64))
@@ -458,14 +458,14 @@ class _Reading:
 
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        reading = _Reading(path, sink, progress, Path(folder))
-        try:
-            reading.parse()
-            reading.deliver()
-        finally:
-            reading.acts.close()
-            reading.messages.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="phasewright-") as folder,
+        closing(Spill(Path(folder), ln.ACT)) as acts,
+        closing(Spill(Path(folder), ln.MESSAGE)) as messages,
+    ):
+        reading = _Reading(path, sink, progress, acts, messages)
+        reading.parse()
+        reading.deliver()
 
 
 def _detect(path: Path, head: bytes) -> bool:

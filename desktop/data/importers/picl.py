@@ -11,7 +11,8 @@ states ORNL/TM-11637, section 1.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -137,14 +138,15 @@ def _deliver(intake: Intake, sink: Sink, progress: Progress, folder: Path) -> No
 
     for place, made in in_order(ready, places):
         # What is too large to be made ready as a whole is made chunk by chunk.
-        rows: Iterator[walk.Rows] = (
-            ahead(walk.Walk(place, intake, names, folder).rows()) if made is None else iter(made)
+        rows: Generator[walk.Rows, None, None] = (
+            ahead(walk.Walk(place, intake, names, folder).rows()) if made is None else (row for row in made)
         )
-        for table, columns in rows:
-            if len(next(iter(columns.values()))):
-                if table == "marks":
-                    columns["text"] = marks(columns.pop("kind"), columns.pop("value"))
-                sink.append(table, place.index, **columns)
+        with closing(rows):  # while the folder of its files is there
+            for table, columns in rows:
+                if len(next(iter(columns.values()))):
+                    if table == "marks":
+                        columns["text"] = marks(columns.pop("kind"), columns.pop("value"))
+                    sink.append(table, place.index, **columns)
         done += place.location.records
         progress.step(total + done, 2 * total, "arranging processors")
     _tell(intake, places, sink)
