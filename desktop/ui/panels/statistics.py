@@ -136,14 +136,14 @@ class StatisticsPanel(QWidget):
         self.chart.clicked.connect(lambda key, _: None)
         self.picture = QComboBox()
         self.picture.setAccessibleName(self.tr("Picture"))
-        self.picture.addItem(self.tr("Concurrency: share of time by number computing"), "concurrency")
-        self.picture.addItem(self.tr("Utilization of every location"), "utilization")
+        self.picture.addItem(self.tr("Concurrency"), "concurrency")
+        self.picture.addItem(self.tr("Utilization of locations"), "utilization")
         self.picture.activated.connect(lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
         self.scope = QComboBox()
         self.scope.setAccessibleName(self.tr("Details of"))
         for text, key in (
-            (self.tr("Selection, else phase, else run"), "auto"),
+            (self.tr("Selection, phase or run"), "auto"),
             (self.tr("Whole run"), "run"),
             (self.tr("Selection"), "selection"),
         ):
@@ -161,6 +161,7 @@ class StatisticsPanel(QWidget):
         self._head = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         for widget in (self.picture, self.scope):
             widget.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            widget.setMinimumContentsLength(16)
             self._head.addWidget(widget, 1)
         self._head.addWidget(self.replay)
         split = QSplitter(Qt.Orientation.Horizontal)
