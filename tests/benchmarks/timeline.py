@@ -5,6 +5,8 @@ of very different lengths, one location after the other, through the importer's 
 the digest works as on import. Prints what the summary costs, and for panning and zooming the milliseconds
 from the request to the last paint that it causes anywhere in the window (curve, residual and timeline), and
 processor time, which other work on the machine does not change. Budget: 16.7 ms a frame at 1600 x 1000.
+Then what it takes to find where a region is entered: a frequent one, a rare one, and one that is open all the
+time and entered once.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import h5py
@@ -27,7 +29,8 @@ from PySide6.QtWidgets import QApplication
 from desktop.core import phases
 from desktop.data.events import Importer, Location, Region
 from desktop.data.opening import open_trace
-from desktop.data.store import Source, StoreWriter, open_store
+from desktop.data.profile import ProfileDigest
+from desktop.data.store import Digest, Source, StoreWriter, open_store
 from desktop.data.timeline import Timeline, TimelineDigest
 from desktop.data.utilization import keep
 from desktop.progress import Progress
@@ -55,12 +58,12 @@ def events(rng: np.random.Generator, states: int) -> tuple[np.ndarray, np.ndarra
     return time_.astype(np.int64), kind, named
 
 
-def make(path: Path, locations: int, states: int, digest: bool) -> float:
+def make(path: Path, locations: int, states: int, *digests: Callable[[StoreWriter], Digest]) -> float:
     """Write a trace; seconds of processor time it took."""
     rng = np.random.default_rng(5)
     made = [events(rng, states) for _ in range(min(locations, 16))]
     begun = time.process_time()
-    with StoreWriter(path, Source("made", "made"), IMPORTER, [TimelineDigest] if digest else []) as writer:
+    with StoreWriter(path, Source("made", "made"), IMPORTER, digests) as writer:
         writer.describe(ticks_per_second=1e9)
         for name in NAMES:
             writer.region(Region(name, paradigm="mpi" if name.startswith("MPI") else ""))
@@ -72,7 +75,7 @@ def make(path: Path, locations: int, states: int, digest: bool) -> float:
                 writer.append("events", index, time=at[a:b], kind=kind[a:b], region=region[a:b])
         writer.complete()
         spent = time.process_time() - begun
-        if digest:
+        if digests:
             keep(writer, Progress())
     return spent
 
@@ -81,11 +84,11 @@ def cost(folder: Path, locations: int, states: int) -> Path:
     """Make the trace, and say what the summary costs (time: of at most a thousand locations)."""
     plain, path = folder / "plain.h5", folder / f"{locations}x{states}.h5"
     some = min(locations, 1000)
-    make(plain, min(locations, 8), states, True)  # kernels are compiled
-    without = make(plain, some, states, False)
-    spent = make(plain, some, states, True) - without
+    make(plain, min(locations, 8), states, TimelineDigest)  # kernels are compiled
+    without = make(plain, some, states)
+    spent = make(plain, some, states, TimelineDigest) - without
     plain.unlink()
-    make(path, locations, states, True)
+    make(path, locations, states, TimelineDigest, ProfileDigest)
     total = locations * states
     with open_store(path) as store:
         begun = time.perf_counter()
@@ -111,6 +114,25 @@ def stored(path: Path) -> int:
     with h5py.File(path, locking=False) as file:
         tables = [file["derived"][name] for name in ("strips", "timeline", "checkpoints")]
         return sum(column.id.get_storage_size() for table in tables for column in table.values())
+
+
+def finds(path: Path) -> None:
+    """Say what it takes to find the next occurrence, from some places, in any location."""
+    with open_store(path) as store:
+        line = Timeline(store)
+        known = {region.name: i for i, region in enumerate(store.regions)}
+        line.find([0], 0.0, but=-1)  # what is kept for all questions is read
+        print("\n| find | ms, at most | ms, in one location |\n| --- | --- | --- |")
+        for name in ("solve", "MPI_File_write", "main"):
+            if name in known:
+                spent: list[list[float]] = [[], []]
+                for share in (0.001, 0.3, 0.6, 0.95):
+                    for forward in (True, False):
+                        for among, times in zip((None, [len(store.locations) // 2]), spent, strict=True):
+                            begun = time.perf_counter()
+                            line.find([known[name]], share * line.end_s, forward=forward, among=among)
+                            times.append(1e3 * (time.perf_counter() - begun))
+                print(f"| {name} | {' | '.join(f'{max(times):.0f}' for times in spent)} |", flush=True)
 
 
 def settle(window: MainWindow) -> None:
@@ -236,6 +258,7 @@ def main() -> None:
                 path, name = cost(Path(folder), locations, states), size
             print(head, flush=True)
             measure(path, name, settings)
+            finds(path)
 
 
 if __name__ == "__main__":
