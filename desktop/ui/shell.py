@@ -16,6 +16,7 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeyEvent,
     QPalette,
+    QResizeEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -782,11 +783,38 @@ class MainWindow(ProgramWindow):
         for dock in self._docks.values():
             dock.hide()
 
+    def _dock_sizes(self, window: QSize) -> tuple[int, int]:
+        """Width at the side and height below that docks have at first in a window of that size."""
+        font = self.fontMetrics()
+        high = max(int(0.2 * window.height()), min(12 * font.height(), int(0.3 * window.height())))
+        return min(62 * font.averageCharWidth(), int(0.25 * window.width())), high
+
     def _size_docks(self) -> None:
-        wide = min(62 * self.fontMetrics().averageCharWidth(), int(0.25 * self.width()))
-        high = max(int(0.2 * self.height()), min(12 * self.fontMetrics().height(), int(0.3 * self.height())))
+        wide, high = self._dock_sizes(self.size())
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Docks that had no more than their first size get it anew in a larger window, where Qt would leave
+        them as small as they were."""
+        super().resizeEvent(event)
+        if not (self._docks_sized and event.oldSize().isValid()):
+            return
+        before, now = self._dock_sizes(event.oldSize()), self._dock_sizes(event.size())
+        for panel, way, k in (
+            ("phases", Qt.Orientation.Horizontal, 0),
+            ("table", Qt.Orientation.Vertical, 1),
+        ):
+            # Of docks behind each other only the one on top has its size.
+            group = (self._docks[panel], *self.tabifiedDockWidgets(self._docks[panel]))
+            for dock in group:
+                size = (dock.width(), dock.height())[k]
+                if (
+                    not dock.visibleRegion().isEmpty()
+                    and not dock.isFloating()
+                    and size <= before[k] < now[k]
+                ):
+                    self.resizeDocks([dock], [now[k]], way)
 
     def _place_timeline(self) -> None:
         """Under the curve, if there is one and it is wanted, at the height it had."""

@@ -412,9 +412,12 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: M
     assert len({bar.tabText(0) for bar in bars}) == len(bars) == 2, "one for each side"
     opened.resize(1600, 1000)
     QApplication.processEvents()
-    opened.resizeDocks([opened._docks["phases"]], [400], Qt.Orientation.Horizontal)
-    QApplication.processEvents()
+    assert panel.width() > 300, "it grows with the window"
     assert value.y() <= title.y() + 8
+    opened.resizeDocks([opened._docks["phases"]], [500], Qt.Orientation.Horizontal)
+    opened.resize(1700, 1000)
+    QApplication.processEvents()
+    assert panel.width() == 500, "it is as wide as it was made"
 
 
 def test_copied_picture_is_twice_the_screen(opened: MainWindow) -> None:
