@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -465,6 +466,33 @@ def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, o
     view.leaveEvent(QEvent(QEvent.Type.Leave))
     opened.actions_by_id["nothing"].trigger()
     assert view.chosen_row == ()
+
+
+def test_a_long_search_says_so_and_the_last_one_wins(
+    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view, pane = opened.timeline.view, opened.timeline
+    assert view.timeline is not None
+    go_on, find = threading.Event(), view.timeline.find
+
+    def slow(*words: Any, progress: Progress, **rest: Any) -> Any:
+        assert threading.current_thread() is not threading.main_thread()
+        while not go_on.wait(0.01):
+            progress.step(0, 0)
+        return find(*words, progress=progress, **rest)
+
+    monkeypatch.setattr(view.timeline, "find", slow)
+    pane._search.setText("MPI_Recv")
+    opened.actions_by_id["find_next"].trigger()
+    qtbot.waitUntil(lambda: pane._result.text() == "looking…")
+    pane._search.setText("MPI_File_write")
+    opened.actions_by_id["find_next"].trigger()
+    go_on.set()
+    settle(qtbot, opened)
+    assert view._found is not None and view._found[:2] == (4, pytest.approx(WRITE / 1e6))
+    assert pane._result.text().startswith("MPI_File_write")
+    qtbot.wait(500)
+    assert pane._result.text().startswith("MPI_File_write")
 
 
 def test_find_next_without_a_name_asks_for_one(qtbot: QtBot, opened: MainWindow) -> None:

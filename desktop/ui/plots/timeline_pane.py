@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QSize, QStringListModel, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, QStringListModel, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -44,6 +44,8 @@ _ORDER_TITLES = {
     "first": "Earliest first",
     "hand": "By hand",
 }
+#: Milliseconds of looking before it is said.
+_LONG = 400
 #: Regions that are looked for at once when a part of a name fits several.
 _SOUGHT = 64
 
@@ -130,6 +132,7 @@ class TimelinePane(QWidget):
         self._key: tuple[Any, ...] | None = None
         # Where the search goes on: a location, a time, and what was found there ("": it was clicked).
         self._place: tuple[int, float, str] | None = None
+        self._finding = False
         self.view = TimelineView(lambda changed: Tiles(tiles, changed, failed), navigation)
         self.view.looked.connect(self._look)
         self.view.stackAsked.connect(self._ask_stack)
@@ -288,7 +291,7 @@ class TimelinePane(QWidget):
         timeline = self._timeline
         if timeline is None:
             return
-        self._place = location, time_s, ""
+        self._place, self._finding = (location, time_s, ""), False
         a, b = self.view.visible_range()
         pixel, names = (b - a) / max(self.view.width(), 1), self.view.name_of
         self._asking.submit(
@@ -317,6 +320,7 @@ class TimelinePane(QWidget):
     def _mark(self) -> None:
         """Show which rows hold what is being typed."""
         timeline, regions = self._timeline, self._sought()
+        self._finding = False
         if self._place is not None and self._place[2]:
             self._place = None
         if timeline is None or not regions:
@@ -346,7 +350,17 @@ class TimelinePane(QWidget):
         if place is not None and a <= place[1] <= b:
             but, start, _ = place
 
+        def waiting() -> None:
+            if self._finding:
+                self._result.setText(self.tr("looking…"))
+
+        def failed(error: BaseException) -> None:
+            self._finding = False
+            self._result.clear()
+            self._failed(error)
+
         def done(found: _Found | None) -> None:
+            self._finding = False
             if found is None:
                 where = self.tr("after here") if forward else self.tr("before here")
                 self._result.setText(self.tr("none {0}").format(where))
@@ -360,12 +374,14 @@ class TimelinePane(QWidget):
             self.view.show_found(found.location, found.begin_s, found.end_s)
             self.view.show_stack(found.location, found.begin_s, found.stack)
 
+        self._finding = True
         self._asking.submit(
             "Finding",
             lambda job: _find(timeline, regions, start, forward, but, row, pixel, names, job),
             done,
-            self._failed,
+            failed,
         )
+        QTimer.singleShot(_LONG, self, waiting)
 
 
 # ---- the work itself: functions of what they are given
