@@ -320,7 +320,9 @@ class TimelinePane(QWidget):
     def _mark(self) -> None:
         """Show which rows hold what is being typed."""
         timeline, regions = self._timeline, self._sought()
-        self._finding = False
+        if self._finding:  # for other words
+            self._asking.cancel()
+            self._finding = False
         if self._place is not None and self._place[2]:
             self._place = None
         if timeline is None or not regions:
