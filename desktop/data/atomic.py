@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import secrets
 import shutil
 from contextlib import suppress
@@ -132,9 +133,13 @@ def _remove_stale_folders(target: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def lock_file(fd: int) -> bool:
-    """Lock an open file for this process until it is closed; False if another process has it."""
-    return _lock(fd) is not False
+def lock_file(fd: int, patience_s: float = 0.0) -> bool:
+    """Lock an open file for this process until it is closed; False if another process has it, and keeps it
+    that long."""
+    end = time.monotonic() + patience_s
+    while (locked := _lock(fd)) is False and time.monotonic() < end:
+        time.sleep(0.02)
+    return locked is not False
 
 
 def _lock(fd: int) -> bool | None:

@@ -599,7 +599,8 @@ class Journal:
         self.path = experiment.folder / JOURNAL
         self._file = self.path.open("a+b")
         try:
-            if not lock_file(self._file.fileno()):
+            # What a killed run had just started may hold its lock for a moment.
+            if not lock_file(self._file.fileno(), patience_s=1.0):
                 raise ExperimentError("is being added to by another run of this experiment", file=self.path)
             self._cut_unfinished()
             if not self.path.stat().st_size or not _collected(self.path):
