@@ -136,7 +136,7 @@ def test_a_full_disk_is_told_to_all_who_ask(tmp_path, monkeypatch):
     rows = numbered(range(10), DTYPES[0])
     with closing(Spill(tmp_path, rows.dtype)) as found:
         found.add(rows, np.zeros(10, np.int64), 1)
-        found._writer.submit(int).result()
+        found._writer.submit(int).result()  # these are written
         with monkeypatch.context() as patch:
             patch.setattr(Spill, "_append", full)
             found.add(rows, np.zeros(10, np.int64), 1)

@@ -4,8 +4,9 @@ A processor is a thread of a task of an application. What it does is said by sta
 has none, by the events of MPI calls. Both become regions (`_paraver.intervals`), and where both are there
 the states decide. User functions (60000019) are regions too, all other events are metrics. While tracing is
 off (40000012) or the buffer is flushed (40000003) nothing is known. Of the two times that a message has at
-each end, logical (the call was made) and physical (the data went or came), a send has the logical one and a
-receive the physical one, when it has completed: receives are called before their sends at will.
+each end, logical (the call was made) and physical (the data went or came), a send has the logical one. A
+receive has both: it was posted at the one, whatever call did it, and had completed at the other, in whatever
+order; messages are matched in the order in which their receives were posted.
 
 Sources: the format as Extrae writes it (bsc-performance-tools), and samples; numbers in `_paraver.tables`.
 """
@@ -404,7 +405,7 @@ class _Reading:
                     communicator=np.zeros(len(part), np.uint32),  # the records name none
                     tag=np.ascontiguousarray(part["tag"]),
                     bytes=np.ascontiguousarray(part["bytes"]),
-                    request=np.zeros(len(part), np.uint64),
+                    request=part["request"].astype(np.uint64),
                 )
                 self.progress.step(0, 0, "arranging threads")
 
@@ -487,7 +488,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="1",
+    version="2",
     detect=_detect,
     read=_read,
     files=_files,

@@ -15,13 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
+from desktop.data.events import MessageKind
 from desktop.data.lines import byte
 from desktop.data.spill import copied
 
 #: A state (`type` is -1 - state, `value` its end) or an event of a thread.
 ACT = np.dtype([("time", "i8"), ("type", "i8"), ("value", "i8")])
-#: One end of a message; kind as in `MessageKind`.
-MESSAGE = np.dtype([("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("peer", "i4"), ("kind", "i4")])
+#: One end of a message, or the posting of its receive; kind as in `MessageKind`. What was posted and what has
+#: come have the same `request`, the number of their line.
+MESSAGE = np.dtype(
+    [("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("request", "i8"), ("peer", "i4"), ("kind", "i4")]
+)
+_SEND, _RECV = int(MessageKind.SEND), int(MessageKind.RECV)
+_POST, _IRECV = int(MessageKind.IRECV_POST), int(MessageKind.IRECV)
 
 #: Rows that are parsed at a time. An event line with more events than this is none.
 ROWS = 1 << 16
@@ -69,6 +75,16 @@ def _here(spans: Any, thread: int, time: int) -> None:
         spans[thread, 1] = time
 
 
+@inlined
+def _put(m: Any, time: int, kind: int, peer: int, tag: int, size: int, request: int) -> None:
+    m["time"] = time
+    m["bytes"] = size
+    m["tag"] = tag
+    m["request"] = request
+    m["peer"] = peer
+    m["kind"] = kind
+
+
 @arithmetic
 def parse(
     buf: Any,
@@ -97,7 +113,7 @@ def parse(
     used = 0
     sent = 0
     i = at
-    while i < n and used < len(acts) and sent + 2 <= len(messages):
+    while i < n and used < len(acts) and sent + 3 <= len(messages):
         c = buf[i]
         kind = KIND
         what = 0
@@ -218,15 +234,18 @@ def parse(
             elif here < 0 or there < 0:
                 kind = THREAD
             else:
-                for side in range(2):
-                    m = messages[sent]
-                    m["time"] = f[11] if side else f[4]
-                    m["bytes"] = f[12]
-                    m["tag"] = f[13]
-                    m["peer"] = here if side else there
-                    m["kind"] = 3 if side else 0
-                    message_threads[sent] = there if side else here
+                # Time 0 stands for a call that is not known.
+                posted = 0 < f[10] < f[11]
+                _put(messages[sent], f[4], _SEND, there, f[13], f[12], 0)
+                kind_of, request = (_IRECV, line) if posted else (_RECV, 0)
+                _put(messages[sent + 1], f[11], kind_of, here, f[13], f[12], request)
+                message_threads[sent], message_threads[sent + 1] = here, there
+                sent += 2
+                if posted:
+                    _put(messages[sent], f[10], _POST, -1, -1, 0, line)
+                    message_threads[sent] = there
                     sent += 1
+                    _here(spans, there, f[10])
                 records[here] += 1
                 _here(spans, here, f[4])
                 _here(spans, there, f[11])
