@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import time
 import secrets
 import shutil
+import time
 from contextlib import suppress
 from pathlib import Path
 

@@ -795,7 +795,7 @@ class MainWindow(ProgramWindow):
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Docks that had no more than their first size get it anew, where Qt would leave them as they were."""
+        """Docks that had at most their first size get it anew; Qt would leave them as they are."""
         super().resizeEvent(event)
         if not (self._docks_sized and event.oldSize().isValid()):
             return

@@ -214,7 +214,8 @@ class MessagesPanel(QWidget):
         self.weight.addItem(self.tr("Messages"), "count")
         self.weight.activated.connect(lambda _: self._fill())
         self.about = QLabel()
-        self.about.setMinimumWidth(1)  # or a long text would make the panel wider
+        self.about.setWordWrap(True)  # or a long text would make the panel wider
+        self.about.setMinimumWidth(1)
         head = QHBoxLayout()
         head.addWidget(self.weight)
         head.addWidget(self.about, 1)
