@@ -27,6 +27,7 @@ from desktop.data.events import Activity, MessageKind
 from desktop.data.importers import paraver
 from desktop.data.importers._paraver import tables
 from desktop.data.info import info
+from desktop.data.lines import THREADS
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Rules, build
@@ -957,7 +958,7 @@ def test_memory_does_not_grow_with_the_trace(threads, backward, tmp_path, monkey
         def append(self, table, location, **columns): ...
 
     peaks = []
-    for steps in (2_000, 16_000):
+    for steps in (4_000, 32_000):
         path = tmp_path / "long.prv"
         with path.open("w") as file:
             file.write("#Paraver (01/02/03 at 04:05):100_ns:1(4):1:2(2:1,2:1),1\n")
@@ -973,7 +974,9 @@ def test_memory_does_not_grow_with_the_trace(threads, backward, tmp_path, monkey
         paraver.IMPORTER.read(path, Nowhere(), Progress())
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 1.3 * peaks[0]  # threads differ in when they let go of their blocks
+    # How many blocks are parsed at once, each by a reader with room of its own, is chance.
+    room = paraver.ln.ROWS * (paraver.ln.ACT.itemsize + paraver.ln.MESSAGE.itemsize + 16)
+    assert peaks[1] < 1.3 * peaks[0] + THREADS * room
 
 
 def test_cancel_leaves_nothing_behind(tmp_path, monkeypatch):
