@@ -168,7 +168,9 @@ def test_what_cannot_be_sorted_leaves_no_file_open(tmp_path, monkeypatch):
         monkeypatch.setattr(Sorted, "_store", full)
         with pytest.raises(OSError, match="No space left"):
             by_time(found, 0, 10)
-        assert [file.closed for file in files] == [False, True]
+        # Compilers of kernels have files of their own.
+        own, *others = [file.closed for file in files]
+        assert not own and others and all(others)
 
 
 def watched(monkeypatch):
