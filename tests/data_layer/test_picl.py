@@ -249,7 +249,6 @@ def test_small_blocks_and_sorting_outside_memory_change_nothing(monkeypatch):
             patch.setattr("desktop.data.lines.BLOCK", 1000)
             patch.setattr(picl.walk, "CHUNK", 7)
             patch.setattr(picl.walk.ms, "AT_ONCE", 3)
-            patch.setattr(spill, "IN_MEMORY", 16)
             pieces = read(path)
         assert whole.report == pieces.report
         assert whole.locations == pieces.locations
