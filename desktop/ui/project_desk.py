@@ -418,7 +418,7 @@ class ProjectDesk(QObject):
         if selection is None and math.isnan(time_s):
             selection = self._window.selected_range()
             time_s = (a + b) / 2
-        start, end = selection or (time_s, None)
+        start, end = selection or (round(time_s, 9), None)  # a pointer has no more digits
         known = self._bench.snapshot.project.annotations
         colour = (known[-1].colour + 1) % 8 if known else 0
         title = self.tr("Annotate the selection") if selection else self.tr("Annotate")
