@@ -297,11 +297,12 @@ def _stretched(run: Phased, spans: Floats) -> StepCurve:
     edges: list[Floats] = []
     level: list[Floats] = []
     for k, (at, end) in enumerate(spans.tolist()):
-        begins = float(curve.edges[fit.index[k]] + fit.offset[k])
-        ends = float(curve.edges[fit.index[k + 1]] + fit.offset[k + 1])
-        first = int(np.searchsorted(curve.edges, begins, "right"))
-        last = int(np.searchsorted(curve.edges, ends, "left"))
-        inner = at + (curve.edges[first:last] - begins) * ((end - at) / max(ends - begins, 1e-300))
+        # Counted from the edges beside the breaks: far from 0 a time has no digits left for its offset.
+        (j, i), (begins, ends) = fit.index[k : k + 2].tolist(), fit.offset[k : k + 2].tolist()
+        first, last = j + (begins >= 0), i + (ends > 0)
+        gone = (curve.edges[first:last] - curve.edges[j]) - begins
+        long = float(curve.edges[i] - curve.edges[j]) + (ends - begins)
+        inner = at + gone * ((end - at) / max(long, 1e-300))
         if edges and edges[-1][-1] < at:
             level.append(np.zeros(1))
         elif edges:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from desktop.core.contrast import AXES, Phased, align, areas, difference, place, table
@@ -54,7 +54,13 @@ def test_a_run_does_not_differ_from_itself(run: Phased, axis: str, share: bool) 
     assert placed.areas[1] is not None and placed.areas[1].more == placed.areas[1].less == 0
 
 
+FLAT = phased("x", StepCurve([0, 1, 2, 3], [0, 0, 0]), 1)
+# A break between whole ticks, so far from 0 that the time of the break has no digits for the part of a tick.
+FAR = phased("x", StepCurve(np.cumsum([0, 1, 2.0**40, 1, 1]), [0, 0, 1, 0]), 2)
+
+
 @settings(deadline=None, max_examples=100)
+@example(FLAT, FLAT, FAR, "phases", 0, False)
 @given(runs, runs, runs, st.sampled_from(AXES), st.integers(0, 2), st.booleans())
 def test_curves_keep_what_they_hold(
     a: Phased, b: Phased, c: Phased, axis: str, reference: int, share: bool
