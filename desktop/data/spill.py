@@ -217,9 +217,9 @@ class Spill:
 
     def parts(self, group: int, most: int) -> Iterator[NDArray[Any]]:
         """The same in parts of at most that many rows, all of them in memory."""
-        rows = np.empty(min(most, self.size(group)), self.dtype)
-        at = 0
         left = self.size(group)
+        rows = np.empty(min(most, left), self.dtype)
+        at = 0
         for _, start, count in self._pieces(group).tolist():
             while count:
                 take = min(count, len(rows) - at)
@@ -313,10 +313,11 @@ class Sorted:
         self._spill: Spill | None = None
         self._runs: list[tuple[int, int, int, int]] = []  # first row, behind the last, first and last time
 
-    def add(self, rows: NDArray[Any]) -> None:
+    def add(self, rows: NDArray[Any], in_order: bool = False) -> None:
+        """in_order: it is known that they are."""
         if not len(rows):
             return
-        rows = _in_order(rows)
+        rows = rows if in_order else _in_order(rows)
         if self._first is None:
             self._first = rows
             return

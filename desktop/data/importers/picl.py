@@ -65,6 +65,8 @@ def _names(intake: Intake, places: list[walk.Place], sink: Sink) -> walk.Names:
     keys = max(len(intake.key_events), 1)
     region, collective = np.full(keys, -1, np.int64), np.full(keys, -1, np.int64)
     user, trace = np.zeros(keys, np.bool_), -1
+    own_events = tb.WATCHED_B if form == ln.FORMAT_B else ()
+    watched = np.array([*(event in own_events for event in intake.key_events), False])
     for key, event in enumerate(intake.key_events):
         if not intake.paired[key] or (form == ln.FORMAT_A and intake.keys.values[key] == ln.WAIT):
             continue
@@ -82,7 +84,7 @@ def _names(intake: Intake, places: list[walk.Place], sink: Sink) -> walk.Names:
     known = np.array(sorted(by_processor), np.int64)
     index = np.array([by_processor[processor] for processor in known.tolist()], np.int64)
     cpus = np.array([place.processor for place in places if place.processor >= 0], np.int64)
-    return walk.Names(region, user, collective, state, trace, known, index, cpus)
+    return walk.Names(region, user, watched, collective, state, trace, known, index, cpus)
 
 
 def _notes(intake: Intake) -> dict[str, Any]:

@@ -68,6 +68,8 @@ KINDS_B = np.zeros(65, np.uint8)
 KINDS_B[[-e for e in (*SENDS_B, *RECEIVES_B)]] = [*SENDS_B.values(), *RECEIVES_B.values()]
 #: Record types of A that are shown as marks.
 MARKS_A = np.isin(np.arange(26), (9, 15, 17, 18, 22))
+#: Events of B of the trace itself: tracing, flushes, lost buffers.
+WATCHED_B = (-901, -912, -913, -914)
 EVENT_TABLE = np.isin(np.arange(2048), [-e for e in (*EVENTS_B, *ALIASES_B)])
 #: Known record types.
 RECORDS = {

@@ -67,6 +67,7 @@ class Names:
 
     region: NDArray[np.int64]  # of a key, -1 none
     user: NDArray[np.bool_]  # whether a key is of a user event
+    watched: NDArray[np.bool_]  # whether a key is of the trace itself (B); one more for no key
     collective: NDArray[np.int64]  # text of a key's operation, -1 none
     state: NDArray[np.int64]  # region of a state, -1 none
     trace: int  # the key of the trace itself, -1 none
@@ -84,6 +85,8 @@ class Walk:
         self.roles = tb.ROLES[self.form]
         self.events = np.array([*intake.key_events, 0], np.int64)
         self.size = sum(intake.spill.size(unit) for unit in place.units)
+        self.named = names.region.max(initial=-1) >= 0
+        self._risen = False  # whether all records are known to be in order of time
 
     def rows(self) -> Iterator[Rows]:
         """All its rows; the location and the notes of the place are complete afterwards."""
@@ -95,7 +98,7 @@ class Walk:
         records = Sorted(self.folder, CHUNK)
         try:
             for part in self._parts():
-                records.add(part)
+                records.add(part, self._risen)
             yield from self._rows(records)
         finally:
             records.close()
@@ -124,7 +127,8 @@ class Walk:
 
     def _since(self, parts: Any, read: Any) -> int:
         """The first line of the last run on the clock that counts, format A."""
-        if parts and not self.intake.synchronized and len(parts) == 1 and rising(parts[0]):
+        self._risen = parts is not None and len(parts) == 1 and rising(parts[0])
+        if self._risen and not self.intake.synchronized:
             return 0  # nothing has set the clock, and no run begins before the one before it ends
         carry = np.zeros(st.JUMPS, np.int64)
         first = 0
@@ -152,18 +156,19 @@ class Walk:
         seen, facts = np.zeros((26, 2), np.int64), np.zeros(st.FACTS, np.int64)
         ahead: list[tuple[bool, int, int]] = []
         special: list[NDArray[Any]] = []
-        watched = np.append(np.isin(self.events[:-1], (-901, -912, -913, -914)), False)
         for chunk in records.chunks():
             coming = np.zeros(2, np.int64)
             before = int(facts[st.STATS])
             st.survey(chunk, self.roles, opened, self.matched, seen, facts, coming)
             ahead.append((facts[st.STATS] > before, int(coming[0]), int(coming[1])))
-            if self.form == _B and watched.any():
-                special.append(chunk[watched[chunk["key"]]])
+            if self.names.watched.any():
+                special.append(chunk[self.names.watched[chunk["key"]]])
             if location.first is None:
                 location.first, self.line = int(chunk["time"][0]), int(chunk["line"][0])
             location.last = self.last = int(chunk["time"][-1])
         place.twins = int(facts[st.TWINS])
+        # Most processors of A have none.
+        self.marked = self.form == _B or bool(self.intake.texts) or bool(seen[tb.MARKS_A, 0].any())
         states: _StatesA | _StatesB
         if self.form == _A:
             states = _StatesA(place, self.line, seen, facts, ahead)
@@ -245,9 +250,12 @@ class Walk:
             (np.empty(n, np.int64), np.empty(n, np.uint8), np.empty(n, np.uint32))
             for n in (size, size + 2 * len(times))
         )
-        used = st.regions(
-            rows, self.roles, mate, names.region, names.user, dangling, names.trace, begin, len(rows), *own
-        )
+        used = 0
+        if self.named:
+            used = st.regions(
+                rows, self.roles, mate, names.region, names.user, dangling, names.trace, begin, len(rows),
+                *own,
+            )  # fmt: skip
         used, now = st.interleave(*own, used, times, changed, now, names.state, *out)
         return int(now), dict(zip(("time", "kind", "region"), (column[:used] for column in out), strict=True))
 
@@ -307,6 +315,8 @@ class Walk:
 
     def _marks(self, rows: NDArray[Any]) -> Iterator[Rows]:
         """Marks and texts; "text" is still a pair: record type (-1: a text of the intake) and value."""
+        if not self.marked:
+            return
         at = np.empty(len(rows), np.int64)
         at = at[: st.marks(rows, self.form == _A, tb.MARKS_A, self.events, at)]
         if not len(at):
