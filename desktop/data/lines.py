@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from desktop.core.jit import arithmetic, inlined
+from desktop.core.jit import arithmetic
 from desktop.data.events import ImportReport
 from desktop.errors import TraceFormatError
 
@@ -141,12 +141,6 @@ def line_feeds(data: Any) -> int:
     for i in range(len(data)):
         found += data[i] == 10
     return found
-
-
-@inlined
-def byte(data: Any, at: int) -> Any:
-    """The byte at a place in (N,) bytes, for kernels; `at` is not negative, which spares a comparison."""
-    return np.int64(data[np.uint64(at)])
 
 
 _Item = TypeVar("_Item")

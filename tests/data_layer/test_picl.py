@@ -21,6 +21,7 @@ from desktop.data import spill
 from desktop.data.clock import check_clocks
 from desktop.data.events import Activity
 from desktop.data.importers import detect, picl
+from desktop.data.importers._picl import lines as ln
 from desktop.data.utilization import build
 from desktop.errors import TraceFormatError
 from desktop.progress import Cancelled, Progress
@@ -558,6 +559,45 @@ def test_damage_is_reported_and_the_rest_kept(lines, name, count, where, computi
     assert found.text.endswith(".")
     if computing is not None:
         assert build(sink).totals[0, COMPUTING] == computing
+
+
+NUMBERS = some.one_of(
+    some.integers(0, 30),
+    some.integers(0, 10**9),
+    some.integers(-(10**19), 10**19),
+    some.text("0123456789", min_size=1, max_size=20),
+    some.sampled_from(["-32768", "-0", "1.5", "0.000001", "x", "+4", "1e3"]),
+).map(str)
+
+
+@given(
+    some.sampled_from([ln.FORMAT_A, ln.FORMAT_B]),
+    some.one_of(
+        some.lists(NUMBERS, min_size=1, max_size=22),
+        some.lists(some.integers(0, 99).map(str), min_size=10, max_size=22),
+    ),
+    some.sampled_from([4, 6, 7, 8, 11, 20, 16, 99, -3, -4, -101, -7]),
+    some.sampled_from([" "] * 5 + ["  ", "\t"]),
+    some.sampled_from([""] * 4 + [" ", "\r", " x", "  "]),
+)
+@settings(deadline=None, max_examples=600)
+def test_a_line_of_many_means_what_it_means_alone(form, fields, kind, blank, end):
+    """Alone and without line feed it is read byte by byte, among others many bytes at once."""
+    line = (blank.join([str(kind), *fields]) + end).encode()
+    before, after = {
+        ln.FORMAT_A: (b"1 0 0 0 4 4 0\n", b"19 0 0 0 0\n" * 9),
+        ln.FORMAT_B: (b"-3 -901 0.0 0 0 0\n", b"-4 -901 0.0 0 0 0\n" * 9),
+    }[form]
+    alone = ln.read_lines(line, form, False, 1, 1)
+    among = ln.read_lines(before + line + b"\n" + after, form, False, 11, 0)
+    found = slice(1, 1 + len(alone.rows))
+    assert len(among.rows) == 10 + len(alone.rows)
+    assert among.rows[found].tolist() == alone.rows.tolist()
+    assert among.units[found].tolist() == alone.units.tolist()
+    of_line = [k for k, row in zip(among.keys.tolist(), among.keyed.tolist(), strict=True) if row == 1]
+    assert of_line[: len(alone.keys)] == alone.keys.tolist()
+    assert [text for _, text in among.texts] == [text for _, text in alone.texts]
+    assert among.odd[:, 0].tolist() == alone.odd[:, 0].tolist()
 
 
 @pytest.mark.parametrize("chunk", [5, 1 << 18])

@@ -38,14 +38,24 @@ _FIRST, _LAST, _STEP, _FURTHEST, _TIMES = range(5)
 
 
 @arithmetic
-def _note(
-    rows: Any, keys: Any, numbers: Any, form: int, sides: Any, roles: Any, records: Any, events: Any,
-    paired: Any, partners: Any, fourth: Any, counts: Any, seconds: Any, powers: Any,
-) -> None:  # fmt: skip
-    """Give the records of a block the numbers of their keys, and note what they say.
+def _give_keys(rows: Any, at: Any, numbers: Any, roles: Any, paired: Any) -> None:
+    """Give rows[at] the numbers of their keys; paired (numbers,): set for those of entries and exits."""
+    for i in range(len(at)):
+        r = rows[at[i]]
+        r["key"] = numbers[i]
+        if roles[r["record"]] > 0:
+            paired[numbers[i]] = True
 
-    numbers (N,) of the keys; paired (numbers,): set for those of entries and exits. partners (N,), fourth
-    (2, N): who and which communicator sends and receives name. counts (_NOTED,), 0 before. seconds (_TIMES,).
+
+@arithmetic
+def _note(
+    rows: Any, keys: Any, form: int, sides: Any, records: Any, events: Any, partners: Any, fourth: Any,
+    counts: Any, seconds: Any, powers: Any,
+) -> None:  # fmt: skip
+    """Note what the records of a block say.
+
+    partners (N,), fourth (2, N): who and which communicator sends and receives name. counts (_NOTED,), 0
+    before. seconds (_TIMES,).
     """
     before, largest, furthest = rows[0]["time"] * powers[rows[0]["scale"]], 0.0, 0.0
     odd_ones, back, scale, named, clocks = 0, 0, 0, 0, 0
@@ -53,10 +63,6 @@ def _note(
     for i in range(len(rows)):
         r = rows[i]
         record, event = r["record"], keys[i] if form == _B else 0
-        if form == _B or keys[i] != ln.NONE:
-            r["key"] = numbers[i]
-            if roles[record] > 0:
-                paired[numbers[i]] = True
         t = r["time"] * powers[r["scale"]]
         if t < before:
             largest = max(largest, before - t)
@@ -108,8 +114,8 @@ class _Block:
     #: Units of the block, and which of them each record has.
     units: Interner
     unit: NDArray[np.int64]
-    #: Keys: those that the trace had already (`known`), and new ones; which of them each record has; whether
-    #: entries and exits have them.
+    #: Keys: those that the trace had already (`known`), and new ones; which of them each record with a key
+    #: has; whether entries and exits have them.
     keys: Interner
     known: int
     key: NDArray[np.int64]
@@ -137,10 +143,11 @@ def _read_block(
     unit = units(parsed.units)
     key = keys(parsed.keys)
     paired = np.zeros(keys.used, np.bool_)
+    _give_keys(rows, parsed.keyed, key, tb.ROLES[form], paired)
     if len(rows):
         _note(
-            rows, parsed.keys, key, form, tb.SIDES, tb.ROLES[form], tb.RECORDS[form], tb.EVENT_TABLE,
-            paired, partners, fourth, counts, seconds, _POWERS,
+            rows, parsed.keys, form, tb.SIDES, tb.RECORDS[form], tb.EVENT_TABLE,
+            partners, fourth, counts, seconds, _POWERS,
         )  # fmt: skip
     sent, received = (fourth[side, : counts[_FOURTH + side]] for side in range(2))
     return _Block(
@@ -245,7 +252,7 @@ class Intake:
         if self.keys.used > before:
             # The first record of each new key says what it is.
             present, first = np.unique(block.key, return_index=True)
-            named = parsed.keys if self.form == _B else rows["d0"]
+            named = parsed.keys if self.form == _B else rows["d0"][parsed.keyed]
             self.key_events.extend(named[first[dense[present] >= before]].tolist())
             # Other threads may read these while more are added.
             self.known = self.keys.values[:MOST_KNOWN]
@@ -292,9 +299,8 @@ class Intake:
                 return
 
     def _note_unknown(self, rows: NDArray[Any], keys: NDArray[np.int64]) -> None:
-        record, event = rows["record"].astype(np.int64), keys.copy()
-        if self.form == _A:
-            event[:] = 0
+        record = rows["record"].astype(np.int64)
+        event = np.zeros(len(rows), np.int64) if self.form == _A else keys.copy()
         odd_record = ~tb.RECORDS[self.form][np.minimum(record, 255)]
         odd = odd_record | ((event < 0) & ~tb.EVENT_TABLE[np.clip(-event, 0, 2047)])
         event[odd_record] = 0

@@ -3,7 +3,8 @@
 A block of whole lines goes in, one structured array of `RECORD` comes out; nothing is built per line in
 Python. Both formats share the record: `record` is the key of A or the negated record type of B, and a
 send or receive has bytes, tag, partner (and in B a fourth field) in `d0` .. `d3`. Nearly all lines are
-numbers with one blank between them: `_plain` reads those at once, the grammars proper see the others.
+numbers with one blank between them: `_compact` and `_plain` read those at once, the grammars proper see the
+others.
 
 Sources: the node library of PICL 1.x (A), ORNL/TM-12125 as MPICL and others write it (B).
 """
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined
-from desktop.data.lines import byte
+from desktop.data.digits import byte, eight_digits, other_than_digits, places, trailing_zeros
 
 FORMAT_A, FORMAT_B = 0, 1
 HOST = -32768
@@ -67,9 +68,11 @@ GARBAGE, COMMENT, SHORT, CUT, FOREIGN, COMMA, CORRUPT, DIGITS, DEFINITION, UNEND
 _FINE = -1
 
 # A line as numbers. A: key, seconds, microseconds, node, fields; B: record, event, time, processor, process,
-# number of data, descriptor, data.
-_NUMBERS = 16
+# number of data, descriptor, data. There is room for as many as 64 bytes can hold.
+_NUMBERS, _ROOM = 16, 32
 _FIELDS, _DATA = 4, 7
+
+_ONE = np.uint64(1)
 
 
 @inlined
@@ -217,6 +220,36 @@ def _plain(buf: Any, p: int, numbers: Any) -> Any:
             break
         return count, p + 1, scale
     return 0, p, scale
+
+
+@inlined
+def _compact(buf: Any, p: int, numbers: Any) -> Any:
+    """How many numbers the line at p is, and where the next line begins.
+
+    0 numbers when it is longer than 63 bytes or anything but numbers of 1 .. 8 digits with one blank between
+    them: no branch depends on how long a number is. There must be 8 bytes before p and 64 from p on.
+    """
+    feeds = places(buf, p, 10)
+    end = feeds & (~feeds + _ONE)
+    line = end - _ONE
+    blanks = places(buf, p, 32) & line
+    others = other_than_digits(buf, p)
+    long = ~others
+    long &= long >> _ONE
+    long &= long >> np.uint64(2)
+    long &= long >> np.uint64(4)
+    long &= ~others >> np.uint64(8)  # digits from here to the ninth
+    ends = blanks | end
+    if feeds == 0 or others & line != blanks or ends & (blanks << _ONE | _ONE) != 0 or long & line != 0:
+        return 0, p
+    count = begin = 0
+    while ends != 0:
+        at = trailing_zeros(ends)
+        ends &= ends - _ONE
+        numbers[count] = eight_digits(buf, p + at, at - begin)
+        count += 1
+        begin = at + 1
+    return count, p + begin
 
 
 @inlined
@@ -447,14 +480,16 @@ def parse(
     numbers: Any,
     rows: Any,
     units: Any,
+    keyed: Any,
     keys: Any,
     texts: Any,
     odd: Any,
 ) -> Any:
-    """Lines to records; returns how many, how many texts, the first line with a record (0: none), and
-    whether the last line is part of what a corrupt record left.
+    """Lines to records; returns how many, how many with a key, how many texts, the first line with a record
+    (0: none), and whether the last line is part of what a corrupt record left.
 
-    units (N,): processor << 32 | process + 1 (0: none). keys (N,): what entries and exits must share.
+    units (N,): processor << 32 | process + 1 (0: none). keyed, keys (N,): records of entries and exits (in B
+    all), and what they must share.
     texts (N, 3): record, begin and end of free text: of keys 16 and 22 of A; in B of messages, and of
     statistics (record types 101 .. 105) all that follows NDATA. odd (ODDITIES, 2): count and first line of
     what is wrong. final: the file ends with this block, so a line without an end may be cut. corrupt: the
@@ -464,7 +499,7 @@ def parse(
     safe = n
     while safe > 0 and buf[safe - 1] != 10:
         safe -= 1
-    used = spoken = 0
+    used = locked = spoken = 0
     first: Any = np.int64(0)
     i = 0
     while i < n:
@@ -474,7 +509,11 @@ def parse(
         count, text, e = 0, 0, 0
         scale: Any = np.int64(0)
         if i < safe and not corrupt:
-            total, following, scale = _plain(buf, i, numbers)
+            total = 0
+            if form == FORMAT_A and 8 <= i <= n - 64:
+                total, following = _compact(buf, i, numbers)
+            if total == 0:
+                total, following, scale = _plain(buf, i, numbers)
             key = numbers[0]
             if form == FORMAT_A:
                 if (
@@ -548,28 +587,33 @@ def parse(
         r["line"] = line
         r["key"] = -1
         if form == FORMAT_A:
-            keys[used] = _fill_a(r, numbers, count)
+            shared = _fill_a(r, numbers, count)
             units[used] = processor << 32
         else:
             if oddity == SHORT:
                 count = 0
             _fill_b(r, numbers, count, scale)
-            keys[used] = numbers[1]
+            shared = numbers[1]
             units[used] = (processor << 32) | (max(numbers[4], -1) + 1)
+        if form == FORMAT_B or shared != NONE:
+            keyed[locked], keys[locked] = used, shared
+            locked += 1
         carries = form == FORMAT_A or _spoken_b(numbers) or numbers[1] == -911
         if carries and 0 < text < e:
             texts[spoken, 0], texts[spoken, 1], texts[spoken, 2] = used, text, e
             spoken += 1
         used += 1
-    return used, spoken, first, corrupt
+    return used, locked, spoken, first, corrupt
 
 
 @dataclass
 class Parsed:
-    """What a block holds: records (their keys are not dense yet), unit and key of each, texts by record."""
+    """What a block holds: records (their keys are not dense yet), the unit of each, which have a key and what
+    it is, texts by record."""
 
     rows: NDArray[Any]
     units: NDArray[np.int64]
+    keyed: NDArray[np.int64]
     keys: NDArray[np.int64]
     texts: list[tuple[int, str]]
     odd: NDArray[np.int64]
@@ -582,11 +626,12 @@ def read_lines(
 ) -> Parsed:
     """Records of a block of that many whole lines, with so many lines before it. May run in any thread."""
     rows = np.empty(lines, RECORD)
-    units, keys, texts = np.empty(lines, np.int64), np.empty(lines, np.int64), np.empty((lines, 3), np.int64)
+    units, keyed, keys = (np.empty(lines, np.int64) for _ in range(3))
+    texts = np.empty((lines, 3), np.int64)
     odd = np.zeros((ODDITIES, 2), np.int64)
     buf = np.frombuffer(block, np.uint8)
-    used, spoken, first, corrupt = parse(
-        buf, form, final, corrupt, before, np.zeros(_NUMBERS, np.int64), rows, units, keys, texts, odd
+    used, locked, spoken, first, corrupt = parse(
+        buf, form, final, corrupt, before, np.zeros(_ROOM, np.int64), rows, units, keyed, keys, texts, odd
     )
     found = [(row, block[begin:end].decode("latin-1")) for row, begin, end in texts[:spoken].tolist()]
-    return Parsed(rows[:used], units[:used], keys[:used], found, odd, first, corrupt)
+    return Parsed(rows[:used], units[:used], keyed[:locked], keys[:locked], found, odd, first, corrupt)
