@@ -245,7 +245,8 @@ def number_names(
         if slots[at] == 0:
             if used == known.shape[0]:
                 return i, used
-            known[used] = rows[i, :width]
+            for k in range(width):
+                known[used, k] = rows[i, k]
             used += 1
             slots[at] = used
         found[i] = slots[at] - 1
@@ -468,18 +469,17 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
     queue = np.empty(start[channels], np.int64)
     tally[0] += queue.size
     tally[1] += channel.size - queue.size
-    at = start[:-1].copy()
+    sends, receives = start.copy(), start.copy()
     for i in range(channel.size):
         if ends[i, _PLACE] == 1:
-            queue[at[channel[i]]] = i
-            at[channel[i]] += 1
-    at[:] = start[:-1]
+            queue[sends[channel[i]]] = i
+            sends[channel[i]] += 1
     n = 0
     for i in range(channel.size):
         c = channel[i]
-        if ends[i, _PLACE] == 0 and at[c] < start[c + 1]:
-            sent = queue[at[c]]
-            at[c] += 1
+        if ends[i, _PLACE] == 0 and receives[c] < start[c + 1]:
+            sent = queue[receives[c]]
+            receives[c] += 1
             matches[0, n] = ends[sent, _SENDER]
             matches[1, n] = ends[i, _RECEIVER]
             matches[2, n] = ends[sent, _TIME]
