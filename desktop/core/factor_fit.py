@@ -209,8 +209,11 @@ class Product:
                 tried = self.residual(ahead)
                 value = float(tried @ tried)
                 if value < sse:
+                    step = (ahead - theta)[free[loose]]
+                    promised = float(step @ (2.0 * gradient - square @ step))
+                    # Steps that go too far, as those of logarithms may, gain much less than a plane would.
+                    damping = max(damping / 10, 1e-15) if sse - value > promised / 4 else damping * 10
                     theta, residual, sse, improved = ahead, tried, value, True
-                    damping = max(damping / 10, 1e-15)
                     break
                 damping *= 10
             if not improved:
