@@ -179,13 +179,19 @@ class Product:
         np.put_along_axis(dense, self.touched, self.slopes(theta), axis=1)
         return dense[:, self.free]
 
-    def polish(self, theta: Array, total: float) -> tuple[Array, float, bool]:
-        """Levenberg-Marquardt; parameters, sum of squares, and whether the gradient vanished."""
-        residual = self.residual(theta)
+    def polish(self, theta: Array, total: float, positive: bool) -> tuple[Array, float, bool]:
+        """Levenberg-Marquardt; parameters, sum of squares, and whether the gradient vanished.
+
+        `positive`: steps end where a parameter would fall below zero. One at zero is held there for as long
+        as the gradient presses it down, and let go when it does not.
+        """
+        free, residual = np.flatnonzero(self.free), self.residual(theta)
         sse = float(residual @ residual)
         damping, settled = 1e-4, False
         for _ in range(_ROUNDS):
             gradient, square = self.normal(theta, residual)
+            loose = ~(positive & (theta[free] == 0.0) & (gradient <= 0.0))
+            gradient, square = gradient[loose], square[np.ix_(loose, loose)]
             scale = np.sqrt(np.maximum(np.diag(square), 1e-300))
             # Of the cosine between residual and columns; below this it is rounding.
             settled = bool((np.abs(gradient) <= 1e-11 * scale * np.sqrt(total)).all())
@@ -194,15 +200,20 @@ class Product:
             scaled = square / np.outer(scale, scale)
             improved = False
             while damping < 1e12:
-                step = np.zeros(self.size)
-                step[self.free] = (
+                ahead = theta.copy()
+                ahead[free[loose]] += (
                     np.linalg.solve(scaled + damping * np.eye(scale.size), gradient / scale) / scale
                 )
-                tried = self.residual(theta + step)
+                if positive:
+                    ahead = np.maximum(ahead, 0.0)
+                tried = self.residual(ahead)
                 value = float(tried @ tried)
                 if value < sse:
-                    theta, residual, sse, improved = theta + step, tried, value, True
-                    damping = max(damping / 10, 1e-15)
+                    step = (ahead - theta)[free[loose]]
+                    promised = float(step @ (2.0 * gradient - square @ step))
+                    # Steps that go too far, as those of logarithms may, gain much less than a plane would.
+                    damping = max(damping / 10, 1e-15) if sse - value > promised / 4 else damping * 10
+                    theta, residual, sse, improved = ahead, tried, value, True
                     break
                 damping *= 10
             if not improved:
@@ -210,25 +221,6 @@ class Product:
                 settled = bool((np.abs(gradient) <= 1e-7 * scale * np.sqrt(total)).all())
                 break
         return theta, sse, settled
-
-    def polish_positive(self, theta: Array, total: float) -> tuple[Array, float, bool]:
-        """The same with no parameter below zero: those at zero stay there, and a step beyond ends there."""
-        every, best = self.free, theta
-        try:
-            while True:
-                self.free = every & (best > 0)
-                tried, sse, settled = self.polish(best, total)
-                below = np.flatnonzero(self.free & (tried < 0))
-                if not below.size:
-                    return tried, sse, settled
-                # As far as the first that vanishes.
-                step = tried - best
-                shares = best[below] / -step[below]
-                first = int(np.argmin(shares))
-                best = np.maximum(best + shares[first] * step, 0.0)
-                best[below[first]] = 0.0
-        finally:
-            self.free = every
 
 
 def alternate(

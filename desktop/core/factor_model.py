@@ -399,7 +399,7 @@ def fit_joint(
             continue
         if log and not np.isfinite(product.residual(theta)).all():
             continue
-        theta, sse, settled = (product.polish_positive if positive else product.polish)(theta, total)
+        theta, sse, settled = product.polish(theta, total, positive)
         outcomes.append((sse, theta, settled))
     if not outcomes:
         what = "a reference parameter vanishes" + (" or fitted times are not above zero" if log else "")

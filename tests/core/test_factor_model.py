@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 from scipy.optimize import least_squares
 
@@ -321,6 +321,8 @@ def random_table(generator, codes, systems, holes=0.0):
 
 @pytest.mark.parametrize("response", ["t'", "log"])
 @settings(deadline=None, max_examples=6)
+@example(seed=1891059)  # what relative squares put at zero, squares of logarithms do not
+@example(seed=37216)  # steps for the logarithms go too far each time, by nearly as much as they should go
 @given(seed=some.integers(0, 2**31))
 def test_no_bounded_start_of_scipy_ends_lower(response, seed):
     """With the parameters kept from falling below zero, where the free fit may have some there."""
