@@ -261,7 +261,8 @@ def test_memory_does_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pyt
         assert np.array_equal(size, number)
         # Of nine rows the receive of the k-th of four, in the order of posting, is the one that ends it.
         assert np.array_equal(arrived, (10**9 + 9 * four + np.array([8, 7, 6, 5])).ravel())
-    assert peaks[2] < 1.3 * peaks[1], peaks
+    # Whether a batch is being written at the peak is chance, a quarter of it; a row a message were thrice.
+    assert peaks[2] < 1.5 * peaks[1], peaks
 
 
 # ---------------------------------------------------------------- shifts
