@@ -82,8 +82,10 @@ class Archive:
             resolution = 1_000_000_000
         # No trace lasts longer than 400 days or a thousand times what it says itself.
         self.span = min(max(400 * 86400 * resolution, 1000 * length), 1 << 60)
+        first: dict[int, int] = {}
         for place in self.places:
             place.index = sink.location(place.location)
+            place.first = first.setdefault(place.group, place.index)
         self.dense = {place.location.id: place.index for place in self.places}
         self.rows = Rows(sink, anchor.folder, self.defined, self.dense)
         if self.defined.repeated:

@@ -84,12 +84,14 @@ class Space:
 
 @dataclass
 class Place:
-    """A location, and what reading it needs."""
+    """A location, and what reading it needs; `first`: index of the first location of its process, by which
+    messages name the process."""
 
     location: Location
     group: int
     declared: int
     index: int = -1
+    first: int = -1
 
 
 class Definitions:

@@ -58,7 +58,8 @@ class Rows:
     def messages(self, place: Place, columns: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         time, packed, comm, tag, size, request = columns
         kind, rank = packed >> 56, packed & UNDEFINED
-        peer, _ = self.communicators.peers(comm, rank, place.index)
+        # Of its own communicator too the process is the only member, whichever of its threads calls.
+        peer, _ = self.communicators.peers(comm, rank, place.first)
         unresolved = int(((peer < 0) & (comm != UNDEFINED)).sum())
         if unresolved:
             self.sink.report.add(
