@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import inlined, kernel
-from desktop.data.events import EventSource, MessageKind
-from desktop.data.spill import Sorted, Spill
+from desktop.data.events import TABLES, EventSource, MessageKind
+from desktop.data.spill import Sorted, Spill, joined
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -59,9 +59,8 @@ class ClockResult:
     """What the clock check found.
 
     `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives for which no
-    other end was found: it is not in the trace, or of another location than the one that they name, as of
-    another thread of a process. `unequal`: messages of which the two ends say different numbers of bytes.
-    `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
+    other end was found in the trace. `unequal`: messages of which the two ends say different numbers of
+    bytes. `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
     recorded and with `shift`. `repair`: ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks
     drift). `shift`, `half_width`: (p,) ticks for each location, relative to the first one; the shift is
     certain to +- `half_width` (infinite where nothing ties a location to the first). `low`, `high`: (p,)
@@ -192,6 +191,28 @@ def process_of(source: EventSource) -> Ints:
         ],
         np.int64,
     )
+
+
+def address_of(source: EventSource) -> Ints:
+    """(p,) the location by which messages name each one: itself, or the only one of its process they name.
+
+    Formats whose messages name a process (a rank of MPI, a node of PICL) put one of its locations for it, so
+    the others are never named; where messages name locations, those that have messages are. Nothing is read
+    where only the first locations of processes have any.
+    """
+    own, process = np.arange(len(source.locations)), process_of(source)
+    first = np.unique(process, return_index=True)[1][process]
+    talking = np.array([source.rows("messages", i) > 0 for i in own.tolist()], bool)
+    if not (talking & (first != own)).any():
+        return own
+    named = np.zeros(own.size, bool)
+    for here in np.flatnonzero(talking).tolist():
+        for (peer,) in source.blocks("messages", here, "peer"):
+            named[peer[peer >= 0]] = True
+    only = np.flatnonzero(named & (np.bincount(process, named)[process] == 1))
+    address = np.full(own.size, -1)
+    address[process[only]] = only
+    return np.where(address[process] < 0, own, address[process])
 
 
 # ------------------------------------------------------------------ matching
@@ -337,9 +358,11 @@ def _spill(rows: Ints) -> Spill:
     return Spill(Path(gettempdir()), np.dtype([("columns", "i8", (rows.shape[1],))]))
 
 
-#: Columns of an end of a message: its channel, of which so many are one part, when it was, how much it
-#: carried; and its place in the location, later whether it is a send.
-_SENDER, _RECEIVER, _COMMUNICATOR, _TAG, _PART, _TIME, _BYTES, _PLACE = range(8)
+#: Columns of an end of a message: its channel, of which so many are one part (as yet its place in the
+#: process), when it was, how much it carried, and whose it is: twice the location, and 1 more for a send.
+_SENDER, _RECEIVER, _COMMUNICATOR, _TAG, _PART, _TIME, _BYTES, _END = range(8)
+#: A message of one of the threads of a process.
+_ROW = np.dtype([*TABLES["messages"].items(), ("location", "i8")], align=True)
 
 
 def match_messages(
@@ -350,19 +373,29 @@ def match_messages(
 ) -> Iterator[Matches]:
     """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
 
-    Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Ends without
-    a partner are left out. What is matched at a time are about `rows` rows, of a long channel a part.
-    `tally` (3,) counts sends and receives, with a partner or without, and pairs of unequal length.
+    Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Where messages
+    name processes, channels are those of processes, in order of time over their threads (`address_of`); the
+    ends are the threads all the same. Ends without a partner are left out. What is matched at a time are
+    about `rows` rows, of a long channel a part. `tally` (3,) counts sends and receives, with a partner or
+    without, and pairs of unequal length.
     """
     counted = np.zeros(3, np.int64) if tally is None else tally
     length = max(1, rows // PARTS)
+    address = address_of(source)
+    together: dict[int, list[int]] = {}
+    for here, name in enumerate(address.tolist()):
+        if source.rows("messages", here):
+            together.setdefault(name, []).append(here)
+    threads_of = {threads[0]: threads for threads in together.values()}
 
     def take(here: int) -> Iterator[Ints]:
-        counts = None if source.rows("messages", here) <= length else (_Count(_PART), _Count(_PART))
-        for found, outward in _ends(source, here, rows):
-            if counts is not None:
-                found[:, _PART] = counts[outward](found) // length
-            found[:, _PLACE] = outward  # as yet its place, by which receives were put in order
+        if here not in threads_of:  # it was among those of another
+            return
+        threads = threads_of[here]
+        count = sum(source.rows("messages", thread) for thread in threads)
+        counts = None if count <= length else (_Count(_PART), _Count(_PART))
+        for found, outward in _ends(source, threads, int(address[here]), rows):
+            found[:, _PART] = 0 if counts is None else counts[outward](found) // length
             yield found
 
     for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
@@ -372,28 +405,55 @@ def match_messages(
         yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches, counted)])
 
 
-def _ends(source: EventSource, here: int, rows: int) -> Iterator[tuple[Ints, bool]]:
-    """Sends (True) and receives of a location (n, columns), each in matching order, at most `rows` at a
-    time."""
-    columns = ("time", "kind", "peer", "communicator", "tag", "bytes", "request")
+def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The columns of ``messages`` and their locations, by time (and thread, where times are equal)."""
+    if len(threads) == 1:
+        for block in source.blocks("messages", threads[0], *TABLES["messages"], rows=rows):
+            yield *block, np.full(block[0].size, threads[0], np.int64)
+        return
+    waiting: list[NDArray[Any]] = []  # most processes have so few rows that no file is needed
+    held = 0
+    with closing(Sorted(Path(gettempdir()), rows)) as by_time:
+        for thread in threads:
+            for block in source.blocks("messages", thread, *TABLES["messages"], rows=rows):
+                part = np.empty(block[0].size, _ROW)
+                for name, column in zip(TABLES["messages"], block, strict=True):
+                    part[name] = column
+                part["location"] = thread
+                waiting.append(part)
+                held += part.size
+                if held >= rows:
+                    by_time.add(joined(waiting))
+                    waiting, held = [], 0
+        if waiting:
+            by_time.add(joined(waiting))
+            waiting = []
+        for part in by_time.chunks():
+            yield tuple(np.ascontiguousarray(part[name]) for name in _ROW.names or ())
+
+
+def _ends(source: EventSource, threads: list[int], name: int, rows: int) -> Iterator[tuple[Ints, bool]]:
+    """Sends (True) and receives (n, columns) of threads that messages name by one, each in matching order,
+    about `rows` at most at a time."""
+    count = sum(source.rows("messages", thread) for thread in threads)
     posted = np.empty((2, 0), np.int64)  # request and row of the receives that are posted and not over
     row = 0
     with ExitStack() as stack:
         late = None  # receives, by where they were posted
-        for *block, request in source.blocks("messages", here, *columns, rows=rows):
+        for *block, request, location in _rows(source, threads, rows):
             place, posted = _posted(block[1], request, row, posted)
             row += place.size
-            sends, receives = np.empty((2, place.size, _PLACE + 1), np.int64)
-            n_sent, n_received = tabulate(here, *block, place, sends, receives)
+            sends, receives = np.empty((2, place.size, _END + 1), np.int64)
+            n_sent, n_received = tabulate(name, *block, location, place, sends, receives)
             if n_sent:
                 yield sends[:n_sent], True
             received = receives[:n_received]
-            if late is None and (not posted.size or row == source.rows("messages", here)):
+            if late is None and (not posted.size or row == count):
                 yield _in_order(received), False
                 continue
             if late is None:
                 late = stack.enter_context(closing(_spill(received)))
-            late.add(received.view(late.dtype)[:, 0], received[:, _PLACE] // rows, row // rows + 1)
+            late.add(received.view(late.dtype)[:, 0], received[:, _PART] // rows, row // rows + 1)
         if late is not None:
             for group in range(row // rows + 1):
                 yield _in_order(late.read(group)["columns"]), False
@@ -405,10 +465,11 @@ _RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
 
 @kernel
 def tabulate(
-    here: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, place: Any, sends: Ints,
-    receives: Ints,
+    name: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, location: Any, place: Any,
+    sends: Ints, receives: Ints,
 ) -> tuple[int, int]:  # fmt: skip
-    """Put the ends of messages among the rows of a location into two tables; how many these are."""
+    """Put the ends of messages among rows into two tables, by the name of their process; how many these
+    are."""
     sent = received = 0
     for i in range(time.size):
         outward = kind[i] == _SEND or kind[i] == _ISEND
@@ -417,19 +478,19 @@ def tabulate(
         end = sends[sent] if outward else receives[received]
         sent += outward
         received += not outward
-        end[_SENDER] = here if outward else peer[i]
-        end[_RECEIVER] = peer[i] if outward else here
+        end[_SENDER] = name if outward else peer[i]
+        end[_RECEIVER] = peer[i] if outward else name
         end[_COMMUNICATOR] = comm[i]
         end[_TAG] = tag[i]
-        end[_PART] = 0
+        end[_PART] = place[i]
         end[_TIME] = time[i]
         end[_BYTES] = size[i]
-        end[_PLACE] = place[i]
+        end[_END] = 2 * location[i] + outward
     return sent, received
 
 
 def _posted(kind: NDArray[Any], request: NDArray[Any], row: int, posted: Ints) -> tuple[Ints, Ints]:
-    """The place (n,) of each row among all of the location: a receive takes that of the latest posting of
+    """The place (n,) of each row among all of the process: a receive takes that of the latest posting of
     its request. The first is at `row`; `posted` as before and after these rows."""
     order = row + np.arange(kind.size)
     waits = np.flatnonzero((kind == MessageKind.IRECV) | (kind == MessageKind.IRECV_POST))
@@ -450,7 +511,7 @@ def _posted(kind: NDArray[Any], request: NDArray[Any], row: int, posted: Ints) -
 
 
 def _in_order(ends: Ints) -> Ints:
-    place = ends[:, _PLACE]
+    place = ends[:, _PART]
     return ends if (place[1:] > place[:-1]).all() else ends[np.argsort(place, kind="stable")]
 
 
@@ -463,7 +524,7 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
     """
     start = np.zeros(channels + 1, np.int64)
     for i in range(channel.size):
-        start[channel[i] + 1] += ends[i, _PLACE]
+        start[channel[i] + 1] += ends[i, _END] & 1
     for c in range(channels):
         start[c + 1] += start[c]
     queue = np.empty(start[channels], np.int64)
@@ -471,17 +532,17 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
     tally[1] += channel.size - queue.size
     sends, receives = start.copy(), start.copy()
     for i in range(channel.size):
-        if ends[i, _PLACE] == 1:
+        if ends[i, _END] & 1:
             queue[sends[channel[i]]] = i
             sends[channel[i]] += 1
     n = 0
     for i in range(channel.size):
         c = channel[i]
-        if ends[i, _PLACE] == 0 and receives[c] < start[c + 1]:
+        if not ends[i, _END] & 1 and receives[c] < start[c + 1]:
             sent = queue[receives[c]]
             receives[c] += 1
-            matches[0, n] = ends[sent, _SENDER]
-            matches[1, n] = ends[i, _RECEIVER]
+            matches[0, n] = ends[sent, _END] >> 1
+            matches[1, n] = ends[i, _END] >> 1
             matches[2, n] = ends[sent, _TIME]
             matches[3, n] = ends[i, _TIME]
             matches[4, n] = ends[sent, _BYTES]

@@ -54,7 +54,8 @@ class MessageKind(IntEnum):
 #: (after the trace's own clock offsets); the location's `shift` is added on reading.
 TABLES: dict[str, dict[str, str]] = {
     "events": {"time": "i8", "kind": "u1", "region": "u4"},
-    # peer: index of the other location (-1 unknown); communicator and tag as in the trace
+    # peer: index of the other location (-1 unknown), and where the trace names its process only, that of the
+    # first location of the process (`clock.address_of`); communicator and tag as in the trace
     "messages": {
         "time": "i8",
         "kind": "u1",

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -34,6 +35,7 @@ from desktop.core import callpaths
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.data.classify import is_parallel
+from desktop.data.clock import address_of
 from desktop.data.events import Activity, Location
 from desktop.data.naming import location_name
 from desktop.data.profile import BEGIN, END, Profile
@@ -461,7 +463,8 @@ class Statistics:
             talked = passed = None
             if talk is not None and store.rows("messages", i):
                 peers, counts = notes.traffic(i, local)
-                talked = peers, counts[:, end] - counts[:, begin]
+                counts = counts[:, end] - counts[:, begin]
+                talked = self._received_by(i, peers, counts, local[begin], local[end])
             if location.kind == "cpu":
                 ticks, entered = notes.at(i, local)
                 spent, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, entered))
@@ -498,6 +501,34 @@ class Statistics:
                 calls,
             )
         return _Counted(time, own, within, calls, outside, there, talk, folding)
+
+    @cached_property
+    def _address(self) -> Ints | None:
+        """As `address_of` says; None where messages name every location itself."""
+        found = address_of(self._store)
+        return found if (found != np.arange(found.size)).any() else None
+
+    def _received_by(
+        self, location: int, peers: Ints, counts: Ints, begin: Ints, end: Ints
+    ) -> tuple[Ints, Ints]:
+        """`peers` and `counts` (4, ranges, peers) of a location, as its records name them; of what another
+        thread has received than the one by which they name the process, that thread is the peer."""
+        address = self._address
+        if address is None:
+            return peers, counts
+        for sent, receiver, size in self._store.blocks("links", location, "time", "peer", "bytes"):
+            moved = np.flatnonzero(address[receiver] != receiver)
+            both = np.union1d(peers, receiver[moved])
+            wider = np.zeros((*counts.shape[:2], both.size), np.int64)
+            wider[:, :, np.searchsorted(both, peers)] = counts
+            peers, counts = both, wider
+            for j, (first, last) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
+                some = moved[(sent[moved] >= first) & (sent[moved] < last)]
+                for who, change in ((receiver[some], 1), (address[receiver[some]], -1)):
+                    at = np.searchsorted(peers, who)
+                    np.add.at(counts[0, j], at, change)
+                    np.add.at(counts[1, j], at, change * size[some])
+        return peers, counts
 
     def _doing(
         self, index: int, location: Location, tree: Ints, classes: NDArray[Any], active: NDArray[np.uint8]

@@ -58,12 +58,14 @@ class Place:
     """A location: its number, records, and local definitions.
 
     `maps`: kind of number -> local to global numbers; written dense where the keys are 0, 1, 2, ...
+    `thread_of`: the location whose process has this one as a further thread, which is no rank of its own.
     """
 
     id: int
     events: Sequence[Event] = ()
     maps: dict[int, dict[int, int]] = field(default_factory=dict)
     offsets: Sequence[tuple[int, int]] = ()
+    thread_of: int | None = None
 
 
 @dataclass
@@ -177,7 +179,7 @@ def write(
     version: tuple[int, int, int] = (3, 2, 0),
     resolution: int = 1_000_000_000,
 ) -> Path:
-    """An archive of MPI processes of one thread each, in rank order; its anchor file.
+    """An archive of MPI processes, in rank order, and their threads; its anchor file.
 
     Communicator 0 is all of them, in their order, 1 the same backwards, 2 everybody's own. Metric 0 is the
     class of all `members`.
@@ -195,18 +197,22 @@ def write(
     def define(kind: int, forms: str, *values: Any) -> None:
         definitions.append(to.record(kind, to.fields(forms, values)))
 
-    none, many = 0xFFFFFFFF, len(places)
+    none = 0xFFFFFFFF
+    world = [place.id for place in places if place.thread_of is None]
+    many = len(world)
     define(5, "NNNN", resolution, 0, 0, 0)
     define(10, "ns", 0, "")
     define(12, "nnnn", 0, text("machine"), text("node"), none)
-    for rank, place in enumerate(places):
+    for rank in range(many):
         define(13, "nnbnn", rank, text(f"rank {rank}"), 1, 0, none)
-        define(14, "NnbNn", place.id, text("thread"), 1, len(place.events), rank)
+    for place in places:
+        group = world.index(place.id if place.thread_of is None else place.thread_of)
+        define(14, "NnbNn", place.id, text("thread"), 1, len(place.events), group)
     for number, name in (regions or {}).items():
         mpi = name.startswith("MPI_")
         define(15, "nnnbnnnnbbn", number, text(name), 0, 0, none, 0, 0, text(name), 1, 4 if mpi else 1, 0)
     for number, kind, ranks in (
-        (0, 4, [place.id for place in places]),
+        (0, 4, world),
         (1, 5, range(many)),
         (2, 5, range(many)[::-1]),
         (3, 6, []),
@@ -226,7 +232,7 @@ def write(
     anchor = folder / "traces.otf2"
     head = b"\x03" + (b"\x42" if order == "<" else b"\x23") + b"OTF2\0" + bytes([3, 2, *version])
     head += to.fields(
-        "QQbbQQsss", (chunk, max(chunk, 1 << 18), 1, 1, many, len(definitions), "m", "tests", "")
+        "QQbbQQsss", (chunk, max(chunk, 1 << 18), 1, 1, len(places), len(definitions), "m", "tests", "")
     )
     anchor.write_bytes(head + bytes(4) + bytes(16) + b"\x02\x01\0")
     wide = Writer(order, max(chunk, 1 << 18))

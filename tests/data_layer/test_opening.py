@@ -68,17 +68,11 @@ def test_a_second_open_uses_the_store(source: Path, reads: list[Path], cache: Pa
 
 
 def test_messages_that_lack_an_end_are_reported(tmp_path: Path) -> None:
-    """Of the four sends one is longer than its receive, and one is received by a process of node 1 that no
-    send can name."""
+    """Of the four sends one is longer than its receive, and one is never received."""
     path = tmp_path / "run.trf"
-    send, receive = "-3 -21 0.{} 0 0 3 2 {} 7 1", "-4 -52 0.{} 1 {} 3 2 {} 7 0"
+    send, receive = "-3 -21 0.{} 0 0 3 2 {} 7 1", "-4 -52 0.{} 1 0 3 2 8 {} 0"
     ends = [send.format(1, 8), send.format(2, 8), send.format(3, 9), send.format(4, 8)]
-    ends += [
-        receive.format(5, 0, 8),
-        receive.format(6, 0, 8),
-        receive.format(7, 0, 8),
-        receive.format(8, 1, 8),
-    ]
+    ends += [receive.format(5, 7), receive.format(6, 7), receive.format(7, 7), receive.format(8, 9)]
     path.write_text("\n".join(["-3 -901 0 0 0 0", *ends, "-4 -901 0.9 0 0 0", ""]))
     with open_trace(path) as store:
         found = store.report.findings

@@ -195,7 +195,7 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
 IMPORTER = Importer(
     id="picl",
     title="PICL trace",
-    version="1",
+    version="2",
     detect=source.detect,
     read=_read,
     files=lambda path: [path],
