@@ -6,6 +6,8 @@ asks them to stop. That works across machines too, if the folder is on a file sy
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import multiprocessing
 import os
 import platform
@@ -16,7 +18,7 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future,
 from contextlib import suppress
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, Self
 
 from desktop import __version__
@@ -27,8 +29,10 @@ from desktop.progress import Cancelled, Progress
 PAUSE = 0.1
 #: Seconds in which tasks that were asked to stop must have done so, or they are left to themselves.
 PATIENCE = 30.0
-#: Seconds in which a scheduler must answer.
+#: Seconds in which a scheduler must answer, and have workers.
 ANSWER = 10
+#: Seconds without a worker, or without an answer of the scheduler, after which tasks are given up.
+DESERTED = 60.0
 
 
 def cores() -> int:
@@ -114,6 +118,8 @@ class Farm:
             while wait(futures.values(), PAUSE).not_done:
                 done = len(ended) + sum(_read(self._mark(i)) for i in batch)
                 progress.step(done, len(tasks), text)
+                if self._deserted():
+                    raise self._explain(CancelledError())
             progress.step(len(ended) + len(batch), len(tasks), text)
         except BrokenExecutor as error:  # before all were submitted
             for i in batch:
@@ -124,7 +130,7 @@ class Farm:
         except BaseException:
             self._stop(futures)
             raise
-        if any(isinstance(future.exception(), BrokenExecutor) for future in futures.values()):
+        if any(isinstance(_error(future), BrokenExecutor) for future in futures.values()):
             self._close()
         return futures
 
@@ -136,7 +142,13 @@ class Farm:
                 future.cancel()
         end = time.monotonic() + PATIENCE
         while not all(future.done() for future in futures.values()) and time.monotonic() < end:
+            if self._deserted():
+                break
             time.sleep(PAUSE / 4)
+
+    def _deserted(self) -> bool:
+        """Whether nobody is left to do the tasks. Asked every `PAUSE`."""
+        return False
 
     def _open(self, workers: int) -> Executor:
         """The executor, with at least so many workers; with one if one is asked for."""
@@ -171,13 +183,15 @@ class Cluster(Farm):
     ----------
     folder : as for `Farm`, on a file system that all workers see at this very place.
     scheduler : address of the scheduler, such as ``tcp://host:8786``.
+    progress : may stop the waiting for an answer.
 
     Raises
     ------
     DesktopError : the package is not installed, the scheduler does not answer, or has no workers.
+    Cancelled : by `progress`.
     """
 
-    def __init__(self, folder: Path, scheduler: str) -> None:
+    def __init__(self, folder: Path, scheduler: str, progress: Progress) -> None:
         try:
             import distributed
         except ImportError:
@@ -185,37 +199,96 @@ class Cluster(Farm):
                 "the package distributed is not installed, so there is no way to a cluster",
                 hint="install phasewright[cluster]",
             ) from None
+        for name in ("distributed", "distributed.client"):  # it prints tracebacks of what is told here
+            logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
-            self._client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
-            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            # Asked first: a client that finds no scheduler cannot be stopped, nor be closed quietly.
+            threads = asyncio.run(_threads(scheduler, progress))
+            if threads:
+                self._client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
+        except Cancelled:
+            raise
+        except Exception as error:
+            # What is no scheduler may send anything, which then is taken for lengths and offsets.
+            reason = "something else does"
+            if isinstance(error, OSError | ValueError | TypeError):
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DesktopError(
                 f"no scheduler answers at {scheduler} ({reason})", hint="start one, or import without it"
             ) from error
-        try:
-            self._client.wait_for_workers(1, timeout=ANSWER)
-        except TimeoutError:
-            self._client.close()
-            raise DesktopError(f"the scheduler at {scheduler} has no workers", hint="start some") from None
-        super().__init__(folder, sum(self._client.nthreads().values()))
+        if not threads:
+            raise DesktopError(f"the scheduler at {scheduler} has no workers", hint="start some")
+        super().__init__(folder, threads)
+        self._missed = 0  # looks in a row at which no worker was known
+        self._left = Event()
+        Thread(target=self._look, name="cluster", daemon=True).start()
 
     def _make(self, workers: int) -> Executor:
         executor: Executor = self._client.get_executor(pure=False)
         return executor
 
+    def _look(self) -> None:
+        """See whether there are workers; in a thread of its own, for the scheduler may never answer."""
+        while not self._left.wait(1.0):
+            with suppress(Exception):  # no answer, whatever the reason
+                if self._client.nthreads():
+                    self._missed = 0
+
+    def _deserted(self) -> bool:
+        # Looks are counted, not seconds: this process may have been stopped for a while.
+        self._missed += 1
+        return self._missed * PAUSE > DESERTED
+
+    def _close(self) -> None:
+        self._executor = None  # its own end would wait for tasks that were left to themselves
+
     def __exit__(self, *_: object) -> None:
         super().__exit__()
-        self._client.close()
+        self._left.set()
+        with suppress(OSError):  # a scheduler that does not answer
+            self._client.close(timeout=ANSWER)
 
     def _explain(self, error: BaseException) -> BaseException:
         if isinstance(error, DesktopError | Cancelled | MemoryError):
             return error
         if isinstance(error, CancelledError):
-            return DesktopError("the cluster gave the work up", hint="see what its scheduler says")
+            return DesktopError(
+                "the scheduler of the cluster or all of its workers are gone", hint="see what they say"
+            )
         return DesktopError(
             f"the workers of the cluster failed ({type(error).__name__}: {str(error).splitlines()[0][:200]})",
-            hint="see what they say; all need this version of Phasewright",
+            hint="see what they say; they and the scheduler need this version of Phasewright",
         )
+
+
+async def _threads(scheduler: str, progress: Progress) -> int:
+    """Threads of the workers of a scheduler, as soon as it has some; 0 if it has none for `ANSWER` seconds.
+
+    Raises
+    ------
+    Exception : of any kind; what is there, if anything, is no scheduler.
+    Cancelled : by `progress`.
+    """
+    import distributed
+
+    async def asked() -> int:
+        end = time.monotonic() + ANSWER
+        keys = distributed.Security().get_connection_args("client")
+        async with distributed.rpc(scheduler, timeout=ANSWER, connection_args=keys) as there:
+            while True:
+                about = await there.identity()
+                if about["type"] != "Scheduler":
+                    raise ValueError(f"it is a {about['type']}")
+                threads = sum(worker["nthreads"] for worker in about["workers"].values())
+                if threads or time.monotonic() > end:
+                    return threads
+                await asyncio.sleep(PAUSE)
+
+    asking = asyncio.create_task(asked())
+    while not asking.done():
+        progress.step(0, 1, "waiting for the cluster")
+        await asyncio.wait([asking], timeout=PAUSE)
+    return asking.result()
 
 
 def _death(begun: bool) -> DesktopError:

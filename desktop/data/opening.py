@@ -377,10 +377,12 @@ class _Where(NamedTuple):
     workers: int
     scheduler: str | None
 
-    def farm(self, importer: Importer, trace: Path, folder: Callable[[], Path]) -> Farm | None:
+    def farm(
+        self, importer: Importer, trace: Path, folder: Callable[[], Path], progress: Progress
+    ) -> Farm | None:
         """Who reads the trace in parts; None if it is read undivided. `folder` makes one for the farm."""
-        if importer.divisible and self.scheduler:
-            return Cluster(folder(), self.scheduler)
+        if importer.divisible and self.scheduler is not None:
+            return Cluster(folder(), self.scheduler, progress)
         if importer.divisible and self.workers > 1 and _bytes(importer.files(trace)) >= DIVIDED:
             return Farm(folder(), self.workers)
         return None
@@ -396,7 +398,7 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
         ExitStack() as stack,
         StoreWriter(target, about, importer, DIGESTS) as writer,
     ):
-        farm = where.farm(importer, trace, lambda: stack.enter_context(_work_folder(target)))
+        farm = where.farm(importer, trace, lambda: stack.enter_context(_work_folder(target)), left)
         parts = None
         if farm is not None:
             stack.enter_context(farm)

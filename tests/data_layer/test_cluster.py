@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -29,7 +33,7 @@ DAMAGED = DATA / "otf2" / "damaged_b_evt_missing.tar.gz"
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address=None,
+        n_workers=2, threads_per_worker=1, processes=True, host="127.0.0.1", dashboard_address="127.0.0.1:0",
         silence_logs=50,
     ) as cluster:  # fmt: skip
         yield cluster.scheduler_address
@@ -54,7 +58,7 @@ def test_the_result_is_that_of_a_local_import(scheduler: str, tmp_path: Path, sa
 
 
 def test_the_work_is_done_there(scheduler: str, tmp_path: Path) -> None:
-    with Cluster(tmp_path, scheduler) as cluster:
+    with Cluster(tmp_path, scheduler, Progress()) as cluster:
         assert cluster.workers == 2
         done = cluster.run(whoami, [(0.2,)] * 4, Progress(), "")
     pids = {future.result() for future in done}
@@ -139,6 +143,87 @@ def test_what_is_wrong_there_is_a_sentence(
 
 def stumble(*task: Any) -> None:
     raise KeyError("no such thing")
+
+
+@pytest.fixture
+def frail(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """The address of a scheduler with one worker, of which nobody takes care; and its process."""
+    known = tmp_path_factory.mktemp("frail") / "scheduler.json"
+    root = {"PYTHONPATH": os.pathsep.join(sys.path)}  # with this module in it
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": os.environ | root}
+    python = [sys.executable, "-m"]
+    words = ["--scheduler-file", str(known), "--no-dashboard"]
+    started = []
+    try:
+        there = ["distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+        started.append(subprocess.Popen([*python, *there, *words], **quiet))
+        there = ["distributed.cli.dask_worker", "--no-nanny", "--nthreads", "1", "--death-timeout", "60"]
+        started.append(subprocess.Popen([*python, *there, *words], **quiet))
+        while not known.exists():
+            time.sleep(0.05)
+        yield json.loads(known.read_text())["address"], started[0].pid
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
+@pytest.mark.parametrize("victim", ["scheduler", "worker"])
+def test_a_cluster_that_is_gone_is_a_sentence(
+    frail: tuple[str, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    victim: str,
+) -> None:
+    address, scheduler = frail
+    monkeypatch.setattr(parts, "import_part", fell_scheduler if victim == "scheduler" else fell_worker)
+    monkeypatch.setattr(farm, "ANSWER", 30)  # the worker is starting
+    monkeypatch.setattr(farm, "DESERTED", 2.0)
+    (tmp_path / "scheduler").write_text(str(scheduler))
+    with pytest.raises(DesktopError, match="scheduler of the cluster or all of its workers are gone"):
+        open_trace(SAMPLE, output=tmp_path / "there.h5", scheduler=address)
+    assert [path.name for path in tmp_path.iterdir()] == ["scheduler"]
+    assert capfd.readouterr().err == "", "the sentence says it all"
+
+
+def fell_scheduler(*task: Any) -> None:
+    os.kill(int((task[6].parent.parent / "scheduler").read_text()), signal.SIGKILL)
+    time.sleep(60)
+
+
+def fell_worker(*task: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_who_answers_is_asked_first(scheduler: str, tmp_path: Path) -> None:
+    with distributed.Client(scheduler, set_as_default=False) as client:
+        worker = next(iter(client.nthreads()))
+    with pytest.raises(DesktopError, match=r"no scheduler answers at .* \(it is a Worker"):
+        Cluster(tmp_path, worker, Progress())
+    with pytest.raises(DesktopError, match=r"no scheduler answers at .*missing port"):
+        Cluster(tmp_path, "", Progress())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            connection.recv(1)
+            connection.close()
+
+        Thread(target=greet, daemon=True).start()
+        with pytest.raises(DesktopError, match="something else does"):
+            Cluster(tmp_path, f"tcp://127.0.0.1:{server.getsockname()[1]}", Progress())
+
+
+def test_waiting_for_an_answer_can_be_stopped(tmp_path: Path) -> None:
+    class Stopper(Progress):
+        def show(self, done: float, total: float, text: str) -> None:
+            self.cancel()
+
+    with socket.create_server(("127.0.0.1", 0)) as server, pytest.raises(Cancelled):  # it says nothing
+        Cluster(tmp_path, f"tcp://127.0.0.1:{server.getsockname()[1]}", Stopper())
 
 
 def test_no_scheduler_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
