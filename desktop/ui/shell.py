@@ -116,6 +116,7 @@ class MainWindow(ProgramWindow):
     comparing: CompareWindow | None
     desk: ProjectDesk
     _docks_sized: bool
+    _sized_for: QSize  # of the window when the docks in it got their sizes
 
     def __init__(self, settings: Settings | None = None) -> None:
         super().__init__(settings)
@@ -390,6 +391,8 @@ class MainWindow(ProgramWindow):
         if document is not None and not self._docks_sized:
             self._docks_sized = True
             self._size_docks()
+        elif document is not None:
+            QTimer.singleShot(0, self, self._grow_docks)
         if old.document is None:
             self._raise_first()
         if document is None:
@@ -645,6 +648,7 @@ class MainWindow(ProgramWindow):
                 self.tr("Point at a row of the timeline, or click a state in it"), 4000
             )
         else:
+            self.timeline.view.hide_stack()  # it would stick out from under the dialog
             self.desk.annotate(place[1], place[0])
 
     def _edit_note(self, index: int) -> None:
@@ -777,6 +781,7 @@ class MainWindow(ProgramWindow):
         self._closed_docks: set[str] = set()
         self._take_place(self.settings.geometry)
         state = self.settings.state
+        self._sized_for = self.size()
         # Their sizes are proportions of the window, which is not on screen yet.
         self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
         self._closed_docks = {dock.objectName() for dock in self._docks.values() if dock.isHidden()}
@@ -790,16 +795,21 @@ class MainWindow(ProgramWindow):
         return min(62 * font.averageCharWidth(), int(0.25 * window.width())), high
 
     def _size_docks(self) -> None:
+        self._sized_for = self.size()
         wide, high = self._dock_sizes(self.size())
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Docks that had at most their first size get it anew; Qt would leave them as they are."""
         super().resizeEvent(event)
-        if not (self._docks_sized and event.oldSize().isValid()):
-            return
-        before, now = self._dock_sizes(event.oldSize()), self._dock_sizes(event.size())
+        # Without a document there are no docks, and those of a window that is not on screen are of no size.
+        if self.workbench.snapshot.document is not None and event.oldSize().isValid():
+            self._grow_docks()
+
+    def _grow_docks(self) -> None:
+        """Docks that had at most their first size get it anew; Qt would leave them as they are."""
+        before, now = self._dock_sizes(self._sized_for), self._dock_sizes(self.size())
+        self._sized_for = self.size()
         for panel, way, k in (
             ("phases", Qt.Orientation.Horizontal, 0),
             ("table", Qt.Orientation.Vertical, 1),

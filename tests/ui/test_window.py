@@ -420,6 +420,33 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: M
     assert panel.width() == 500, "it is as wide as it was made"
 
 
+@pytest.mark.parametrize("anew", [False, True], ids=["closed trace", "another start"])
+def test_panels_grow_with_a_window_that_showed_none(
+    qtbot: QtBot, opened: MainWindow, settings: Settings, curve_file: Path, anew: bool
+) -> None:
+    opened.resize(800, 500)
+    QApplication.processEvents()
+    opened.resizeDocks([opened._docks["phases"]], [180], Qt.Orientation.Horizontal)
+    QApplication.processEvents()
+    assert opened.panel("phases").width() == 180
+    window = opened
+    if anew:
+        opened.close_unasked()
+        window = MainWindow(settings)
+        qtbot.addWidget(window)
+        window.show()
+        assert window.width() <= 800
+    else:
+        trigger(opened, "close")
+        settle(qtbot, opened)
+    window.resize(1600, 1000)
+    QApplication.processEvents()
+    window.open_path(curve_file)
+    settle(qtbot, window)
+    qtbot.waitUntil(lambda: window.panel("phases").width() > 300)
+    window.close_unasked()
+
+
 def test_copied_picture_is_twice_the_screen(opened: MainWindow) -> None:
     trigger(opened, "copy_picture")
     image = QGuiApplication.clipboard().image()
