@@ -327,6 +327,15 @@ def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -
     view.setFocus()
     qtbot.keyClick(view, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
     assert labels(opened) == ["1", "2", "3", "0"]
+    # The same one again, as long as the pointer rests.
+    qtbot.keyClick(view, Qt.Key.Key_Up, Qt.KeyboardModifier.AltModifier)
+    assert labels(opened) == ["1", "3", "2", "0"]
+    # While a row is dragged, a line shows where it will be: below what it goes past, or above.
+    for begin, end, line in ((0.5, 2.5, 3), (2.5, 0.5, 0)):
+        send(view, QEvent.Type.MouseButtonPress, QPointF(20, view._y(begin)))
+        send(view, QEvent.Type.MouseMove, QPointF(20, view._y(end)))
+        assert view._drag is not None and view._landing(view._drag) == view._y(line)
+        send(view, QEvent.Type.MouseButtonRelease, QPointF(20, view._y(end)))
     pane._order.setCurrentIndex(0)
     assert labels(opened) == ["0", "1", "2", "3"]
 
@@ -735,6 +744,12 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: MainW
     view, bench, rows = opened.timeline.view, opened.workbench, opened.timeline.view.rows
     assert rows is not None
     row = rows.row_of(4)
+    click(view, place(view, 0.32, row))
+    settle(qtbot, opened)
+    assert view._stack is not None
+    opened.actions_by_id["annotate_location"].trigger()
+    assert view._stack is None, "it would stick out from under the dialog"
+    note_dialog(opened).reject()
     menu = view.menu_at(place(view, 0.32, row))
     menu.actions()[1].trigger()
     dialog = note_dialog(opened)

@@ -106,6 +106,11 @@ class Rows:
         """The row in which a location is seen by itself or merged; -1 if in none."""
         return self._row_of.get(location, -1)
 
+    def extent(self, process: int) -> tuple[int, int]:
+        """The first row of a process, and that after its last."""
+        own = [k for k, row in enumerate(self.rows) if row.process == process]
+        return own[0], own[-1] + 1
+
     def _sequence(self) -> list[int]:
         indices = list(range(len(self._processes)))
         if self.order == "busy":

@@ -89,6 +89,7 @@ class TimelineView(TimePlot):
         self._legend = Legend()
         self._tip: list[str] = []
         self._tip_y = 0.0
+        self._moving = -1  # the process that keys move, while the pointer rests
         self._under_pointer = (-1, math.nan)
         self._pointed: tuple[int, ...] = ()  # the locations of the row under the pointer
         self._clicked_row: tuple[int, ...] = ()  # of the state whose call stack was asked for
@@ -131,6 +132,7 @@ class TimelineView(TimePlot):
         self._classes = region_classes(names, weights)
         self._stack = self._found = None
         self._pointed = self._clicked_row = ()
+        self._moving = -1
         self._tip, self._marked = [], frozenset()
         self._height, self._scroll = 0.0, 0.0
         self.rows_changed()
@@ -212,6 +214,10 @@ class TimelineView(TimePlot):
     def show_stack(self, location: int, time_s: float, rows: list[str]) -> None:
         """Keep a call stack in view, until a click elsewhere or Esc."""
         self._stack = (location, time_s, rows)
+        self.update()
+
+    def hide_stack(self) -> None:
+        self._stack = None
         self.update()
 
     def dismiss(self) -> bool:
@@ -566,7 +572,8 @@ class TimelineView(TimePlot):
             self._tint_range(painter, (drag.a, drag.b), t.accent, (plot,))
         if drag is not None and drag.kind == "row" and drag.moved and not math.isnan(drag.now):
             painter.setPen(QPen(QColor(t.accent), 2))
-            painter.drawLine(QLineF(0, drag.now, plot.right(), drag.now))
+            y = self._landing(drag)
+            painter.drawLine(QLineF(0, y, plot.right(), y))
         if self._found is not None and self._rows is not None:
             self._outline(painter, *self._found)
         if m.a <= self._cursor <= m.b:
@@ -623,6 +630,13 @@ class TimelineView(TimePlot):
             drag.now = self._y(row if self._rows is not None else 0)
             self.update()
 
+    def _landing(self, drag: Drag) -> float:
+        """The height at which a process that is dragged would be put: above the one that is there if it comes
+        from below, else below that."""
+        assert self._rows is not None
+        first, last = self._rows.extent(self._rows.rows[max(self._row_at(drag.now + 1), 0)].process)
+        return self._y(first if first < self._rows.extent(drag.index)[0] else last)
+
     def _drop(self, drag: Drag) -> None:
         if self._rows is None:
             return
@@ -639,10 +653,12 @@ class TimelineView(TimePlot):
             self.ordered.emit()
 
     def move_row(self, by: int) -> None:
-        """Move the row under the pointer down, or up."""
+        """Move the row under the pointer down, or up, and the same one again until the pointer moves."""
         row = self._row_at(self._tip_y)
         if row >= 0 and self._rows is not None:
-            self._rows.step(self._rows.rows[row].process, by)
+            if self._moving < 0:
+                self._moving = self._rows.rows[row].process
+            self._rows.step(self._moving, by)
             self.rows_changed()
             self.ordered.emit()
 
@@ -669,7 +685,7 @@ class TimelineView(TimePlot):
     def _look(self, p: QPointF, region: str) -> None:
         """Say what is under the pointer: at once what the picture knows, then what the events say."""
         row = self._row_at(p.y()) if region in ("plot", "labels") else -1
-        self._tip_y = p.y()
+        self._tip_y, self._moving = p.y(), -1
         self._pointed = self._rows.rows[row].locations if row >= 0 and self._rows is not None else ()
         if row < 0 or self._rows is None or region != "plot":
             shown = self._rows.rows[row].title if row >= 0 and self._rows is not None else ""
