@@ -13,8 +13,10 @@ import itertools
 import json
 import math
 import os
+import signal
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -84,7 +86,8 @@ def run(argv: list[str]) -> int:
     try:
         if words[:1] and words[0] in COMMANDS:
             options = _parser().parse_args(words)
-            return int(options.command(options))
+            with _ended_as_by_ctrl_c():
+                return int(options.command(options))
         return _window(words)
     except SystemExit as stop:  # argparse: 0 after --help, 2 after wrong words
         return stop.code if isinstance(stop.code, int) else USAGE
@@ -105,6 +108,27 @@ def run(argv: list[str]) -> int:
             file=sys.stderr,
         )
         return FAILED
+
+
+@contextlib.contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """A closed terminal and a request to end are taken as Ctrl-C, so that files that are half written go, and
+    workers and measured programs, which belong to no terminal, end with us. Ignored ones (nohup) stay so."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
+    for number in numbers:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _sentence(error: BaseException) -> str:

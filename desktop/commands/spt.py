@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import secrets
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,11 +149,10 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
         return _piloted(experiment, options)
     _agree(options, experiment.folder, shown_commands(experiment))
     if options.trial is not None:
-        with _ended_as_by_ctrl_c():
-            jobs.run_one(experiment, options.trial)
+        jobs.run_one(experiment, options.trial)
         return {"trial": options.trial}, [f"trial {options.trial} is done"]
     runner = Runner(experiment)
-    with _ended_as_by_ctrl_c(), _shown() as progress:
+    with _shown() as progress:
         try:
             done = experiments.state_of(experiment, experiments.read_journal(experiment))
             if done.finished and not options.check:
@@ -195,7 +192,7 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     _agree(options, experiment.folder, pilots.pilot_commands(experiment))
     runner = Runner(experiment)
     file = experiment.folder / pilots.PILOT
-    with _ended_as_by_ctrl_c(), _shown() as progress:
+    with _shown() as progress:
         try:
             found = pilots.run_pilot(runner, progress)
         except KeyboardInterrupt:
@@ -229,25 +226,6 @@ def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -
         raise ValueError("nothing was run: read the commands above and say --yes")
     if input("Run them? [y/N] ").strip().lower() not in ("y", "yes"):
         raise ValueError("nothing was run")
-
-
-@contextlib.contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
-    """A closed terminal and a request to end are taken as Ctrl-C, so that the program that is being run ends
-    with us; it belongs to no terminal and would go on."""
-
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        names = []
-    before = {name: signal.signal(getattr(signal, name), end) for name in names}
-    try:
-        yield
-    finally:
-        for name, handler in before.items():
-            signal.signal(getattr(signal, name), handler)
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ _BLOCK = 512
 #: Names and attributes of one member; more is an attempt to fill the memory.
 _HEADER = 1 << 20
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
-_UNPACK_IT = "unpack it yourself and open the trace in it"
+_UNPACK_IT = "if you trust where it is from, unpack it yourself and open the trace in it"
 _BROKEN = (
     *(EOFError, OSError, RuntimeError, NotImplementedError, ValueError),
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import os
 import random
@@ -963,8 +964,10 @@ def test_the_program_ends_with_the_command(tmp_path, how):
     """And what it started itself."""
     small(tmp_path, "#!/bin/sh\nsleep 60 &\necho $! > left\nwait\n")
     command = [sys.executable, "-m", "desktop", "spt", "run", str(tmp_path), "--yes"]
+    # Where the tests run under nohup, it would be ignored, as it should.
+    heard = functools.partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
     with subprocess.Popen(
-        command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE, text=True
+        command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE, text=True, preexec_fn=heard
     ) as running:
         begun = time.monotonic()
         while not (tmp_path / "left").exists() or not (tmp_path / "left").read_text():
