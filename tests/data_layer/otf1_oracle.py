@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-_ENDING = re.compile(rb"[0-9a-f]+\n\*[0-9a-f]+\n\Z")
+_ENDING = re.compile(rb"^([0-9a-f]+)\n\*[0-9a-f]+\n\Z", re.M)
 SHORT = {
     "E": "enter",
     "L": "leave",
@@ -130,7 +130,8 @@ def read(data: bytes, listed: list[int], span: int = 2**61) -> Read:
         for rows in (process.events, process.messages, process.collectives, process.metrics, process.marks):
             rows.sort(key=lambda row: row[0])
         odd["leaves"] += name_leaves(process)
-    ends = _ENDING.search(whole) is not None and time == before
+    last = _ENDING.search(whole)
+    ends = last is not None and int(last[1], 16) == before
     return Read(processes, +odd, ends and whole == data)
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
 from desktop.data import importers, spill
@@ -310,8 +310,20 @@ def traces(draw: some.DrawFn) -> dict[str, str]:
     return {name: oracle.respelled(text, long) if name else text for name, text in files.items()}
 
 
+#: Of two collectives with one matching id the first has lost its end; one that began before them ends first.
+LOST_END = {
+    "": "9:1\n",
+    "0.def": "DTR3e8\n",
+    "9.events": "0\n*1\nCOPB1H2\n1\nCOPB2H1\n2\nCOPB3H1\n3\nCOPE2\n4\nCOPE1\n4\n*1\n",
+}
+#: The digits at the end of its last time would make a complete file.
+DAMAGED_END = {"": "9:1\n", "0.def": "DTR3e8\n", "9.events": "0\n*1\nE1\n7Q0\n*1\n"}
+
+
 @settings(max_examples=80, deadline=None)
 @given(traces(), some.booleans())
+@example(LOST_END, False)
+@example(DAMAGED_END, False)
 def test_made_up_traces(
     tmp_path_factory: pytest.TempPathFactory, files: dict[str, str], zipped: bool
 ) -> None:

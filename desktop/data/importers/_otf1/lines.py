@@ -72,7 +72,7 @@ UNWANTED, UNLISTED, NOBODY = -1, -2, -3
 RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, KNOWN = range(10)
 
 #: So many collectives may be open at a time in one stream.
-OPENED = (1 << 12, 8)
+OPENED = (1 << 12, 9)
 #: Times and sizes are below this, as in the store.
 LIMIT = 1 << 61
 #: Numbers of processes, functions and the like have 32 bits.
@@ -238,10 +238,11 @@ def _group(processes: Any, groups: Any, process: int) -> int:
 @inlined
 def _find(opened: Any, count: int, group: int, handle: int) -> int:
     """The latest open collective of that group and matching id; -1: none."""
-    at = count - 1
-    while at >= 0 and (opened[at, 0] != group or opened[at, 1] != handle):
-        at -= 1
-    return at
+    found, latest = -1, 0
+    for at in range(count):
+        if opened[at, 0] == group and opened[at, 1] == handle and opened[at, 8] > latest:
+            found, latest = at, opened[at, 8]
+    return found
 
 
 @inlined
@@ -256,6 +257,7 @@ def _begin(opened: Any, state: Any, group: int, handle: int, time: int, operatio
     opened[at, 0], opened[at, 1], opened[at, 2], opened[at, 3] = group, handle, time, operation
     opened[at, 4], opened[at, 5] = (comm if comm else NOT_GIVEN), values[_ROOTED]
     opened[at, 6], opened[at, 7] = values[_GAVE], values[_GOT]
+    opened[at, 8] = state[LINE]
     return at
 
 
