@@ -25,7 +25,7 @@ from desktop.progress import Cancelled, Progress
 from tests.data_layer.memory import Memory
 
 DATA = Path(__file__).parent.parent / "data"
-SAMPLES = sorted(archive for format_id in ("otf1", "otf2") for archive in (DATA / format_id).glob("*.tar.gz"))
+SAMPLES = sorted(archive for format_id in ("otf1", "otf2") for archive in (DATA / format_id).glob("*.tar.?z"))
 
 
 class HereFarm(Farm):
@@ -89,7 +89,7 @@ def same(one: TraceStore, other: TraceStore) -> None:
 
 
 @pytest.mark.parametrize("count", [2, 5])
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".tar.gz"))
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.split(".")[0])
 def test_every_sample(tmp_path: Path, divided: list[int], sample: Path, count: int) -> None:
     try:
         whole = open_trace(sample, output=tmp_path / "whole.h5", workers=1)
