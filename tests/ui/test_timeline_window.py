@@ -553,8 +553,16 @@ def test_other_rules_recolour_and_the_window_remembers(
     qtbot: QtBot, opened: MainWindow, settings: Settings, trace: Path
 ) -> None:
     view = opened.timeline.view
+    assert view.rows is not None
+    by_hand = [row.process for row in view.rows.rows]
+    view.rows.move(by_hand[-1], by_hand[0])
+    moved, former = [row.process for row in view.rows.rows], view.rows
     opened.workbench.set_activity("MPI_Recv", Activity.OVERHEAD)
     settle(qtbot, opened)
+    assert view.rows is not former and view.rows.order == "hand"
+    assert [row.process for row in view.rows.rows] == moved != by_hand
+    view.rows.sort("trace")
+    view.rows_changed()
     view.zoom_to(0.04, 0.12)
     settle(qtbot, opened)
     assert colour_at(opened, 0.075, 4) == QColor(view._theme.overhead)

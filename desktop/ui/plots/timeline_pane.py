@@ -226,7 +226,7 @@ class TimelinePane(QWidget):
             self.view.set_timeline(None, None, np.zeros(1), np.zeros(1))
         else:
             if former is not None and self.view.rows is not None:
-                found.rows.sort("trace" if self.view.rows.order == "hand" else self.view.rows.order)
+                found.rows.take_over(self.view.rows)
             self.view.set_timeline(found.timeline, found.rows, found.weights, found.rarity)
         if former is not None:
             # In the thread that may be reading it.

@@ -78,6 +78,14 @@ class Rows:
         self.order = order
         self._arrange()
 
+    def take_over(self, former: Rows) -> None:
+        """Order, also by hand, and which processes are open, as in former rows of the same trace."""
+        if len(former._processes) == len(self._processes):
+            self._by_hand = list(former._by_hand)
+            for process, before in zip(self._processes, former._processes, strict=True):
+                process.opened = before.opened
+        self.sort(former.order)
+
     def toggle(self, process: int) -> None:
         """Show the threads of a process, or all of them as one row."""
         self._processes[process].opened = not self._processes[process].opened
