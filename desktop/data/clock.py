@@ -44,7 +44,10 @@ Ints = NDArray[np.int64]
 
 
 class Matches(NamedTuple):
-    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent, tag; all (n,)."""
+    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent, tag; all (n,).
+
+    `certain`: 0 where another message may have been received there, see `pair_up`, else 1.
+    """
 
     sender: Ints
     receiver: Ints
@@ -52,13 +55,15 @@ class Matches(NamedTuple):
     received: Ints
     bytes: Ints
     tag: Ints
+    certain: Ints
 
 
 @dataclass(frozen=True)
 class ClockResult:
     """What the clock check found.
 
-    `collectives`, `messages`: how many instances were compared. `unmatched`: sends and receives for which no
+    `collectives`, `messages`: how many instances were compared (messages that are not `certain` say nothing
+    about clocks). `unmatched`: sends and receives for which no
     other end was found in the trace. `unequal`: messages of which the two ends say different numbers of
     bytes. `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
     recorded and with `shift`. `repair`: ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks
@@ -142,9 +147,11 @@ def check_clocks(
         for m in match_messages(source, progress=progress, tally=None if bounds is None else tally):
             progress.step(0, 0, "comparing clocks")
             messages += m.sent.size
-            late += int((m.received + shift[m.receiver] < m.sent + shift[m.sender]).sum())
+            sure = m.certain > 0
+            late += int((sure & (m.received + shift[m.receiver] < m.sent + shift[m.sender])).sum())
             if bounds is not None:
-                bounds.add_messages(process[m.sender], process[m.receiver], m.received - m.sent)
+                sender, receiver, passed = process[m.sender], process[m.receiver], m.received - m.sent
+                bounds.add_messages(sender[sure], receiver[sure], passed[sure])
                 if matched is not None:
                     matched(m)
         return instances, messages, wrong, late
@@ -521,6 +528,10 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
 
     channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
     tally (3,): sends, receives and pairs of unequal length are added.
+
+    Where several threads receive on a channel, the order of their receives is not defined (MPI 4.0, section
+    3.5). If they are in order of time, no pair contradicts the clocks that another order would not; else
+    pairs are not `certain`.
     """
     start = np.zeros(channels + 1, np.int64)
     for i in range(channel.size):
@@ -531,10 +542,18 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
     tally[0] += queue.size
     tally[1] += channel.size - queue.size
     sends, receives = start.copy(), start.copy()
+    before = np.full(channels, -1, np.int64)  # the receive before
+    several, back = np.zeros(channels, np.bool_), np.zeros(channels, np.bool_)
     for i in range(channel.size):
+        c = channel[i]
         if ends[i, _END] & 1:
-            queue[sends[channel[i]]] = i
-            sends[channel[i]] += 1
+            queue[sends[c]] = i
+            sends[c] += 1
+        else:
+            if before[c] >= 0:
+                several[c] |= ends[i, _END] != ends[before[c], _END]
+                back[c] |= ends[i, _TIME] < ends[before[c], _TIME]
+            before[c] = i
     n = 0
     for i in range(channel.size):
         c = channel[i]
@@ -547,6 +566,7 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
             matches[3, n] = ends[i, _TIME]
             matches[4, n] = ends[sent, _BYTES]
             matches[5, n] = ends[sent, _TAG]
+            matches[6, n] = not (several[c] and back[c])
             tally[2] += ends[sent, _BYTES] != ends[i, _BYTES]
             n += 1
     return n

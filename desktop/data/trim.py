@@ -371,9 +371,8 @@ def _matched(store: TraceStore) -> Iterator[Matches]:
         return
     for sender in range(len(store.locations)):
         for time, arrival, peer, size, tag in store.blocks("links", sender):
-            yield Matches(
-                np.full(time.size, sender, np.int64), peer.astype(np.int64), time, arrival, size, tag
-            )
+            who, certain = np.full(time.size, sender, np.int64), np.ones(time.size, np.int64)
+            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain)
 
 
 class _Open:

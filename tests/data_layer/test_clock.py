@@ -126,7 +126,7 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
     for limit in (1 << 20, 5):
         tally = np.zeros(3, np.int64)
         parts = match_messages(memory, rows=limit, tally=tally)
-        found = [tuple(int(x) for x in row) for part in parts for row in zip(*part, strict=True)]
+        found = [tuple(int(x) for x in row) for part in parts for row in zip(*part[:6], strict=True)]
         assert sorted(found) == sorted(expected)
         unequal = sum(size > 0 for *_, size, _ in expected)  # no receive says that it got anything
         assert tally.tolist() == [len(messages), len(expected) + lost, unequal]
