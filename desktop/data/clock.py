@@ -63,13 +63,13 @@ class ClockResult:
     """What the clock check found.
 
     `collectives`, `messages`: how many instances were compared (messages that are not `certain` say nothing
-    about clocks). `unmatched`: sends and receives for which no
-    other end was found in the trace. `unequal`: messages of which the two ends say different numbers of
-    bytes. `violations_before`, `violations_after`: of these (collectives, messages) contradict the clocks as
-    recorded and with `shift`. `repair`: ``"none"`` needed, ``"shift"``, or ``"impossible"`` (the clocks
-    drift). `shift`, `half_width`: (p,) ticks for each location, relative to the first one; the shift is
-    certain to +- `half_width` (infinite where nothing ties a location to the first). `low`, `high`: (p,)
-    ticks, the shifts that are possible; a shift is their midpoint, and 0 if none is needed.
+    about clocks). `unmatched`: sends and receives for which no other end was found in the trace. `unequal`:
+    messages of which the two ends say different numbers of bytes. `violations_before`, `violations_after`: of
+    these (collectives, messages) contradict the clocks as recorded and with `shift`. `repair`: ``"none"``
+    needed, ``"shift"``, or ``"impossible"`` (the clocks drift). `shift`, `half_width`: (p,) ticks for each
+    location, relative to the first one; the shift is certain to +- `half_width` (infinite where nothing ties
+    a location to the first). `low`, `high`: (p,) ticks, the shifts that are possible; a shift is their
+    midpoint, and 0 if none is needed.
     """
 
     checked: bool
