@@ -520,9 +520,9 @@ def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
 
     phases = options.phases
     if options.start is not None or options.end is not None:
-        phases = replace(phases, locked=(), breaks=None)
+        phases = replace(phases.free(), locked=())
     if phases.breaks is not None:
-        return fit_breaks(curve, phases.breaks, phases.model)
+        return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
     return fit(curve, phases.n, phases.model, locked=phases.locked)
 
 

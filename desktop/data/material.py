@@ -95,8 +95,8 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
-    are the fit; `marks` are drawn on the curve; `names`: what regions are called instead. `store` None: there
-    is nothing to draw yet.
+    are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks` are drawn
+    on the curve; `names`: what regions are called instead. `store` None: there is nothing to draw yet.
     """
 
     store: TraceStore | None
@@ -106,6 +106,7 @@ class Subject:
     n: int | None = None
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
+    degrees: tuple[int, ...] | None = None
     marks: tuple[Mark, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -203,7 +204,7 @@ def gather(
                 f"the break at {outside[0]:g} s is not inside the curve, which runs from {ends[0]:g} s to "
                 f"{ends[1]:g} s"
             )
-        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model)
+        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model, degrees=subject.degrees)
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):

@@ -350,7 +350,7 @@ def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
         swept = sweep(curve, PhaseSettings().model, SWEEP)
         return Phased(name, curve, swept.fit(suggest(swept).n))
     if phases.breaks is not None:
-        return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model))
+        return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees))
     return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked))
 
 

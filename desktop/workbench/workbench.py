@@ -350,7 +350,7 @@ class Workbench(Bench[Snapshot]):
         """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
         breaks = self._moved(index, time_s)
         if breaks is not None:
-            self._show_fit(self._by_hand(breaks), preview=True)
+            self._show_fit(self._by_hand(breaks, self._phases.locked)[1], preview=True)
 
     def cancel_drag(self) -> None:
         if self.snapshot.preview:
@@ -358,8 +358,8 @@ class Workbench(Bench[Snapshot]):
 
     def move_break(self, index: int, time_s: float) -> None:
         """Set break `index` (1..n-1) by hand; it keeps its lock."""
-        breaks, fit = self._moved(index, time_s), self.snapshot.fit
-        if breaks is None or fit is None:
+        breaks = self._moved(index, time_s)
+        if breaks is None:
             return
         before = self._settled_breaks()
         locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
@@ -386,13 +386,13 @@ class Workbench(Bench[Snapshot]):
         breaks = self._settled_breaks()
         if not 0 < index < len(breaks) - 1:
             return
-        time_s, phases = breaks[index], self._phases
-        if time_s in phases.locked:
-            locked, verb = tuple(t for t in phases.locked if t != time_s), "unlock"
+        time_s, locked = breaks[index], self._phases.locked
+        if time_s in locked:
+            locked, verb = tuple(t for t in locked if t != time_s), "unlock"
         else:
-            locked, verb = tuple(sorted((*phases.locked, time_s))), "lock"
+            locked, verb = tuple(sorted((*locked, time_s))), "lock"
         # The breaks stay as they are seen; the lock acts on the next fit.
-        self._edit_phases(f"{verb} break {index}", None, replace(phases, locked=locked, breaks=breaks))
+        self._hand_edit(f"{verb} break {index}", breaks, locked)
 
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
@@ -616,10 +616,9 @@ class Workbench(Bench[Snapshot]):
             self._edit(label, None, replace(self._history.project, views=views))
 
     def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
-        n = len(breaks) - 1
-        if self._phases.model == "budget":
-            n = self._phases.n
-        self._edit_phases(label, None, replace(self._phases, breaks=breaks, n=n, locked=locked))
+        phases, fit = self._by_hand(breaks, locked)
+        self._fits.single[phases] = fit
+        self._edit_phases(label, None, phases)
 
     def _go(self, project: Project) -> None:
         """Show a project of the history; the view is not part of it."""
@@ -696,7 +695,7 @@ class Workbench(Bench[Snapshot]):
     def _quick(self, run: Run, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
-            fit = self._by_hand(phases.breaks)
+            fit = _with_breaks(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
             fit = self._timed_fit(run, phases, self._fits)
         else:
@@ -741,11 +740,20 @@ class Workbench(Bench[Snapshot]):
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return found
 
-    def _by_hand(self, breaks: tuple[float, ...]) -> PhaseFit:
-        from desktop.core.phases import fit_breaks
-
-        assert self.snapshot.run is not None
-        return fit_breaks(self.snapshot.run.curve, breaks, self._phases.model)
+    def _by_hand(
+        self, breaks: tuple[float, ...], locked: tuple[float, ...]
+    ) -> tuple[PhaseSettings, PhaseFit]:
+        """The fit with these breaks, and how to ask for it. Phases between the same breaks as before are
+        exactly as before."""
+        run, settled = self.snapshot.run, self._settled()
+        assert run is not None and settled is not None
+        ends = settled.breaks.tolist()
+        known = zip(ends[:-1], ends[1:], settled.degree.tolist(), strict=True)
+        phases = replace(self._phases, locked=locked).by_hand(breaks, known)
+        fit = _with_breaks(run, phases, settled)
+        if phases.degrees is not None:
+            phases = replace(phases, degrees=tuple(fit.degree.tolist()))
+        return phases, fit
 
     def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
         assert self.snapshot.run is not None
@@ -753,13 +761,13 @@ class Workbench(Bench[Snapshot]):
             changes.update(fit=fit, rows=_rows(self.snapshot.run, fit))
         self._show(**changes)
 
+    def _settled(self) -> PhaseFit | None:
+        """The fit before a drag that may be going on."""
+        return self._known(self._phases) or self.snapshot.fit
+
     def _settled_breaks(self) -> tuple[float, ...]:
-        """The breaks before a drag that may be going on."""
-        phases, fit = self._phases, self.snapshot.fit
-        if phases.breaks is not None:
-            return phases.breaks
-        settled = self._known(phases) or fit
-        return () if settled is None else tuple(float(b) for b in settled.breaks)
+        settled = self._settled()
+        return () if settled is None else tuple(settled.breaks.tolist())
 
     def _moved(self, index: int, time_s: float) -> tuple[float, ...] | None:
         breaks = self._settled_breaks()
@@ -853,6 +861,13 @@ def _sweep(
     return found, suggest(found)
 
 
+def _with_breaks(run: Run, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
+    from desktop.core.phases import fit_breaks
+
+    assert phases.breaks is not None
+    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+
+
 def _rows(run: Run, fit: PhaseFit) -> tuple[PhaseRow, ...]:
     from desktop.core.phase_stats import phase_table
 
@@ -867,13 +882,11 @@ def _within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Settings that were kept, on a curve that may have become another since."""
     start, end = curve.start, curve.start + curve.duration
     locked = tuple(t for t in phases.locked if start < t < end)
-    breaks = phases.breaks
-    if breaks is not None:
-        breaks = (start, *(t for t in breaks[1:-1] if start < t < end), end)
-    n = max(phases.n, _least_n(phases.model, locked))
-    if breaks is not None and phases.model != "budget":
-        n = len(breaks) - 1
-    return replace(phases, n=n, locked=locked, breaks=breaks)
+    found = replace(phases, n=max(phases.n, _least_n(phases.model, locked)), locked=locked)
+    if phases.breaks is None:
+        return found
+    breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
+    return found.by_hand(breaks, phases.by_ends)
 
 
 def _first_settings(fits: _Fits) -> PhaseSettings:
