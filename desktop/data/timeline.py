@@ -476,7 +476,8 @@ class Timeline:
         count = len(store.locations)
         self._classes = region_classes(store, rules)
         self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
-        there = [x.first is not None and x.last is not None for x in store.locations]
+        # What carries only metrics does nothing that could be drawn.
+        there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.there = np.array(there, bool)
         repaired = store.repair if rules.repaired is None else rules.repaired
         self._shift = np.array([x.shift if repaired else 0 for x in store.locations], np.int64)
