@@ -700,6 +700,35 @@ class Timeline:
                 break
         return replace(tile, dominant=dominant, hidden=hidden, pending=tile.pending[done:])
 
+    def spent(
+        self,
+        groups: Sequence[Sequence[int]],
+        edges: Ints,
+        by_region: NDArray[np.uint8] | None = None,
+        progress: Progress | None = None,
+    ) -> Ints:
+        """(rows, columns, `gantt.CLASSES`) ticks that rows of merged locations spend in each class, exactly.
+
+        `edges` (columns + 1,): rising ticks since `start`. Classes as those of `tile`. Reads all events that
+        lie between the first and the last edge, once.
+        """
+        progress = progress or Progress()
+        edges = np.ascontiguousarray(edges, np.int64) + self.start
+        columns, total = edges.size - 1, sum(len(group) for group in groups)
+        lut = self._lut(by_region)
+        found = np.zeros((len(groups), columns, gantt.CLASSES), np.int64)
+        acc, mask = np.zeros((columns, gantt.CLASSES)), np.zeros(columns, np.int64)
+        done = 0
+        for row, members in enumerate(groups):
+            for member in members:
+                progress.step(done, total, "timeline")
+                span = self._span(member, int(edges[0]), int(edges[-1]))
+                self._add_exactly(member, span, edges, lut, by_region is not None, acc, mask)
+                done += 1
+            found[row] = acc  # whole numbers below 2**53
+            acc[:] = 0.0
+        return found
+
     def _add_exactly(
         self,
         location: int,

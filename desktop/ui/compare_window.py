@@ -363,7 +363,14 @@ class CompareWindow(ProgramWindow):
             self.bench.complain("the main window shows no run yet, wait until it does")
             return
         span = self._owner.curve_view.visible_range()
-        FigureDialog(main, self._results.deliver, span, self, Contrast(alignment, placement)).open()
+        FigureDialog(
+            main,
+            self._results.deliver,
+            span,
+            self,
+            Contrast(alignment, placement),
+            colours=self._theme.colours,
+        ).open()
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(

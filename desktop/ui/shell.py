@@ -682,8 +682,9 @@ class MainWindow(ProgramWindow):
     def export_figure(self) -> None:
         """A figure in a file, of a size in mm."""
         dialog = FigureDialog(
-            self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self
-        )
+            self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        )  # fmt: skip
         dialog.open()
 
     def make_report(self) -> None:
@@ -699,7 +700,7 @@ class MainWindow(ProgramWindow):
         span = self.curve_view.visible_range()
         whole = span == (nav.start, nav.end)
         self.presentation = present(
-            self.workbench, self, self._theme.dark, None if whole else span, self._presented
+            self.workbench, self, self._theme, None if whole else span, self._presented
         )
 
     def _presented(self) -> None:
