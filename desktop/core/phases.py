@@ -172,6 +172,29 @@ def sweep(
     )
 
 
+def extend(
+    curve: StepCurve,
+    known: Sweep,
+    n_max: int,
+    *,
+    locked: Sequence[float] = (),
+    stop: NDArray[Any] | None = None,
+) -> Sweep:
+    """A sweep of this curve, made with the same `locked` breaks, continued up to `n_max`; as it is where it
+    goes as far. The rest as for `fit`."""
+    last = int(known.n[-1])
+    if n_max <= last:
+        return known
+    tries = np.array([known.epsilon[-1] ** 2 / curve.unit])
+    fits = _fits(curve, last + 1, n_max, known.model, locked, tries, stop)
+    return Sweep(
+        known.model,
+        np.arange(int(known.n[0]), n_max + 1),
+        (*known.fits, *fits),
+        np.concatenate((known.epsilon, [fit.epsilon for fit in fits])),
+    )
+
+
 def fit_breaks(
     curve: StepCurve,
     breaks_s: ArrayLike,
@@ -245,6 +268,11 @@ def fit_breaks(
     # The times as given: by way of ticks they may change in their last digit.
     given_s = np.concatenate((found.breaks[:1], times[1:-1], found.breaks[-1:]))
     return replace(found, breaks=given_s, break_low=given_s, break_high=given_s)
+
+
+def least_n(model: str, locked: Sequence[float] = ()) -> int:
+    """The smallest n that a model can have with these breaks locked."""
+    return _least_n(model, len(locked) + 1)
 
 
 def warm_up() -> None:

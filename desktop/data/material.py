@@ -21,8 +21,8 @@ from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
 from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
 from desktop.core.phase_stats import PhaseRow, phase_table
-from desktop.core.phases import PhaseFit, Sweep, fit_breaks, sweep
-from desktop.core.selection import Suggestion, suggest
+from desktop.core.phases import PhaseFit, Sweep, fit_breaks
+from desktop.core.selection import Suggestion, search
 from desktop.data.events import Activity
 from desktop.data.naming import location_name
 from desktop.data.statistics import NO_REGION as NO_REGION_NAME
@@ -49,8 +49,6 @@ FIGURES = {
     "phases": "Phase table",
     "comparison": "Runs compared",
 }
-# The error is computed for every n up to these, as the window does it.
-_SWEEP, _SWEEP_PARAMETERS = 20, 60
 # A timeline has no more rows, columns and cells than a page can show.
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
 _OTHER_REGIONS = "(other regions)"
@@ -213,14 +211,7 @@ def gather(
     use = build(store, rules, Share(progress, 0, 0.4))
     curve = use.curve()
     progress.step(0.4, 1, "fitting every n")
-    budget = subject.model == "budget"
-    largest = max(
-        _SWEEP_PARAMETERS if budget else _SWEEP,
-        subject.n or 0,
-        (len(subject.locked) + 1) * (2 if budget else 1),
-    )
-    swept = sweep(curve, subject.model, largest, locked=subject.locked, stop=stop)
-    suggestion = suggest(swept)
+    swept, suggestion = search(curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop)
     if subject.breaks is not None:
         ends = curve.start, curve.start + curve.duration
         outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]

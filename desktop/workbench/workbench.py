@@ -41,10 +41,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity, ImportReport, Region
     from desktop.data.utilization import Rules, Utilization
 
-#: The error curve is computed for every n up to this one, beside the window.
-SWEEP = 20
-#: The same for the model whose n counts parameters: a phase has two to four of them.
-SWEEP_PARAMETERS = 60
 #: Phases that can be asked for.
 N_LIMIT = 999
 #: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
@@ -156,6 +152,9 @@ class Workbench(Bench[Snapshot]):
         self._beside: History[Any] = History(None)
         self._go_beside: Callable[[Any], None] = lambda _: None
         self._fits = _Fits()
+        self._widening: tuple[_Fits, Any, int] | None = (
+            None  # the sweep that is being made, and up to which n
+        )
         self._store: Any = None
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
@@ -678,7 +677,7 @@ class Workbench(Bench[Snapshot]):
         self._show_fit(
             fit or self.snapshot.fit, sweep=sweep, suggestion=suggestion, refining=fit is None, **changes
         )
-        if sweep is None:
+        if sweep is None or _reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
         if fit is None:
             self._request_fit(run, phases)
@@ -688,7 +687,7 @@ class Workbench(Bench[Snapshot]):
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
         swept = self._fits.sweeps.get((phases.model, phases.locked))
-        if found is None and phases.breaks is None and swept is not None and phases.n <= swept[0].n[-1]:
+        if found is None and phases.breaks is None and swept is not None and phases.n <= _reaches(swept[0]):
             found = swept[0].fit(phases.n)
         return found
 
@@ -719,7 +718,21 @@ class Workbench(Bench[Snapshot]):
         self._fitting.submit("Fitting", work, done, self._fit_failed)
 
     def _request_sweep(self, run: Run, phases: PhaseSettings) -> None:
+        """Every n, up to the one in use as far as that does not take too long."""
+        from desktop.core.selection import LIMIT
+
         fits, key = self._fits, (phases.model, phases.locked)
+        known = fits.sweeps.get(key)
+        to = 0 if known is None else _reaches(known[0])
+        if known is not None and to >= LIMIT:
+            return
+        while known is not None and to < min(phases.n, LIMIT):
+            to = min(2 * to, LIMIT)
+        if self._sweeping.busy and self._widening is not None:
+            of, made, far = self._widening
+            if of is fits and made == key and to <= far:
+                return
+        self._widening = fits, key, to
 
         def done(found: tuple[Sweep, Suggestion]) -> None:
             fits.sweeps[key] = found
@@ -728,7 +741,7 @@ class Workbench(Bench[Snapshot]):
                 self._show(sweep=found[0], suggestion=found[1])
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: _sweep(run.curve, *key, job), done, self._fit_failed
+            "Fitting every n", lambda job: _sweep(run.curve, *key, job, known, to), done, self._fit_failed
         )
 
     @staticmethod
@@ -842,23 +855,36 @@ def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, 
         envelope(drawn)
     summarise(curve)
     fits = _Fits()
-    fits.sweeps[model, ()] = _sweep(curve, model, (), job, fits)
+    begun = time.perf_counter()
+    fits.sweeps[model, ()] = _sweep(curve, model, (), job)
+    largest = _reaches(fits.sweeps[model, ()][0])
+    fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
     return Run(rules, utilization, curve, stack), fits
 
 
 def _sweep(
-    curve: StepCurve, model: str, locked: tuple[float, ...], job: Job, fits: _Fits | None = None
+    curve: StepCurve,
+    model: str,
+    locked: tuple[float, ...],
+    job: Job,
+    known: tuple[Sweep, Suggestion] | None = None,
+    to: int = 0,
 ) -> tuple[Sweep, Suggestion]:
-    from desktop.core.phases import sweep
-    from desktop.core.selection import suggest
+    """Every n and the one to take; of a sweep that is `known`, its continuation up to `to`."""
+    from desktop.core.phases import extend
+    from desktop.core.selection import search
 
-    largest = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, _least_n(model, locked))
-    begun = time.perf_counter()
-    found = sweep(curve, model, largest, locked=locked, stop=job.stop)
-    if fits is not None:
-        fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    if known is None:
+        found = search(curve, model, locked=locked, stop=job.stop)
+    else:
+        found = extend(curve, known[0], to, locked=locked, stop=job.stop), known[1]
     job.step(0, 0)
-    return found, suggest(found)
+    return found
+
+
+def _reaches(sweep: Sweep) -> int:
+    """The largest n of a sweep."""
+    return int(sweep.n[-1])
 
 
 def _with_breaks(run: Run, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:

@@ -510,6 +510,21 @@ def test_an_n_that_was_not_swept_paints_nothing(qtbot, monkeypatch):
     assert paints == [19, 180, 3], "the mark appears, goes, stays away, comes back"
 
 
+def test_the_n_in_use_is_shown_where_the_sweep_does_not_reach_it(qtbot):
+    p = EpsilonPlot()
+    qtbot.addWidget(p)
+    p.resize(400, 260)
+    p.set_sweep(1 / np.arange(1, 21), 4, "mixed")
+    p.set_n(70)
+    p.set_beyond(70, 0.002)
+    image, at = p.grab().toImage(), QPointF(p._x(70), p._y(0.002))
+    assert p._lane.rect.contains(at) and p._x(20) < at.x() / 2
+    assert _distance(image.pixelColor(at.toPoint()), QColor(theme.LIGHT.fit)) < 30
+    p.set_sweep(1 / np.arange(1, 81), 4, "mixed")  # the sweep has come that far
+    p.grab()
+    assert p._x(80) > 0.9 * p.width() and p._beyond is None
+
+
 def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
     p = EpsilonPlot()
     qtbot.addWidget(p)

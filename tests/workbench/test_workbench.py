@@ -264,3 +264,14 @@ def test_degrees_that_are_none_are_refused() -> None:
         with pytest.raises(ValueError, match="degrees"):
             fit_breaks(curve, (0, 1, 3), "mixed", degrees=degrees)
     assert fit_breaks(curve, (0, 1, 3), "mixed", degrees=(2, -1)).degree.tolist() == [2, 1]
+
+
+def test_every_n_up_to_the_one_in_use_is_fitted(bench: Workbench) -> None:
+    """As far as it does not take too long; the suggestion stays what it is."""
+    suggestion = bench.snapshot.suggestion
+    assert bench.snapshot.sweep is not None and bench.snapshot.sweep.n[-1] == 20
+    for n, last in ((33, 40), (34, 40), (90, 160), (190, 200), (300, 200), (5, 200)):
+        bench.set_n(n)
+        assert bench.snapshot.sweep.n[-1] == last
+        assert bench.snapshot.fit is not None and bench.snapshot.fit.requested == n
+        assert bench.snapshot.suggestion is suggestion
