@@ -67,7 +67,7 @@ def _note(x, y, upright, level):
                     level[r, min(math.floor(high), width - 1) + 1] -= 1
 
 
-def ink(density: NDArray[np.int32], least: float = 0.16, most: float = 0.72) -> NDArray[np.uint8]:
+def ink(density: NDArray[np.int32], least: float, most: float) -> NDArray[np.uint8]:
     """(height, width) opacity from 0 to 255: none where there is no line, `least` for one, and by the
     logarithm of their number up to `most` for the densest pixel; a picture of single lines has `most`."""
     top = int(density.max(initial=0))

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
-#: Opacity of a single message where messages are counted by pixel, and of the most in one pixel.
-LEAST_INK, MOST_INK = 0.16, 0.72
+#: Opacity of a single message where they are counted by pixel, and of the most in one: states stay visible.
+LEAST_INK, MOST_INK = 0.1, 0.42
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
 
