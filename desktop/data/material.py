@@ -21,8 +21,8 @@ from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
 from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
 from desktop.core.phase_stats import PhaseRow, phase_table
-from desktop.core.phases import PhaseFit, Sweep, fit_breaks, sweep
-from desktop.core.selection import Suggestion, suggest
+from desktop.core.phases import PhaseFit, Sweep, fit_breaks
+from desktop.core.selection import Suggestion, search
 from desktop.data.events import Activity
 from desktop.data.naming import location_name
 from desktop.data.statistics import NO_REGION as NO_REGION_NAME
@@ -49,8 +49,6 @@ FIGURES = {
     "phases": "Phase table",
     "comparison": "Runs compared",
 }
-# The error is computed for every n up to these, as the window does it.
-_SWEEP, _SWEEP_PARAMETERS = 20, 60
 # A timeline has no more rows, columns and cells than a page can show.
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
 _OTHER_REGIONS = "(other regions)"
@@ -98,8 +96,8 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
-    are the fit; `marks` are drawn on the curve; `names`: what regions are called instead. `store` None: there
-    is nothing to draw yet.
+    are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks` are drawn
+    on the curve; `names`: what regions are called instead. `store` None: there is nothing to draw yet.
     """
 
     store: TraceStore | None
@@ -109,6 +107,7 @@ class Subject:
     n: int | None = None
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
+    degrees: tuple[int, ...] | None = None
     marks: tuple[Mark, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -212,14 +211,7 @@ def gather(
     use = build(store, rules, Share(progress, 0, 0.4))
     curve = use.curve()
     progress.step(0.4, 1, "fitting every n")
-    budget = subject.model == "budget"
-    largest = max(
-        _SWEEP_PARAMETERS if budget else _SWEEP,
-        subject.n or 0,
-        (len(subject.locked) + 1) * (2 if budget else 1),
-    )
-    swept = sweep(curve, subject.model, largest, locked=subject.locked, stop=stop)
-    suggestion = suggest(swept)
+    swept, suggestion = search(curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop)
     if subject.breaks is not None:
         ends = curve.start, curve.start + curve.duration
         outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]
@@ -228,7 +220,7 @@ def gather(
                 f"the break at {outside[0]:g} s is not inside the curve, which runs from {ends[0]:g} s to "
                 f"{ends[1]:g} s"
             )
-        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model)
+        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model, degrees=subject.degrees)
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QImage, QPixmap
+from PySide6.QtGui import QGuiApplication, QImage, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QDoubleSpinBox,
     QFileDialog,
@@ -34,6 +33,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.naming import file_stem
 from desktop.errors import DesktopError
+from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
@@ -100,7 +100,7 @@ def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
     return image
 
 
-class ExportDialog(QDialog):
+class ExportDialog(Dialog):
     """A dialog with a lane for its work, a line that says how far it is, and buttons.
 
     What `save` does is connected by who derives from it.
@@ -110,7 +110,6 @@ class ExportDialog(QDialog):
         super().__init__(parent)
         assert shown.document is not None
         self._shown = shown
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.lane = Lane("export", latest=True, deliver=deliver)
         self.status = QLabel()
         self.status.setWordWrap(True)
@@ -124,8 +123,8 @@ class ExportDialog(QDialog):
         self.stop.clicked.connect(self._stopped)
         self.buttons = QDialogButtonBox()
         self.save = self.buttons.addButton(self.tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
-        close = self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
-        close.clicked.connect(self.close)
+        self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
+        self.buttons.rejected.connect(self.reject)
 
     def _foot(self) -> QVBoxLayout:
         line = QHBoxLayout()
@@ -191,12 +190,8 @@ class ExportDialog(QDialog):
         folder = source.parent if source.parent.is_dir() else Path.home()
         return folder / file_stem(source, self._shown.document.options.member)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        self.lane.close()
-        super().closeEvent(event)
-
-    def reject(self) -> None:
-        self.close()  # Esc ends the work too
+    def _finish(self) -> None:
+        self.lane.close(wait=False)  # a slide that is being drawn would hold up the window
 
 
 class FigureDialog(ExportDialog):
