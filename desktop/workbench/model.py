@@ -190,12 +190,39 @@ class Annotation:
         return f"{where}: {self.text}" if where else self.text
 
 
+#: What a report can be, how it is drawn, on what ground slides are.
+REPORTS, STYLES, GROUNDS = ("html", "pdf", "pptx"), ("colour", "grey", "patterns"), ("light", "dark")
+
+
+@dataclass(frozen=True)
+class ReportChoices:
+    """What was chosen for the last report.
+
+    `without`: figures and tables that are left out, by their keys in `desktop.data.material` and
+    `desktop.data.report`, so that what a later version adds is in.
+    """
+
+    kind: str = "html"
+    style: str = "colour"
+    theme: str = "light"
+    without: frozenset[str] = frozenset()
+    statistics: bool = True
+    appendix: bool = True
+    by_region: bool = False
+
+    def problem(self) -> str:
+        for name, allowed in (("kind", REPORTS), ("style", STYLES), ("theme", GROUNDS)):
+            if getattr(self, name) not in allowed:
+                return f"{name} is {getattr(self, name)}, allowed are {', '.join(allowed)}"
+        return ""
+
+
 @dataclass(frozen=True)
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
-    are called instead.
+    are called instead. `report`: what was chosen for the last one.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -204,6 +231,7 @@ class Project:
     annotations: tuple[Annotation, ...] = ()
     views: tuple[NamedView, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
+    report: ReportChoices = ReportChoices()
 
     def problem(self) -> str:
         numbers = [kept.number for kept in self.views]
