@@ -66,7 +66,7 @@ def test_a_table_at_the_end_of_a_page() -> None:
     rows = tuple((f"row {i}", "word", "1") for i in range(9))
     table = Table("Table", ("A", "B", "C"), rows)
     pages = set()
-    for items in range(36, 56):
+    for items in range(24, 48):
         blocks = (Points(tuple(f"point {i}" for i in range(items))), table)
         made = Report("T", "s", datetime(2026, 1, 1, tzinfo=UTC), (Section("Section", blocks),), ())
         pages.add(check(made))
