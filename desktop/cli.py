@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import __version__
-from desktop.errors import DesktopError
+from desktop.errors import sentence
 from desktop.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
@@ -94,19 +94,10 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (DesktopError, Cancelled, KeyboardInterrupt, OSError, ValueError, MemoryError) as error:
+    except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
         print(f"phasewright: {_sentence(error)}", file=sys.stderr)
-        return FAILED
-    except Exception as error:
-        if debug:
-            raise
-        print(
-            f"phasewright: an error of the program itself ({type(error).__name__}: {error}), "
-            "repeat with --debug and report what it prints",
-            file=sys.stderr,
-        )
         return FAILED
 
 
@@ -134,11 +125,13 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 def _sentence(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
         return "stopped, nothing was written"
-    if isinstance(error, MemoryError):
-        return "there is not enough memory for this, close other programs or choose a smaller part"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+    said = sentence(error)
+    if said:
+        return said
+    return (
+        f"an error of the program itself ({type(error).__name__}: {' '.join(str(error).split())}), "
+        "repeat with --debug and report what it prints"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -60,6 +60,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     ------
     ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
     """
+    from desktop.data.atomic import place_of
     from desktop.data.material import FIGURES
     from desktop.data.project_file import is_project
     from desktop.data.report import Contents, command_line, compose
@@ -71,6 +72,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         raise ValueError(f"--plots {options.plots}: choose of {', '.join(FIGURES)}")
     if not options.output.absolute().parent.is_dir():
         raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
+    place_of(options.output)
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)

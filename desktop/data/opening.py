@@ -16,7 +16,7 @@ from platformdirs import user_cache_path
 
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
-from desktop.data.atomic import WorkFolder
+from desktop.data.atomic import WorkFolder, place_of
 from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
@@ -34,7 +34,7 @@ from desktop.data.store import (
     open_store,
 )
 from desktop.data.utilization import keep
-from desktop.errors import DesktopError, StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
@@ -96,7 +96,7 @@ def open_trace(
         path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
-    target = _cached(source, stamp) if output is None else Path(output).absolute()
+    target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
     if target.exists():
         known = _known(target, source, stamp, replaceable=force or output is None)
         if known is not None and not force:
@@ -269,7 +269,7 @@ class _Source:
             return stamp
         except OSError as error:
             raise TraceFormatError(
-                f"cannot be read ({error.strerror})", file=error.filename or self.path
+                f"cannot be read ({reason(error)})", file=error.filename or self.path
             ) from None
 
     @contextmanager
@@ -312,7 +312,7 @@ def _work_folder(target: Path) -> WorkFolder:
         return WorkFolder(target)
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror})", file=target, hint="choose another folder or make room"
+            f"cannot be written ({reason(error)})", file=target, hint="choose another folder or make room"
         ) from error
 
 
@@ -353,7 +353,7 @@ def _make_cache(target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"the cache cannot be made ({error.strerror})",
+            f"the cache cannot be made ({reason(error)})",
             file=target.parent,
             hint="say with -o where the imported file may go",
         ) from None
@@ -430,7 +430,7 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
             links.keep()
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror or error})",
+            f"cannot be written ({reason(error)})",
             file=writer.path,
             hint="make room there and in the temporary folder",
         ) from error

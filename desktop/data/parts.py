@@ -25,7 +25,7 @@ from desktop.data.profile import ProfileDigest
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 #: What sums the rows of each location up while they are imported.
@@ -144,9 +144,9 @@ def import_part(
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
     if error.errno == errno.ENOSPC:  # it is read by way of temporary files
         return TraceFormatError(
-            f"cannot be imported ({error.strerror})", file=trace, hint="make room in the temporary folder"
+            f"cannot be imported ({reason(error)})", file=trace, hint="make room in the temporary folder"
         )
-    return TraceFormatError(f"cannot be read ({error.strerror or error})", file=error.filename or trace)
+    return TraceFormatError(f"cannot be read ({reason(error)})", file=error.filename or trace)
 
 
 def read_parts(

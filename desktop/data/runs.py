@@ -25,7 +25,7 @@ from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
 from desktop.data.atomic import write_text
 from desktop.data.reading import head, plain
-from desktop.errors import TableError
+from desktop.errors import TableError, reason
 
 _LARGEST, _ROWS = 64 << 20, 1_000_000
 #: Columns that are neither factor nor response.
@@ -395,7 +395,7 @@ def _rows(path: Path) -> tuple[list[str], Rows]:
             )
         text = plain(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise TableError(f"cannot be read ({error.strerror})", file=path) from None
+        raise TableError(f"cannot be read ({reason(error)})", file=path) from None
     except UnicodeDecodeError:
         raise TableError("is no text", file=path, hint="choose a table of trials (CSV)") from None
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
@@ -408,8 +408,12 @@ def _rows(path: Path) -> tuple[list[str], Rows]:
                 found.append((reader.line_num, [cell.strip() for cell in cells]))
             if len(found) > _ROWS:
                 raise TableError(f"has more than {_ROWS} rows", file=path)
-    except csv.Error as error:
-        raise TableError(f"cannot be read ({error})", file=path, where=f"line {reader.line_num}") from None
+    except csv.Error:
+        raise TableError(
+            "cannot be read (a field of it is too long, or no text)",
+            file=path,
+            where=f"line {reader.line_num}",
+        ) from None
     if not found:
         raise TableError("holds no table", file=path, hint="the first line names the columns")
     header = found[0][1]

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
@@ -381,7 +382,7 @@ class CompareWindow(ProgramWindow):
         try:
             write_text(path, "".join(as_csv(rows)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     # ---- layout
 

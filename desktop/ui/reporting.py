@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 )
 
 from desktop.data import slides
-from desktop.data.atomic import PartFile
+from desktop.data.atomic import write_bytes
 from desktop.data.material import printable
 from desktop.data.report import Picture, Report, to_html
 from desktop.errors import DesktopError
@@ -69,24 +69,13 @@ def write(report: Report, path: Path, *, style: Style = "colour", progress: Prog
     Raises
     ------
     DesktopError : the ending is none of `KINDS`.
-    OSError : the folder cannot be written.
+    OSError : it cannot be written.
     Cancelled : by `progress`.
     """
     progress = progress or Progress()
     made = {"html": html, "pdf": pdf, "pptx": pptx}[kind_of(path)](report, style, progress)
     progress.step(1, 1, "writing")
-    save(path, made)
-
-
-def save(path: Path, content: bytes) -> None:
-    """A file that is there whole or as it was before. OSError: the folder cannot be written."""
-    part = PartFile(path)
-    try:
-        part.part.write_bytes(content)
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
+    write_bytes(path, made)
 
 
 def look_of(picture: Picture, style: Style, width: float = 170.0) -> Look:

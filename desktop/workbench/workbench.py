@@ -885,13 +885,14 @@ def _problem(error: BaseException) -> Problem:
     """An exception as the user reads it: its own sentence if it has one."""
     import traceback
 
-    from desktop.errors import DesktopError
+    from desktop.errors import DesktopError, sentence
 
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))
-    if isinstance(error, OSError) and error.strerror:
-        return Problem(f"{error.filename or 'the file'}: {error.strerror.lower()}", details)
+    known = "" if isinstance(error, ValueError) else sentence(error)
+    if known:
+        return Problem(known, details)
     return Problem(
         f"Something went wrong inside the program ({type(error).__name__}: {error}); "
         "what you had is still here, please report the details",
