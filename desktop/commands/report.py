@@ -64,6 +64,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     from desktop.data.material import FIGURES
     from desktop.data.project_file import is_project
     from desktop.data.report import Contents, command_line, compose
+    from desktop.errors import FileError
     from desktop.ui.reporting import kind_of, write
 
     kind = kind_of(options.output)
@@ -71,7 +72,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     if not set(figures) <= set(FIGURES):
         raise ValueError(f"--plots {options.plots}: choose of {', '.join(FIGURES)}")
     if not options.output.absolute().parent.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
+        raise FileError("there is no such folder", file=options.output.parent)
     place_of(options.output)
     _prepare_qt()
     project = is_project(options.file)

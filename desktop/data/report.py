@@ -31,10 +31,11 @@ from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.phase_stats import PhaseRow
 from desktop.data.events import Activity
-from desktop.data.material import FIGURES, Material, Subject, gather, printable
+from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.statistics import RangeStats, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
+from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 _KINDS = ("constant", "linear", "quadratic")

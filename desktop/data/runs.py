@@ -26,6 +26,7 @@ from desktop.core.effects import Trials
 from desktop.data.atomic import write_text
 from desktop.data.reading import head, plain
 from desktop.errors import TableError, reason
+from desktop.printing import as_csv, unguarded
 
 _LARGEST, _ROWS = 64 << 20, 1_000_000
 #: Columns that are neither factor nor response.
@@ -405,7 +406,7 @@ def _rows(path: Path) -> tuple[list[str], Rows]:
     try:
         for cells in reader:
             if cells and not cells[0].startswith("#") and any(cell.strip() for cell in cells):
-                found.append((reader.line_num, [cell.strip() for cell in cells]))
+                found.append((reader.line_num, [unguarded(cell.strip()) for cell in cells]))
             if len(found) > _ROWS:
                 raise TableError(f"has more than {_ROWS} rows", file=path)
     except csv.Error:
@@ -623,11 +624,9 @@ def _label(header: list[str], row: list[str]) -> str:
 
 def write_sheet(path: Path, design: Design, sheet: RunSheet) -> None:
     """The trials in their order, with an empty column for the response."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["order", "replicate", "treatment", *design.factors, "response"])
+    rows: list[list[object]] = [["order", "replicate", "treatment", *design.factors, "response"]]
     array = design.levels.min() >= 0
     for place, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
         levels = [str(v) if array else f"{v:+d}" for v in design.levels[treatment]]
-        writer.writerow([place, replicate + 1, treatment + 1, *levels, ""])
-    write_text(path, out.getvalue())
+        rows.append([place, replicate + 1, treatment + 1, *levels, ""])
+    write_text(path, "".join(as_csv(rows)))

@@ -10,8 +10,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from desktop.data.material import printable
 from desktop.data.report import Command, Paragraph, Picture, Points, Report, Section, Table
+from desktop.printing import printable
 from desktop.progress import Progress
 
 #: mm of a slide, and of a picture on it

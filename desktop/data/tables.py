@@ -22,6 +22,7 @@ import numpy as np
 from desktop.core.factor_fit import Measurements
 from desktop.data.reading import head, plain
 from desktop.errors import TableError, reason
+from desktop.printing import unguarded
 
 #: What a column can mean.
 ROLES = ("code", "system", "p", "time", "t_prime", "work", "peak", "repeat", "note")
@@ -312,7 +313,7 @@ def _split(text: str, source: str = "") -> list[tuple[int, list[str]]]:
         try:
             for row in reader:
                 if row and not row[0].startswith("#") and any(cell.strip() for cell in row):
-                    numbered.append((reader.line_num, [cell.strip() for cell in row]))
+                    numbered.append((reader.line_num, [unguarded(cell.strip()) for cell in row]))
         except csv.Error:
             raise TableError(
                 "cannot be read (a field of it is too long, or no text)",

@@ -376,7 +376,7 @@ class CompareWindow(ProgramWindow):
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
         from desktop.core.contrast import Cell
-        from desktop.data.material import as_csv
+        from desktop.printing import as_csv
 
         rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
         try:

@@ -409,7 +409,8 @@ def export(
     Cancelled : by `progress`.
     """
     from desktop.data.atomic import write_bytes
-    from desktop.data.material import as_csv, tables
+    from desktop.data.material import tables
+    from desktop.printing import as_csv
     from desktop.progress import Progress
     from desktop.ui import figures
 

@@ -30,9 +30,9 @@ from PySide6.QtGui import (
 
 from desktop.data import slides
 from desktop.data.atomic import write_bytes
-from desktop.data.material import printable
 from desktop.data.report import Picture, Report, to_html
 from desktop.errors import DesktopError
+from desktop.printing import printable
 from desktop.progress import Progress
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, QtSheet

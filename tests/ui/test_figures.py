@@ -23,7 +23,8 @@ from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, sweep
 from desktop.core.selection import suggest
 from desktop.data.events import Activity
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable, tables
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, tables
+from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.app import load_font
 from desktop.ui.drawing import Fill, QtSheet, Stroke, SvgSheet, fitted, text_width
