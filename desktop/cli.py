@@ -536,9 +536,9 @@ def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
 
     phases = options.phases
     if options.start is not None or options.end is not None:
-        phases = replace(phases, locked=(), breaks=None)
+        phases = replace(phases.free(), locked=())
     if phases.breaks is not None:
-        return fit_breaks(curve, phases.breaks, phases.model)
+        return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
     return fit(curve, phases.n, phases.model, locked=phases.locked)
 
 
@@ -563,17 +563,27 @@ def _phases(options: argparse.Namespace) -> int:
 
 
 def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
-    from desktop.core.phases import sweep
-    from desktop.core.selection import suggest
+    from desktop.core.selection import search
 
     model = options.phases.model
-    result = sweep(curve, model, options.max_n)
-    suggestion = suggest(result)
+    result, suggestion = search(curve, model, to=options.max_n)
     rows = [
-        {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()} for fit in result.fits
+        {"n": fit.requested, "epsilon": fit.epsilon, "breaks_s": fit.breaks.tolist()}
+        for fit in result.fits
+        if fit.requested <= options.max_n
     ]
+    suggested = result.fit(suggestion.n)
     if options.json:
-        _print_json({"model": model, "sweep": rows, "suggested_n": suggestion.n, "reason": suggestion.reason})
+        _print_json(
+            {
+                "model": model,
+                "sweep": rows,
+                "suggested_n": suggestion.n,
+                "suggested_breaks_s": suggested.breaks.tolist(),
+                "reason": suggestion.reason,
+                "limit_reached": suggestion.limit_reached,
+            }
+        )
     elif options.csv:
         _print_csv(
             ("n", "epsilon", "breaks_s"),
@@ -587,7 +597,10 @@ def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
                 f"{row['n']:>3}{mark} {row['epsilon']:>14.6g}  "
                 + " ".join(f"{x:.6g}" for x in row["breaks_s"][1:-1])
             )
-        print(f"* suggested: {suggestion.reason}")
+        if suggestion.n > options.max_n:
+            print(f"{suggestion.n} would be suggested, more than asked for: {suggestion.reason}")
+        else:
+            print(f"* suggested: {suggestion.reason}")
 
 
 #: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.

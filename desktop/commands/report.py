@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -43,6 +44,10 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         "--break", dest="breaks", action="append", default=[], type=float, metavar="S",
         help="all inner breaks, by hand",
     )  # fmt: skip
+    parser.add_argument(
+        "--degrees", metavar="D,D", type=_degrees,
+        help="of the phases between the breaks by hand, where the model mixes them (default: chosen)",
+    )  # fmt: skip
     parser.add_argument("--computing", metavar="A,A", help=f"what counts, of {', '.join(ACTIVITIES)}")
     parser.add_argument(
         "--classify", action="append", default=[], metavar="REGION=ACTIVITY", help="e.g. MPI_Wait=idle"
@@ -51,6 +56,12 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     clocks.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
     clocks.add_argument("--repaired", action="store_true", help="repair them whatever the format")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+
+
+def _degrees(text: str) -> tuple[int, ...]:
+    if not re.fullmatch("[0-2](,[0-2])*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} should read like 0,2,1: a degree for each phase")
+    return tuple(map(int, text.split(",")))
 
 
 def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[TraceStore]]:
@@ -131,7 +142,7 @@ def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[S
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
-    if any(asked) or options.as_recorded or options.repaired:
+    if any(asked) or options.degrees or options.as_recorded or options.repaired:
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
     runs, names = workspace.runs, run_names([run.trace for run in workspace.runs])
@@ -156,8 +167,13 @@ def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
 
-    if options.breaks and options.n is not None:
-        raise ValueError("--break says where all breaks are, leave out -n")
+    phases = len(options.breaks) + 1
+    if (options.breaks or options.degrees) and options.n is not None:
+        raise ValueError("--break and --degrees say where and what all phases are, leave out -n")
+    if options.degrees is not None and len(options.degrees) != phases:
+        raise ValueError(
+            f"--degrees names {len(options.degrees)} phases, with the breaks given there are {phases}"
+        )
     rules = _rules(options)
     store = open_trace(options.file, progress)
     return Subject(
@@ -167,7 +183,8 @@ def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
         model=options.model or "mixed",
         n=options.n,
         locked=tuple(sorted(options.lock)),
-        breaks=tuple(sorted(options.breaks)) or None,
+        breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
+        degrees=options.degrees,
     )
 
 

@@ -16,7 +16,10 @@ what these two mean depends on the whole location (`desktop.data.utilization`) a
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 
@@ -35,6 +38,24 @@ WIDTH, USED, FIRST, NOW, KEY = range(5)
 #: Classes of a tile; the first are activities or colours of regions.
 CLASSES = 16
 NO_REGION, ABSENT = 14, 15
+#: Colours of regions; a class for regions that have none of their own in a picture.
+COLOURS, OTHER_REGION = 12, 13
+
+
+def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """(regions + 1,) the colour of every region, none first; `weights` likewise.
+
+    The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
+    would look alike, the lighter one takes the next colour that is free.
+    """
+    classes = np.array([zlib.crc32(name.encode()) % COLOURS for name in names], np.uint8)
+    taken: set[int] = set()
+    for region in np.argsort(-weights[1:], kind="stable")[:COLOURS].tolist():
+        wanted = int(classes[region])
+        free = next(c for k in range(COLOURS) if (c := (wanted + k) % COLOURS) not in taken)
+        classes[region] = free
+        taken.add(free)
+    return np.concatenate([[NO_REGION], classes]).astype(np.uint8)
 
 
 @kernel

@@ -29,7 +29,7 @@ from desktop.progress import Progress
 
 SUFFIX = ".phasewright"
 PROJECT, RECOVERY = "phasewright project", "phasewright recovery"
-SCHEMA = 2
+SCHEMA = 3
 
 
 def _with_settings(content: dict[str, Any]) -> dict[str, Any]:
@@ -48,7 +48,11 @@ def _inside(tree: Any, key: str) -> tuple[Any, ...]:
 
 
 #: From the schema of an older file to the next one.
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_settings}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    1: _with_settings,
+    # Only keys more: the limit of the analysis, degrees of phases.
+    2: dict,
+}
 #: Bytes of a project file; annotations of a lifetime are far fewer.
 LIMIT = 1 << 26
 #: Numbers are smaller than this, so that the difference of any two is one.

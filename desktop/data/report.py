@@ -154,10 +154,13 @@ def command_line(
 
 def _fit_words(subject: Subject) -> list[str]:
     rules, words = subject.rules, ["--model", subject.model]
-    if subject.breaks == ():
-        words += ["-n", "1"]
-    elif subject.breaks is not None:
+    degrees = subject.degrees or ()
+    if subject.breaks is not None:
         words += [word for t in subject.breaks for word in ("--break", repr(float(t)))]
+        if degrees and min(degrees) >= 0:
+            words += ["--degrees", ",".join(map(str, degrees))]
+        elif not subject.breaks:
+            words += ["-n", "1"]
     elif subject.n is not None:
         words += ["-n", str(subject.n)]
     words += [word for t in subject.locked for word in ("--lock", repr(float(t)))]

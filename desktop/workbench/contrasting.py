@@ -342,15 +342,14 @@ def load(
 def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
     """A run with the phases asked for; None: as many mixed ones as are suggested."""
     from desktop.core.contrast import Phased
-    from desktop.core.phases import fit, fit_breaks, sweep
-    from desktop.core.selection import suggest
-    from desktop.workbench.workbench import SWEEP
+    from desktop.core.phases import fit, fit_breaks
+    from desktop.core.selection import search
 
     if phases is None:
-        swept = sweep(curve, PhaseSettings().model, SWEEP)
-        return Phased(name, curve, swept.fit(suggest(swept).n))
+        swept, suggestion = search(curve, PhaseSettings().model)
+        return Phased(name, curve, swept.fit(suggestion.n))
     if phases.breaks is not None:
-        return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model))
+        return Phased(name, curve, fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees))
     return Phased(name, curve, fit(curve, phases.n, phases.model, locked=phases.locked))
 
 

@@ -41,10 +41,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity, ImportReport, Region
     from desktop.data.utilization import Rules, Utilization
 
-#: The error curve is computed for every n up to this one, beside the window.
-SWEEP = 20
-#: The same for the model whose n counts parameters: a phase has two to four of them.
-SWEEP_PARAMETERS = 60
 #: Phases that can be asked for.
 N_LIMIT = 999
 #: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
@@ -156,6 +152,9 @@ class Workbench(Bench[Snapshot]):
         self._beside: History[Any] = History(None)
         self._go_beside: Callable[[Any], None] = lambda _: None
         self._fits = _Fits()
+        self._widening: tuple[_Fits, Any, int] | None = (
+            None  # the sweep that is being made, and up to which n
+        )
         self._store: Any = None
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
@@ -350,7 +349,7 @@ class Workbench(Bench[Snapshot]):
         """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
         breaks = self._moved(index, time_s)
         if breaks is not None:
-            self._show_fit(self._by_hand(breaks), preview=True)
+            self._show_fit(self._by_hand(breaks, self._phases.locked)[1], preview=True)
 
     def cancel_drag(self) -> None:
         if self.snapshot.preview:
@@ -358,8 +357,8 @@ class Workbench(Bench[Snapshot]):
 
     def move_break(self, index: int, time_s: float) -> None:
         """Set break `index` (1..n-1) by hand; it keeps its lock."""
-        breaks, fit = self._moved(index, time_s), self.snapshot.fit
-        if breaks is None or fit is None:
+        breaks = self._moved(index, time_s)
+        if breaks is None:
             return
         before = self._settled_breaks()
         locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
@@ -386,13 +385,13 @@ class Workbench(Bench[Snapshot]):
         breaks = self._settled_breaks()
         if not 0 < index < len(breaks) - 1:
             return
-        time_s, phases = breaks[index], self._phases
-        if time_s in phases.locked:
-            locked, verb = tuple(t for t in phases.locked if t != time_s), "unlock"
+        time_s, locked = breaks[index], self._phases.locked
+        if time_s in locked:
+            locked, verb = tuple(t for t in locked if t != time_s), "unlock"
         else:
-            locked, verb = tuple(sorted((*phases.locked, time_s))), "lock"
+            locked, verb = tuple(sorted((*locked, time_s))), "lock"
         # The breaks stay as they are seen; the lock acts on the next fit.
-        self._edit_phases(f"{verb} break {index}", None, replace(phases, locked=locked, breaks=breaks))
+        self._hand_edit(f"{verb} break {index}", breaks, locked)
 
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
@@ -452,10 +451,12 @@ class Workbench(Bench[Snapshot]):
         known = self._history.project.annotations
         self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
 
-    def keep_view(self, number: int, span: tuple[float, float], order: str = "", name: str = "") -> None:
-        """Keep what is looked at, with the visible `span` (seconds), as view `number`."""
+    def keep_view(self, number: int, seen: View, name: str = "") -> None:
+        """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
         old = next((kept.name for kept in self._history.project.views if kept.number == number), "")
-        made = NamedView(number, name or old, replace(self._view, span=span, order=order))
+        own = self._view
+        view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
+        made = NamedView(number, name or old, view)
         self._edit_views(f"keep view {number}", made, number)
 
     def rename_view(self, number: int, name: str) -> None:
@@ -616,10 +617,9 @@ class Workbench(Bench[Snapshot]):
             self._edit(label, None, replace(self._history.project, views=views))
 
     def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
-        n = len(breaks) - 1
-        if self._phases.model == "budget":
-            n = self._phases.n
-        self._edit_phases(label, None, replace(self._phases, breaks=breaks, n=n, locked=locked))
+        phases, fit = self._by_hand(breaks, locked)
+        self._fits.single[phases] = fit
+        self._edit_phases(label, None, phases)
 
     def _go(self, project: Project) -> None:
         """Show a project of the history; the view is not part of it."""
@@ -679,7 +679,7 @@ class Workbench(Bench[Snapshot]):
         self._show_fit(
             fit or self.snapshot.fit, sweep=sweep, suggestion=suggestion, refining=fit is None, **changes
         )
-        if sweep is None:
+        if sweep is None or _reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
         if fit is None:
             self._request_fit(run, phases)
@@ -689,14 +689,14 @@ class Workbench(Bench[Snapshot]):
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
         swept = self._fits.sweeps.get((phases.model, phases.locked))
-        if found is None and phases.breaks is None and swept is not None and phases.n <= swept[0].n[-1]:
+        if found is None and phases.breaks is None and swept is not None and phases.n <= _reaches(swept[0]):
             found = swept[0].fit(phases.n)
         return found
 
     def _quick(self, run: Run, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
-            fit = self._by_hand(phases.breaks)
+            fit = _with_breaks(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
             fit = self._timed_fit(run, phases, self._fits)
         else:
@@ -720,7 +720,21 @@ class Workbench(Bench[Snapshot]):
         self._fitting.submit("Fitting", work, done, self._fit_failed)
 
     def _request_sweep(self, run: Run, phases: PhaseSettings) -> None:
+        """Every n, up to the one in use as far as that does not take too long."""
+        from desktop.core.selection import LIMIT
+
         fits, key = self._fits, (phases.model, phases.locked)
+        known = fits.sweeps.get(key)
+        to = 0 if known is None else _reaches(known[0])
+        if known is not None and to >= LIMIT:
+            return
+        while known is not None and to < min(phases.n, LIMIT):
+            to = min(2 * to, LIMIT)
+        if self._sweeping.busy and self._widening is not None:
+            of, made, far = self._widening
+            if of is fits and made == key and to <= far:
+                return
+        self._widening = fits, key, to
 
         def done(found: tuple[Sweep, Suggestion]) -> None:
             fits.sweeps[key] = found
@@ -729,7 +743,7 @@ class Workbench(Bench[Snapshot]):
                 self._show(sweep=found[0], suggestion=found[1])
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: _sweep(run.curve, *key, job), done, self._fit_failed
+            "Fitting every n", lambda job: _sweep(run.curve, *key, job, known, to), done, self._fit_failed
         )
 
     @staticmethod
@@ -741,11 +755,20 @@ class Workbench(Bench[Snapshot]):
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return found
 
-    def _by_hand(self, breaks: tuple[float, ...]) -> PhaseFit:
-        from desktop.core.phases import fit_breaks
-
-        assert self.snapshot.run is not None
-        return fit_breaks(self.snapshot.run.curve, breaks, self._phases.model)
+    def _by_hand(
+        self, breaks: tuple[float, ...], locked: tuple[float, ...]
+    ) -> tuple[PhaseSettings, PhaseFit]:
+        """The fit with these breaks, and how to ask for it. Phases between the same breaks as before are
+        exactly as before."""
+        run, settled = self.snapshot.run, self._settled()
+        assert run is not None and settled is not None
+        ends = settled.breaks.tolist()
+        known = zip(ends[:-1], ends[1:], settled.degree.tolist(), strict=True)
+        phases = replace(self._phases, locked=locked).by_hand(breaks, known)
+        fit = _with_breaks(run, phases, settled)
+        if phases.degrees is not None:
+            phases = replace(phases, degrees=tuple(fit.degree.tolist()))
+        return phases, fit
 
     def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
         assert self.snapshot.run is not None
@@ -753,13 +776,13 @@ class Workbench(Bench[Snapshot]):
             changes.update(fit=fit, rows=_rows(self.snapshot.run, fit))
         self._show(**changes)
 
+    def _settled(self) -> PhaseFit | None:
+        """The fit before a drag that may be going on."""
+        return self._known(self._phases) or self.snapshot.fit
+
     def _settled_breaks(self) -> tuple[float, ...]:
-        """The breaks before a drag that may be going on."""
-        phases, fit = self._phases, self.snapshot.fit
-        if phases.breaks is not None:
-            return phases.breaks
-        settled = self._known(phases) or fit
-        return () if settled is None else tuple(float(b) for b in settled.breaks)
+        settled = self._settled()
+        return () if settled is None else tuple(settled.breaks.tolist())
 
     def _moved(self, index: int, time_s: float) -> tuple[float, ...] | None:
         breaks = self._settled_breaks()
@@ -834,23 +857,43 @@ def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, 
         envelope(drawn)
     summarise(curve)
     fits = _Fits()
-    fits.sweeps[model, ()] = _sweep(curve, model, (), job, fits)
+    begun = time.perf_counter()
+    fits.sweeps[model, ()] = _sweep(curve, model, (), job)
+    largest = _reaches(fits.sweeps[model, ()][0])
+    fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
     return Run(rules, utilization, curve, stack), fits
 
 
 def _sweep(
-    curve: StepCurve, model: str, locked: tuple[float, ...], job: Job, fits: _Fits | None = None
+    curve: StepCurve,
+    model: str,
+    locked: tuple[float, ...],
+    job: Job,
+    known: tuple[Sweep, Suggestion] | None = None,
+    to: int = 0,
 ) -> tuple[Sweep, Suggestion]:
-    from desktop.core.phases import sweep
-    from desktop.core.selection import suggest
+    """Every n and the one to take; of a sweep that is `known`, its continuation up to `to`."""
+    from desktop.core.phases import extend
+    from desktop.core.selection import search
 
-    largest = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, _least_n(model, locked))
-    begun = time.perf_counter()
-    found = sweep(curve, model, largest, locked=locked, stop=job.stop)
-    if fits is not None:
-        fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    if known is None:
+        found = search(curve, model, locked=locked, stop=job.stop)
+    else:
+        found = extend(curve, known[0], to, locked=locked, stop=job.stop), known[1]
     job.step(0, 0)
-    return found, suggest(found)
+    return found
+
+
+def _reaches(sweep: Sweep) -> int:
+    """The largest n of a sweep."""
+    return int(sweep.n[-1])
+
+
+def _with_breaks(run: Run, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
+    from desktop.core.phases import fit_breaks
+
+    assert phases.breaks is not None
+    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
 
 
 def _rows(run: Run, fit: PhaseFit) -> tuple[PhaseRow, ...]:
@@ -867,13 +910,11 @@ def _within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Settings that were kept, on a curve that may have become another since."""
     start, end = curve.start, curve.start + curve.duration
     locked = tuple(t for t in phases.locked if start < t < end)
-    breaks = phases.breaks
-    if breaks is not None:
-        breaks = (start, *(t for t in breaks[1:-1] if start < t < end), end)
-    n = max(phases.n, _least_n(phases.model, locked))
-    if breaks is not None and phases.model != "budget":
-        n = len(breaks) - 1
-    return replace(phases, n=n, locked=locked, breaks=breaks)
+    found = replace(phases, n=max(phases.n, _least_n(phases.model, locked)), locked=locked)
+    if phases.breaks is None:
+        return found
+    breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
+    return found.by_hand(breaks, phases.by_ends)
 
 
 def _first_settings(fits: _Fits) -> PhaseSettings:
