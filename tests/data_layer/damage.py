@@ -326,7 +326,7 @@ class Seen:
 
     lossy: bool
     mean: float = 0.0
-    locations: dict[str, tuple[NDArray[np.float64], tuple[bytes, bytes]]] = field(default_factory=dict)
+    locations: dict[str, tuple[NDArray[np.float64], ...]] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
 
 
@@ -346,10 +346,11 @@ def look(kind: str, path: Path, store_at: Path) -> Seen:
         )
         for index, location in enumerate(store.locations):
             blocks = list(store.blocks("events", index, "time", "kind"))
-            columns = [b"".join(block[c].tobytes() for block in blocks) for c in range(2)]
+            time, of = (np.concatenate([np.empty(0), *(block[c] for block in blocks)]) for c in range(2))
             seen.locations[label(kind, location.id, location.rank, location.thread)] = (
                 use.seconds[index],
-                (columns[0], columns[1]),
+                time / store.ticks_per_second,  # a damage may change how long a tick is
+                of,
             )
         return seen
 
@@ -428,14 +429,17 @@ class Trial:
     def judge(self, case: Case, sound: Seen, seen: Seen, hit: set[str]) -> Outcome:
         findings = "; ".join(seen.findings)
         same = True
-        for name, (seconds, events) in sound.locations.items():
+        for name, known in sound.locations.items():
             found = seen.locations.get(name)
             if found is None:
                 same = False
                 if name not in hit:
                     return Outcome(case, "wrong", f"{name} is gone | {findings}")
                 continue
-            equal = np.allclose(found[0], seconds, rtol=1e-9, atol=1e-12) and found[1] == events
+            equal = all(
+                a.shape == b.shape and np.allclose(a, b, rtol=1e-9, atol=1e-12)
+                for a, b in zip(found, known, strict=True)
+            )
             same &= equal
             if not equal and name not in hit:
                 return Outcome(case, "wrong", f"{name} differs | {findings}")
