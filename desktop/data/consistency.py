@@ -241,9 +241,7 @@ class _Walk:
         self.died = bool(state[_ENTERED])
 
 
-def _walks(
-    source: EventSource, regions: list[Region], progress: Progress
-) -> Iterator[tuple[int, _Walk]]:
+def _walks(source: EventSource, regions: list[Region], progress: Progress) -> Iterator[tuple[int, _Walk]]:
     speaks = np.array([is_communication(r) and not r.synthetic for r in regions], np.bool_)
     total = sum(source.rows("events", i) for i in range(len(source.locations)))
     done = 0

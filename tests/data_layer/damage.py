@@ -287,7 +287,9 @@ def _owned_otf1(data: bytes) -> dict[str, list[bytes]]:
             process = line[1:].decode("latin-1")
         elif line:
             found.setdefault(process, []).append(now + b" " + line)
-    return {str(int(owner, 16)) if re.fullmatch("[0-9a-f]+", owner) else owner: v for owner, v in found.items()}
+    return {
+        str(int(owner, 16)) if re.fullmatch("[0-9a-f]+", owner) else owner: v for owner, v in found.items()
+    }
 
 
 def _owned_paraver(data: bytes) -> dict[str, list[bytes]]:
@@ -464,7 +466,9 @@ def main(kinds: tuple[str, ...], count: int, seed: int) -> None:
                 counts[outcome.result] += 1
                 if outcome.result == "wrong":
                     wrong.append(outcome)
-            print(f"| {kind} | {counts.total()} | {' | '.join(str(counts[r]) for r in RESULTS)} |", flush=True)
+            print(
+                f"| {kind} | {counts.total()} | {' | '.join(str(counts[r]) for r in RESULTS)} |", flush=True
+            )
     for outcome in wrong:
         print(f"{outcome.case}: {outcome.why}")
 

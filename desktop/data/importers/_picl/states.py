@@ -149,7 +149,9 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 # What `survey` finds: rows, times of the first and the last statistics, their largest total, the highest
 # level of statistics (-1: none is said), how many levels are said, records that equal another one, totals of
 # messages (commstats), and the largest numbers received and sent that they say.
-ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, COUNTS, RECEIVED, SENT, FACTS = range(12)
+ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, COUNTS, RECEIVED, SENT, FACTS = range(
+    12
+)
 
 #: A record is compared with so many before and after it at the same time.
 _NEAR = 16
