@@ -21,7 +21,7 @@ from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
-from desktop.data.parts import DIGESTS, Part, curves, read_parts, unreadable
+from desktop.data.parts import DIGESTS, Part, curves, name_apart, read_parts, set_apart, unreadable
 from desktop.data.sources import opens, traces_in
 from desktop.data.store import (
     SCHEMA,
@@ -408,7 +408,8 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 importer.read(trace, writer, Share(left, 0.0, 0.8))
             except OSError as error:
                 raise unreadable(error, trace) from error
-        writer.complete()
+        set_apart(writer)
+        name_apart(writer)
         if writer.repair:  # the shifts count in the curve
             _apply(_compare(writer, Share(left, 0.8, 0.85)), writer)
             _curve(writer, Share(left, 0.85, 1.0), parts, farm)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import (
-    QCloseEvent,
     QGuiApplication,
     QImageWriter,
     QResizeEvent,
@@ -336,7 +335,6 @@ class ModelWindow(ProgramWindow):
         unassigned = new.unassigned
         assert unassigned is not None
         dialog = AssignColumns(unassigned, self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.assigned.connect(partial(self.bench.open, unassigned.source))
         dialog.rejected.connect(self.bench.dismiss_columns)
         dialog.open()
@@ -350,7 +348,6 @@ class ModelWindow(ProgramWindow):
             self.settings.folder,
             self,
         )
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(self.bench.add_runs)
         dialog.open()
 
@@ -463,7 +460,6 @@ class ModelWindow(ProgramWindow):
         if state is not None:
             self._across.restoreState(state)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
         self.bench.close()
-        super().closeEvent(event)

@@ -171,3 +171,13 @@ def test_breaks_that_last_are_counted(k: int) -> None:
     at, after = result.fit(suggestion.n), result.fit(suggestion.n + 1)
     found = re.search(r"; (\d+) of its (\d+) break", suggestion.reason)
     assert found is not None and found.groups() == (str(staying(at, after)), str(at.n - 1))
+
+
+def test_one_phase_is_suggested_where_one_is_all_there_is() -> None:
+    """A level curve needs one, and so does one that no larger number fits any better."""
+    level = suggest(sweep(StepCurve(np.arange(9.0), np.full(8, 3.0)), "constant", 20))
+    assert (level.n, level.reason) == (1, "1 phase reproduces the curve exactly")
+    result = sweep(StepCurve(np.arange(3.0), [1.0, 2.0]), "constant", 1)
+    assert result.epsilon[0] > 0
+    assert suggest(result).n == 1
+    assert "no larger number of phases up to 1" in suggest(result).reason

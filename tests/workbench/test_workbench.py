@@ -146,6 +146,32 @@ def test_closing_the_document_leaves_nothing(bench: Workbench) -> None:
     assert bench.snapshot.fit is None
 
 
+def test_each_inner_breakpoint_can_be_locked_and_the_last_too(bench: Workbench) -> None:
+    bench.set_n(4)
+    fit = bench.snapshot.fit
+    assert fit is not None
+    for index in (1, 2, 3):
+        bench.toggle_lock(index)
+        assert bench.snapshot.project.phases.locked == tuple(fit.breaks[1 : index + 1])
+    for index in (3, 2, 1):
+        bench.toggle_lock(index)
+        assert bench.snapshot.project.phases.locked == tuple(fit.breaks[1:index])
+
+
+def test_a_phase_that_is_not_there_is_selected_neither_directly_nor_by_a_view(bench: Workbench) -> None:
+    bench.set_n(3)
+    bench.select_phase(2)
+    assert bench.snapshot.project.view.phase == 2
+    bench.keep_view(1, (0.0, 3.0))
+    bench.select_phase(3)
+    assert bench.snapshot.project.view.phase is None
+    bench.show_view(1)
+    assert bench.snapshot.project.view.phase == 2
+    bench.set_n(2)
+    bench.show_view(1)
+    assert bench.snapshot.project.view.phase is None, "one past the end"
+
+
 def _by_ends(fit: PhaseFit) -> dict[tuple[float, float], tuple[object, ...]]:
     """All that is said of each phase, by its ends."""
     kept = (fit.degree, fit.coefficients, fit.powers, fit.error, fit.duration)

@@ -327,7 +327,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf2",
     title="OTF2 archive",
-    version="4",
+    version="5",
     detect=detect,
     read=read,
     files=files,

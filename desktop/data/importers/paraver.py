@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.classify import is_stream
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
@@ -215,9 +216,13 @@ class _Reading:
                 for thread in range(self.header.threads[task]):
                     place = f"{application}.{number}.{thread + 1}"
                     first, last = self.lines.spans[index].tolist()
+                    name = objects[index] if index < len(objects) else f"THREAD {place}"
+                    stream = is_stream(name)
                     yield Location(
                         id=index + 1,
-                        name=objects[index] if index < len(objects) else f"THREAD {place}",
+                        name=name,
+                        kind="accelerator" if stream else "cpu",
+                        base=Activity.IDLE if stream else Activity.COMPUTING,
                         rank=task,
                         thread=thread,
                         process=tasks[task] if task < len(tasks) else f"TASK {application}.{number}",
@@ -488,7 +493,7 @@ def _files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="paraver",
     title="Paraver",
-    version="2",
+    version="3",
     detect=_detect,
     read=_read,
     files=_files,

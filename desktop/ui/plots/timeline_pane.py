@@ -475,7 +475,7 @@ def describe(timeline: Timeline, location: int, time_s: float, pixel: float, nam
     if (moment.begin_s, moment.end_s) != (begin, end):
         rows.append(f"of that {quantity(moment.end_s - moment.begin_s, 's')} without a call, here")
     if moment.levels:
-        rows.append(f"{len(moment.levels)} deep")
+        rows.append(f"{moment.depth} deep")
     for c in timeline.collectives(time_s, time_s, 8, location) or []:
         root = "" if c.root < 0 else f", root {_rank(timeline, c.root)}"
         rows.append(
@@ -522,7 +522,7 @@ def describe_stack(timeline: Timeline, location: int, time_s: float, pixel: floa
     levels = moment.levels
     for depth, level in enumerate(levels):
         if len(levels) > most and depth == most // 2:
-            rows.append(f"… {len(levels) - most} more …")
+            rows.append(f"… {moment.depth - most} more …")
         if len(levels) <= most or not most // 2 <= depth < len(levels) - most // 2:
             rows.append(f"{'  ' * min(depth, 8)}{_level(names(level.region), level, pixel)}")
     return rows

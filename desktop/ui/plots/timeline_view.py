@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
+from desktop.core.gantt import region_classes
 from desktop.data.events import Activity
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.legend import Entry, Legend
@@ -35,23 +35,6 @@ _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
-
-
-def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(regions + 1,) the colour of every region, none first.
-
-    The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
-    would look alike, the lighter one takes the next colour that is free.
-    """
-    count = REGIONS
-    classes = np.array([zlib.crc32(name.encode()) % count for name in names], np.uint8)
-    taken: set[int] = set()
-    for region in np.argsort(-weights[1:], kind="stable")[:count].tolist():
-        wanted = int(classes[region])
-        free = next(c for k in range(count) if (c := (wanted + k) % count) not in taken)
-        classes[region] = free
-        taken.add(free)
-    return np.concatenate([[gantt.NO_REGION], classes]).astype(np.uint8)
 
 
 class TimelineView(TimePlot):
@@ -160,6 +143,10 @@ class TimelineView(TimePlot):
         regions = () if self._timeline is None else self._timeline.store.regions
         names = self._names
         return lambda region: names.get(regions[region].name, regions[region].name)
+
+    @property
+    def by_region(self) -> bool:
+        return self._by_region
 
     def set_by_region(self, by_region: bool) -> None:
         """Colours stand for regions, or for activities."""
