@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 from desktop.core import gantt
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.events import Activity, EventKind, EventSource, Location
+from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind
+from desktop.data.message_filter import MessageFilter
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
 from desktop.data.utilization import STRENGTH, Rules, region_classes
 from desktop.errors import StoreError
@@ -504,6 +505,8 @@ class Timeline:
         self._idle = np.array([self._resolved(i)[gantt.BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
         self._links: Messages | None = None
+        self._chosen: tuple[MessageFilter, Messages] | None = None
+        self._communicators: Ints | None = None
         self._collectives: tuple[NDArray[Any], ...] | None = None
 
     def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _Kept) -> None:
@@ -1033,6 +1036,66 @@ class Timeline:
 
     # messages
 
+    def chosen_messages(self, wanted: MessageFilter) -> Messages | None:
+        """Those that a filter leaves, as `messages`."""
+        if self._chosen is None or self._chosen[0] != wanted:
+            known = self.messages()
+            if known is None or wanted == MessageFilter():
+                return known
+            self._chosen = wanted, known.only(self._meets(known, wanted))
+        return self._chosen[1]
+
+    def _meets(self, known: Messages, wanted: MessageFilter) -> NDArray[np.bool_]:
+        which = np.full(known.tag.size, wanted.shown)
+        which &= known.bytes >= wanted.least_bytes
+        if wanted.least_s > 0:
+            # A flight that is as long as it was typed counts, whatever subtracting times does to it.
+            which &= known.received_s - known.sent_s >= wanted.least_s * (1 - 1e-9)
+        if wanted.tag is not None:
+            which &= known.tag == wanted.tag
+        if wanted.partner is not None:
+            of_rank = np.array([x.rank == wanted.partner for x in self._store.locations] + [False], bool)
+            which &= of_rank[known.sender] | of_rank[known.receiver]
+        if wanted.communicator is not None:
+            if self._communicators is None:
+                self._communicators = self._look_up_communicators(known)
+            which &= self._communicators == wanted.communicator
+        return which
+
+    def _look_up_communicators(self, known: Messages) -> Ints:
+        """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
+        record of the same time, tag and size, the first for the first."""
+        found = np.full(known.tag.size, -1, np.int64)
+        ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start - self._shift[known.sender]
+        order = np.argsort(known.sender, kind="stable")
+        cuts = np.searchsorted(known.sender[order], np.arange(len(self._store.locations) + 1))
+        for location in np.flatnonzero(np.diff(cuts)).tolist():
+            mine = order[cuts[location] : cuts[location + 1]]
+            parts = [
+                tuple(column[(kind == MessageKind.SEND) | (kind == MessageKind.ISEND)] for column in columns)
+                for kind, *columns in self._store.blocks(
+                    "messages", location, "kind", "time", "tag", "bytes", "communicator"
+                )
+            ]
+            time, tag, size, communicator = (
+                np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
+            )
+            asked = ticks[mine], known.tag[mine], known.bytes[mine]
+            keys = [
+                np.concatenate(pair)
+                for pair in (
+                    (time, asked[0]),
+                    (tag, asked[1]),
+                    (size, asked[2]),
+                    (_turn(time, tag, size), _turn(*asked)),
+                )
+            ]
+            by = np.lexsort(keys)  # stable: the record comes before the message that equals it
+            same = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
+            record, message = by[:-1][same], by[1:][same] - time.size
+            found[mine[message]] = communicator[record]
+        return found
+
     def messages(self) -> Messages | None:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
         if self._links is None:
@@ -1104,6 +1167,18 @@ class Timeline:
         mine = (known.sender == location) & (known.sent_s >= a_s) & (known.sent_s <= b_s)
         mine |= (known.receiver == location) & (known.received_s >= a_s) & (known.received_s <= b_s)
         return known.only(mine)
+
+
+def _turn(*keys: Ints) -> Ints:
+    """(n,) how many rows before each have the same keys."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, bool)
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    begin = np.maximum.accumulate(np.where(new, np.arange(order.size), 0))
+    turn = np.empty(order.size, np.int64)
+    turn[order] = np.arange(order.size) - begin
+    return turn
 
 
 def open_timeline(

@@ -169,6 +169,7 @@ class MainWindow(ProgramWindow):
         self._pages.addWidget(self.start_page)
         self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
         self.timeline.opened.connect(lambda _: self._place_timeline())
+        self.timeline.filtered.connect(self._refresh_actions)
         self._plots = QSplitter(Qt.Orientation.Vertical)
         self._plots.setObjectName("plots")
         self._plots.setChildrenCollapsible(False)

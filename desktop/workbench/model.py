@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
@@ -129,7 +130,7 @@ class View:
     """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
-    rows; None and "" as they are at first.
+    rows; None and "" as they are at first. `messages`: which of them the timeline shows.
     """
 
     selection: tuple[float, float] | None = None
@@ -137,6 +138,7 @@ class View:
     shown: frozenset[str] = frozenset(CLASSES)
     span: tuple[float, float] | None = None
     order: str = ""
+    messages: MessageFilter = ALL_MESSAGES
 
     def problem(self) -> str:
         if not self.shown <= set(CLASSES):

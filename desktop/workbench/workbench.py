@@ -485,10 +485,12 @@ class Workbench(Bench[Snapshot]):
         known = self._history.project.annotations
         self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
 
-    def keep_view(self, number: int, span: tuple[float, float], order: str = "", name: str = "") -> None:
-        """Keep what is looked at, with the visible `span` (seconds), as view `number`."""
+    def keep_view(self, number: int, seen: View, name: str = "") -> None:
+        """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
         old = next((kept.name for kept in self._history.project.views if kept.number == number), "")
-        made = NamedView(number, name or old, replace(self._view, span=span, order=order))
+        own = self._view
+        view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
+        made = NamedView(number, name or old, view)
         self._edit_views(f"keep view {number}", made, number)
 
     def rename_view(self, number: int, name: str) -> None:

@@ -114,7 +114,7 @@ def test_everything_that_was_asked_for_comes_back(
     bench.annotate("a peak", 1.0)
     bench.annotate("calm", 2.0, 3.0, location=0)
     bench.select((0.5, 1.5))
-    bench.keep_view(4, (0.25, 2.0), "busy", "the peak")
+    bench.keep_view(4, View(span=(0.25, 2.0), order="busy"), "the peak")
     bench.name_region("f_1", "factorise")
     assert desk.keeper.modified and desk.keeper.by_hand
     seen = View((0.5, 1.5), None, bench.snapshot.project.view.shown, (0.1, 3.9), "first")
@@ -142,7 +142,7 @@ def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: t
     bench.change_annotation(0, text="two", colour=5)
     bench.change_annotation(0, hidden=True)
     bench.remove_annotation(0)
-    bench.keep_view(1, (0.0, 1.0))
+    bench.keep_view(1, View(span=(0.0, 1.0)))
     bench.rename_view(1, "start")
     bench.remove_view(1)
     bench.name_region("f", "g")
