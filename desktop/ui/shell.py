@@ -689,7 +689,10 @@ class MainWindow(ProgramWindow):
 
     def make_report(self) -> None:
         """The run and its phases as HTML, PDF or slides."""
-        ReportDialog(self.workbench.snapshot, self._results.deliver, self).open()
+        ReportDialog(
+            self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        ).open()  # fmt: skip
 
     def present(self) -> None:
         """The curve over the whole screen, with what is in view."""

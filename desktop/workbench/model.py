@@ -190,6 +190,33 @@ class Annotation:
         return f"{where}: {self.text}" if where else self.text
 
 
+#: What a report can be, how it is drawn, on what ground slides are.
+REPORTS, STYLES, GROUNDS = ("html", "pdf", "pptx"), ("colour", "grey", "patterns"), ("light", "dark")
+
+
+@dataclass(frozen=True)
+class ReportChoices:
+    """What was chosen for the last report.
+
+    `without`: figures and tables that are left out, by their keys in `desktop.data.material` and
+    `desktop.data.report`, so that what a later version adds is in.
+    """
+
+    kind: str = "html"
+    style: str = "colour"
+    theme: str = "light"
+    without: frozenset[str] = frozenset()
+    statistics: bool = True
+    appendix: bool = True
+    by_region: bool = False
+
+    def problem(self) -> str:
+        for name, allowed in (("kind", REPORTS), ("style", STYLES), ("theme", GROUNDS)):
+            if getattr(self, name) not in allowed:
+                return f"{name} is {getattr(self, name)}, allowed are {', '.join(allowed)}"
+        return ""
+
+
 @dataclass(frozen=True)
 class SetAside:
     """What a limit of the analysis keeps from being applied, see `desktop.workbench.limiting`: breaks
@@ -209,7 +236,8 @@ class Project:
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
     are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
-    `phases` are then those of this range, and `aside` what the whole run has beside them.
+    `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
+    chosen for the last one.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -220,6 +248,7 @@ class Project:
     names: dict[str, str] = field(default_factory=dict)
     limit: tuple[float, float] | None = None
     aside: SetAside | None = None
+    report: ReportChoices = ReportChoices()
 
     def problem(self) -> str:
         if self.limit is not None and not self.limit[0] < self.limit[1]:
