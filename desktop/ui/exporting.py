@@ -32,7 +32,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.naming import file_stem
-from desktop.errors import DesktopError
+from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
@@ -155,13 +155,10 @@ class ExportDialog(Dialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            if isinstance(error, OSError) and error.strerror:
-                sentence = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            elif isinstance(error, DesktopError | ValueError):
-                sentence = str(error)
-            else:
-                sentence = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(self.tr("Nothing was written. {0}").format(sentence))
+            said = sentence(error)
+            if not said:
+                said = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(self.tr("Nothing was written. {0}").format(said))
 
         self._busy(True)
         self.status.setText(title)
@@ -437,10 +434,11 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
-    from desktop.data.material import as_csv, tables
+    from desktop.data.atomic import write_bytes
+    from desktop.data.material import tables
+    from desktop.printing import as_csv
     from desktop.progress import Progress
     from desktop.ui import figures
-    from desktop.ui.reporting import save
 
     progress = progress or Progress()
     progress.step(0, 0, path.name)
@@ -459,7 +457,7 @@ def export(
                 parts.append(part)
             files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
     for place, content in files:
-        save(place, content)
+        write_bytes(place, content)
     return [place for place, _ in files]
 
 
