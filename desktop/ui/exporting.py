@@ -74,6 +74,14 @@ def material_of(shown: Snapshot) -> Material | None:
     )
 
 
+def _within(shown: Snapshot, span: tuple[float, float]) -> tuple[float, float] | None:
+    """The part of a range of time that is analysed; None: all that is, where nothing of the range is."""
+    assert shown.run is not None
+    curve = shown.run.curve
+    a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
+    return (a, b) if a < b else None
+
+
 class Plot(Protocol):
     """A plot of the window: what `picture_of` needs of it."""
 
@@ -229,7 +237,7 @@ class FigureDialog(ExportDialog):
             for key, title in entries.items():
                 box.addItem(self.tr(title), key)
         self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), span)
+        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
