@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -85,9 +86,11 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     ------
     ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
     """
+    from desktop.data.atomic import place_of
     from desktop.data.material import FIGURES
     from desktop.data.project_file import is_project
     from desktop.data.report import TABLES, command_line, compose, look_words
+    from desktop.errors import FileError
     from desktop.ui.reporting import kind_of, write
     from desktop.workbench import presenting
     from desktop.workbench.model import ReportChoices
@@ -96,15 +99,17 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     figures = _listed("--plots", options.plots, FIGURES)
     tables = _listed("--tables", options.tables, TABLES)
     if not options.output.absolute().parent.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
+        raise FileError("there is no such folder", file=options.output.parent)
+    place_of(options.output)
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
     compare, kept = None, ReportChoices()
+    span = _span(options)
     if project:
-        subjects, compare, kept = _of_project(options, opening)
+        subjects, compare, kept = _of_project(options, span, opening)
     else:
-        subjects = [_of_trace(options, opening)]
+        subjects = [_of_trace(options, span, opening)]
     base = presenting.contents(kept)
     style, theme = options.style or kept.style, options.theme or kept.theme
     contents = replace(
@@ -121,6 +126,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         contents,
         options.output.name,
         options.title,
+        span,
         look_words(style, options.colours, theme, (kept.style, kept.theme)),
         base,
     )
@@ -172,22 +178,35 @@ def _prepare_qt() -> None:
     application()
 
 
+def _span(options: argparse.Namespace) -> tuple[float, float] | None:
+    """The range of time that is asked for, open at an end that is not given; None: the whole."""
+    if options.start is None and options.end is None:
+        return None
+    start, end = options.start, options.end
+    return -math.inf if start is None else start, math.inf if end is None else end
+
+
 def _of_project(
-    options: argparse.Namespace, progress: Progress
+    options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
 ) -> tuple[list[Subject], _Compare, ReportChoices]:
     """All runs of a project, as it says, how it compares them, and what the last report of the one that was
     shown held."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.contrasting import contrast, run_names
+    from desktop.workbench.contrasting import contrast, names_of
     from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.limiting import limited
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
     if any(asked) or options.degrees or options.as_recorded or options.repaired:
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
-    runs, names = workspace.runs, run_names([run.trace for run in workspace.runs])
+    runs = workspace.runs
+    if span is not None:
+        whole = -math.inf, math.inf
+        runs = tuple(replace(run, project=limited(run.project, span, whole)) for run in runs)
+    names = names_of(runs)
     if not runs:
         raise ProjectError("holds no run to report on", file=options.file)
     subjects = []
@@ -204,7 +223,7 @@ def _of_project(
     return subjects, partial(contrast, workspace), runs[workspace.shown].project.report
 
 
-def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
+def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:
     from desktop.data.material import Subject
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
@@ -227,6 +246,7 @@ def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
         locked=tuple(sorted(options.lock)),
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
         degrees=options.degrees,
+        limit=span,
     )
 
 

@@ -31,10 +31,11 @@ from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.phase_stats import PhaseRow
 from desktop.data.events import Activity
-from desktop.data.material import FIGURES, Material, Subject, gather, printable
+from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
+from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 _KINDS = ("constant", "linear", "quadratic")
@@ -185,16 +186,21 @@ def command_line(
     contents: Contents,
     output: str = "report.html",
     title: str = "",
+    span: tuple[float, float] | None = None,
     looks: Sequence[str] = (),
     base: Contents | None = None,
 ) -> str:
     """The words that make the report again of `source`: a trace, of which `subject` is the run, or (None)
-    a project, which says everything about its runs itself. `looks`: see `look_words`. `base`: what it holds
-    without words, as a project may say too."""
+    a project, which says everything about its runs itself, but for a `span` that limits them otherwise.
+    `looks`: see `look_words`. `base`: what it holds without words, as a project may say too."""
     base = base or Contents()
     words = ["phasewright", "report", source, "-o", output]
     if subject is not None:
         words += _fit_words(subject)
+        span = subject.limit
+    for word, value in zip(("--start", "--end"), span or (), strict=False):
+        if math.isfinite(value):
+            words += [word, repr(float(value))]
     if contents.figures != base.figures:
         words += ["--plots", ",".join(contents.figures)]
     if contents.tables != base.tables:
@@ -440,6 +446,8 @@ class _Run:
             },
             "importer": {"name": store.importer.id, "version": store.importer.version},
             "duration_s": self.material.curve.duration,
+            "start_s": self.material.curve.start,
+            "limited": self.subject.limit is not None,
             "model": fit.model,
             "n": fit.n,
             "epsilon": fit.epsilon,
@@ -664,9 +672,9 @@ class _Run:
     # ---- sentences
 
     def _summary(self, kept: Statistics) -> list[str]:
-        curve, fit = self.material.curve, self.material.fit
+        fit = self.material.fit
         lines = [
-            f"The run takes {_time(curve.duration)} on {_number(curve.capacity)} processors.",
+            self._extent(),
             self._finding("curve", kept),
             self._finding("residual", kept),
             self._finding("epsilon", kept),
@@ -677,6 +685,20 @@ class _Run:
         if worst:
             lines.append(worst)
         return [*lines, fit.note] if fit.note else lines
+
+    def _extent(self) -> str:
+        """How long the run is, and what of it is analysed."""
+        curve = self.material.curve
+        on = f"on {_number(curve.capacity)} processors"
+        if self.subject.limit is None:
+            return f"The run takes {_time(curve.duration)} {on}."
+        whole = self.use.curve()
+        part = _percent(curve.duration / whole.duration)
+        return (
+            f"The run takes {_time(whole.duration)} {on}. Only {_time(curve.duration)} of it ({part}) are "
+            f"analysed here, from {_time(curve.start)} to {_time(curve.start + curve.duration)}; all that "
+            f"is said of the run is said of this part."
+        )
 
     def _lossy(self) -> str:
         lost = [f for f in self._store.report if f.severity in ("loss", "error")]
@@ -952,12 +974,19 @@ class _Run:
         else:
             yield Paragraph("The import found nothing to report.", "import")
 
+    def _analysed(self) -> str:
+        curve = self.material.curve
+        if self.subject.limit is None:
+            return "the whole run"
+        return f"from {curve.start:.9g} to {curve.start + curve.duration:.9g}"
+
     def _options(self) -> Table:
         subject, fit, rules = self.subject, self.material.fit, self.use.rules
         number = "suggested" if subject.n is None and subject.breaks is None else "as asked"
         rows = [
             ("Model", fit.model),
             ("Parameters" if fit.model == "budget" else "Phases", f"{fit.requested} ({number})"),
+            ("Analysed (s)", self._analysed()),
             ("Locked breaks (s)", ", ".join(f"{t:.9g}" for t in subject.locked) or "none"),
             ("Breaks set by hand (s)", ", ".join(f"{t:.9g}" for t in subject.breaks or ()) or "none"),
             ("Counts as computing", ", ".join(a.name.lower() for a in sorted(rules.computing))),

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from desktop.data.material import FIGURES, printable
+from desktop.data.material import FIGURES
 from desktop.data.report import Block, Command, Paragraph, Picture, Points, Report, Section, Table
+from desktop.printing import printable
 from desktop.progress import Progress
 
 Theme = Literal["light", "dark"]

@@ -32,7 +32,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.naming import file_stem
-from desktop.errors import DesktopError
+from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
@@ -72,6 +72,14 @@ def material_of(shown: Snapshot) -> Material | None:
         suggestion=shown.suggestion,
         marks=presenting.marks(shown.project, shown.document.locations),
     )
+
+
+def _within(shown: Snapshot, span: tuple[float, float]) -> tuple[float, float] | None:
+    """The part of a range of time that is analysed; None: all that is, where nothing of the range is."""
+    assert shown.run is not None
+    curve = shown.run.curve
+    a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
+    return (a, b) if a < b else None
 
 
 class Plot(Protocol):
@@ -157,13 +165,10 @@ class ExportDialog(Dialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            if isinstance(error, OSError) and error.strerror:
-                sentence = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            elif isinstance(error, DesktopError | ValueError):
-                sentence = str(error)
-            else:
-                sentence = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(self.tr("Nothing was written. {0}").format(sentence))
+            said = sentence(error)
+            if not said:
+                said = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(self.tr("Nothing was written. {0}").format(said))
 
         self._busy(True)
         self.status.setText(title)
@@ -232,7 +237,7 @@ class FigureDialog(ExportDialog):
             for key, title in entries.items():
                 box.addItem(self.tr(title), key)
         self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), span)
+        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
@@ -439,10 +444,11 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
-    from desktop.data.material import as_csv, tables
+    from desktop.data.atomic import write_bytes
+    from desktop.data.material import tables
+    from desktop.printing import as_csv
     from desktop.progress import Progress
     from desktop.ui import figures
-    from desktop.ui.reporting import save
 
     progress = progress or Progress()
     progress.step(0, 0, path.name)
@@ -461,7 +467,7 @@ def export(
                 parts.append(part)
             files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
     for place, content in files:
-        save(place, content)
+        write_bytes(place, content)
     return [place for place, _ in files]
 
 
@@ -598,7 +604,7 @@ class ReportDialog(ExportDialog):
         source = str(self._shown.document.source)
         subject = presenting.subject(self._shown.project, None, given)
         looks = look_words(chosen.style, self._colours, chosen.theme)
-        return command_line(source, subject, presenting.contents(chosen), output, given, looks)
+        return command_line(source, subject, presenting.contents(chosen), output, given, looks=looks)
 
     def _keep(self) -> None:
         if self._remember is not None:

@@ -33,10 +33,10 @@ from PySide6.QtGui import (
 )
 
 from desktop.data import slides
-from desktop.data.atomic import PartFile
-from desktop.data.material import printable
+from desktop.data.atomic import write_bytes
 from desktop.data.report import Picture, Report, to_html
 from desktop.errors import DesktopError
+from desktop.printing import printable
 from desktop.progress import Progress
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, QtSheet
@@ -83,7 +83,7 @@ def write(
     Raises
     ------
     DesktopError : the ending is none of `KINDS`.
-    OSError : the folder cannot be written.
+    OSError : it cannot be written.
     Cancelled : by `progress`.
     """
     progress = progress or Progress()
@@ -91,18 +91,7 @@ def write(
         report, Look(style=style, colours=colours, dark=dark), progress
     )
     progress.step(1, 1, "writing")
-    save(path, made)
-
-
-def save(path: Path, content: bytes) -> None:
-    """A file that is there whole or as it was before. OSError: the folder cannot be written."""
-    part = PartFile(path)
-    try:
-        part.part.write_bytes(content)
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
+    write_bytes(path, made)
 
 
 def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:

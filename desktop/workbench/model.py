@@ -218,11 +218,26 @@ class ReportChoices:
 
 
 @dataclass(frozen=True)
+class SetAside:
+    """What a limit of the analysis keeps from being applied, see `desktop.workbench.limiting`: breaks
+    `locked` outside of it, and all `breaks` by hand as they were before it, with their `degrees`."""
+
+    locked: tuple[float, ...] = ()
+    breaks: tuple[float, ...] | None = None
+    degrees: tuple[int, ...] | None = None
+
+    def problem(self) -> str:
+        return PhaseSettings(locked=self.locked, breaks=self.breaks, degrees=self.degrees).problem()
+
+
+@dataclass(frozen=True)
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
-    are called instead. `report`: what was chosen for the last one.
+    are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
+    `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
+    chosen for the last one.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -231,9 +246,15 @@ class Project:
     annotations: tuple[Annotation, ...] = ()
     views: tuple[NamedView, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
+    limit: tuple[float, float] | None = None
+    aside: SetAside | None = None
     report: ReportChoices = ReportChoices()
 
     def problem(self) -> str:
+        if self.limit is not None and not self.limit[0] < self.limit[1]:
+            return "limit ends before it begins"
+        if self.limit is None and self.aside is not None:
+            return "aside is of no use without a limit"
         numbers = [kept.number for kept in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
 

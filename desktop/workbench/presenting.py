@@ -56,4 +56,5 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         degrees=phases.degrees,
         marks=marks(project, locations),
         names=project.names,
+        limit=project.limit,
     )

@@ -29,15 +29,7 @@ from desktop import cli
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
-from desktop.data.material import (
-    Mark,
-    Material,
-    Subject,
-    as_csv,
-    gather,
-    printable,
-    tables,
-)
+from desktop.data.material import Mark, Material, Subject, gather, tables
 from desktop.data.profile import ProfileDigest
 from desktop.data.report import (
     TABLES,
@@ -52,6 +44,7 @@ from desktop.data.report import (
 from desktop.data.slides import to_pptx
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import Rules, keep
+from desktop.printing import as_csv, printable
 from desktop.progress import Cancelled, Progress
 from desktop.resources import samples
 from tests.data_layer import archives

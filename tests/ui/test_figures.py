@@ -24,7 +24,8 @@ from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, fit_breaks, sweep
 from desktop.core.selection import suggest
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable, tables
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, tables
+from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.app import load_font
 from desktop.ui.drawing import Fill, QtSheet, Stroke, SvgSheet, fitted, text_width
