@@ -37,6 +37,7 @@ from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
+from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import ReportChoices
 from desktop.workbench.workbench import Snapshot
 
@@ -218,8 +219,10 @@ class FigureDialog(ExportDialog):
         *,
         colours: str = "soft",
         by_region: bool = False,
+        levels: Levels = AT_FIRST,
     ) -> None:
         super().__init__(shown, deliver, parent)
+        self._levels = levels
         self.setObjectName("export_figure")
         self.setWindowTitle(self.tr("Export figure"))
         self.save.clicked.connect(self._choose)
@@ -376,6 +379,7 @@ class FigureDialog(ExportDialog):
             style=self.style_box.currentData(),
             colours=self._colours,
             span=self.range.currentData(),
+            levels=self._levels,
             words={key: line.text() for key, line in self._words.items()},
         )
 

@@ -173,7 +173,8 @@ class ProjectDesk(QObject):
         view = self._bench.snapshot.project.view
         messages = self._window.timeline.message_filter
         span = self._window.curve_view.visible_range()
-        return replace(view, span=span, order=self._order(), messages=messages)
+        levels = self._window.curve_view.levels
+        return replace(view, span=span, order=self._order(), messages=messages, levels=levels)
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -422,6 +423,8 @@ class ProjectDesk(QObject):
         if view.order:
             self._window.timeline.set_order(view.order)
         self._window.timeline.set_message_filter(view.messages)
+        self._window.curve_view.set_levels(view.levels)
+        self._window.levels_changed()
 
     def go_to(self, start_s: float, end_s: float) -> None:
         """Show a range, with some room around it; about an instant, as much time as is seen now."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
+from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.core.effects import Error, Members, Threshold
@@ -131,6 +132,7 @@ class View:
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
     rows; None and "" as they are at first. `messages`: which of them the timeline shows.
+    `levels`: which processors the curve shows upright.
     """
 
     selection: tuple[float, float] | None = None
@@ -139,6 +141,7 @@ class View:
     span: tuple[float, float] | None = None
     order: str = ""
     messages: MessageFilter = ALL_MESSAGES
+    levels: Levels = AT_FIRST
 
     def problem(self) -> str:
         if not self.shown <= set(CLASSES):
