@@ -12,7 +12,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "desktop"
 
 # Each layer with the layers and packages it must not know. `errors`, `progress` and `environment` know
-# nobody.
+# nobody, `stopping` knows `progress` only.
 FORBIDDEN = {
     "core": (
         "desktop.data",
@@ -64,6 +64,8 @@ def test_layers_import_only_downwards(layer):
 def test_errors_progress_and_environment_know_nobody():
     for name in ("errors.py", "progress.py", "environment.py"):
         assert not knows(imports(PACKAGE / name), "desktop")
+    known = {name for name in imports(PACKAGE / "stopping.py") if knows({name}, "desktop")}
+    assert {name for name in known if not knows({name}, "desktop.progress")} <= {"desktop"}
 
 
 def test_the_store_has_one_door_and_two_rooms_that_know_hdf5():

@@ -6,8 +6,13 @@ import os
 import secrets
 import shutil
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from desktop import stopping
 
 try:
     import fcntl
@@ -31,25 +36,39 @@ class PartFile:
 
     def __init__(self, target: Path) -> None:
         self.target = target
+        self._fd = -1
         remove_stale(target)
-        while True:
-            self.part = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
-            self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-            if _lock(self._fd) is not False and _same_file(self._fd, self.part):
-                return
-            # Somebody cleaning up took the file between its creation and its lock.
-            os.close(self._fd)
+        with stopping.making:
+            while True:
+                self.part = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
+                try:
+                    self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+                    if _lock(self._fd) is not False and _same_file(self._fd, self.part):
+                        stopping.leave_no(self, self._remove)
+                        return
+                except BaseException:
+                    if self._fd >= 0:
+                        self.discard()
+                    raise
+                # Somebody cleaning up took the file between its creation and its lock.
+                self._close()
 
     def commit(self) -> None:
         """Make the part the target; it must have been closed by whoever wrote it."""
         os.fsync(self._fd)
         self._close()
         os.replace(self.part, self.target)
+        stopping.left(self)
+        stopping.complete[self.target] = None
         _fsync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove the part; the target stays as it was. May follow a failed `commit`."""
         self._close()
+        self._remove()
+        stopping.left(self)
+
+    def _remove(self) -> None:
         with suppress(OSError):
             self.part.unlink()
 
@@ -66,9 +85,19 @@ def write_text(target: Path, text: str) -> None:
     ------
     OSError : the folder cannot be written.
     """
+    write_bytes(target, text.encode())
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """A file that is there whole or as it was before.
+
+    Raises
+    ------
+    OSError : the folder cannot be written.
+    """
     part = PartFile(target)
     try:
-        part.part.write_text(text, encoding="utf-8", newline="")
+        part.part.write_bytes(content)
         part.commit()
     except BaseException:
         part.discard()
@@ -98,15 +127,27 @@ class WorkFolder:
 
     def __init__(self, target: Path) -> None:
         _remove_stale_folders(target)
-        while True:
-            self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
-            self.path.mkdir()
+        with stopping.making:
+            while not self._make(target):
+                pass
+            stopping.leave_no(self, lambda: _take_away(self.path))
+
+    def _make(self, target: Path) -> bool:
+        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
+        self.path.mkdir()
+        try:
             lock = self.path / "lock"
-            with suppress(FileNotFoundError):  # somebody cleaning up took it before there was a lock
-                self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
-                if _lock(self._fd) is not False and _same_file(self._fd, lock):
-                    return
-                os.close(self._fd)
+            self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
+            if _lock(self._fd) is not False and _same_file(self._fd, lock):
+                return True
+            os.close(self._fd)
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+        return False
 
     def __enter__(self) -> Path:
         return self.path
@@ -114,6 +155,40 @@ class WorkFolder:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
         shutil.rmtree(self.path, ignore_errors=True)
+        stopping.left(self)
+
+
+def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
+    """A folder among the temporary ones, which is not left behind when this process is asked to end; tell
+    `stopping.left` its name when it is gone. `whatever_happens`: that it cannot be removed is no error.
+
+    Raises
+    ------
+    OSError : it cannot be made.
+    """
+    with stopping.making:
+        made = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
+        stopping.leave_no(made.name, partial(_take_away, Path(made.name)))
+    return made
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """The same, removed when its block ends."""
+    made = scratch()
+    try:
+        with made as name:
+            yield Path(name)
+    finally:
+        stopping.left(made.name)
+
+
+def _take_away(folder: Path) -> None:
+    """Remove a folder into which other threads still write: by its former name, they cannot any more."""
+    gone = folder.with_name(f"{folder.stem}.{secrets.token_hex(4)}{folder.suffix}")
+    with suppress(OSError):
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _remove_stale_folders(target: Path) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from desktop.data.archive import unpack
-from desktop.data.atomic import PartFile, write_text
+from desktop.data.atomic import PartFile, write_bytes, write_text
 from desktop.data.experiment import DESCRIPTION
 from desktop.data.reading import head, plain
 from desktop.errors import ProjectError
@@ -103,13 +103,7 @@ def write(path: Path, tree: Any, form: str = PROJECT, *, backup: bool = True) ->
     # Escapes also keep names whose bytes are no text.
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
     if backup and path.exists():
-        part = PartFile(backup_of(path))
-        try:
-            part.part.write_bytes(path.read_bytes())
-            part.commit()
-        except BaseException:
-            part.discard()
-            raise
+        write_bytes(backup_of(path), path.read_bytes())
     write_text(path, text)
 
 

@@ -411,10 +411,10 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
+    from desktop.data.atomic import write_bytes
     from desktop.data.material import as_csv, tables
     from desktop.progress import Progress
     from desktop.ui import figures
-    from desktop.ui.reporting import save
 
     progress = progress or Progress()
     progress.step(0, 0, path.name)
@@ -433,7 +433,7 @@ def export(
                 parts.append(part)
             files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
     for place, content in files:
-        save(place, content)
+        write_bytes(place, content)
     return [place for place, _ in files]
 
 

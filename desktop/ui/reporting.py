@@ -11,11 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
+from PySide6.QtCore import QBuffer, QByteArray, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
     QImage,
+    QImageWriter,
     QPageLayout,
     QPageSize,
     QPaintDevice,
@@ -29,7 +30,7 @@ from PySide6.QtGui import (
 )
 
 from desktop.data import slides
-from desktop.data.atomic import PartFile
+from desktop.data.atomic import write_bytes
 from desktop.data.material import printable
 from desktop.data.report import Picture, Report, to_html
 from desktop.errors import DesktopError
@@ -75,18 +76,15 @@ def write(report: Report, path: Path, *, style: Style = "colour", progress: Prog
     progress = progress or Progress()
     made = {"html": html, "pdf": pdf, "pptx": pptx}[kind_of(path)](report, style, progress)
     progress.step(1, 1, "writing")
-    save(path, made)
+    write_bytes(path, made)
 
 
-def save(path: Path, content: bytes) -> None:
-    """A file that is there whole or as it was before. OSError: the folder cannot be written."""
-    part = PartFile(path)
-    try:
-        part.part.write_bytes(content)
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
+def save_png(path: Path, picture: QImage) -> None:
+    """A picture as a file that is there whole or as it was before. OSError: the folder cannot be written."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    QImageWriter(buffer, QByteArray(b"png")).write(picture)
+    write_bytes(path, bytes(buffer.data().data()))
 
 
 def look_of(picture: Picture, style: Style, width: float = 170.0) -> Look:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QEventLoop
-from PySide6.QtGui import QImageWriter
+from PySide6.QtCore import QEventLoop
 
+from desktop import stopping
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def snapshot(
     DesktopError : the source cannot be opened, or the picture cannot be written.
     """
     from desktop.ui.app import application
+    from desktop.ui.reporting import save_png
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
     from desktop.ui.theme import DARK, LIGHT
@@ -65,8 +66,12 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
-            raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
+        try:
+            save_png(Path(output), window.grab().toImage())
+        except OSError as error:
+            raise DesktopError(
+                f"the picture cannot be written ({error.strerror})", file=output, hint="choose another place"
+            ) from None
         return run.curve, fit
     finally:
         window.close_unasked()
@@ -78,5 +83,6 @@ def _settle(window: Any) -> None:
     loop = QEventLoop()
     while window.busy:
         loop.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    stopping.check()
     for _ in range(5):
         loop.processEvents()

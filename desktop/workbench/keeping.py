@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
 from desktop.data.naming import file_stem
@@ -592,9 +591,10 @@ def _lives(process: int, started: float) -> bool:
 
 def _pack(workspace: Workspace, target: Path, report: Path | None, job: Job) -> None:
     from desktop.data import project_file
+    from desktop.data.atomic import scratch_folder
 
-    with TemporaryDirectory(prefix="phasewright-") as name:
-        bundle = _Bundle(Path(name))
+    with scratch_folder() as folder:
+        bundle = _Bundle(folder)
         runs = []
         for k, run in enumerate(workspace.runs):
             share = Share(job, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))
