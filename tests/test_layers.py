@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,13 @@ def test_errors_progress_and_environment_know_nobody():
         assert not knows(imports(PACKAGE / name), "desktop")
     known = {name for name in imports(PACKAGE / "stopping.py") if knows({name}, "desktop")}
     assert {name for name in known if not knows({name}, "desktop.progress")} <= {"desktop"}
+
+
+def test_temporary_folders_and_named_files_are_made_in_one_place():
+    """Which has them removed however the process is asked to end; nameless files go by themselves."""
+    made = re.compile(r"\b(TemporaryDirectory|NamedTemporaryFile|mkdtemp|mkstemp)\(")
+    found = {path.name for path in PACKAGE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))}
+    assert found == {"atomic.py"}
 
 
 def test_the_store_has_one_door_and_two_rooms_that_know_hdf5():
