@@ -133,7 +133,8 @@ class _Ear:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._out, self._in = os.pipe()
-        os.set_blocking(self._in, False)
+        if os.name != "nt":  # where only sockets are asked not to block
+            os.set_blocking(self._in, False)
         usual = (signal.SIG_DFL, signal.default_int_handler)
         self._before: dict[int, Any] = {
             number: signal.signal(number, _noted) for number in REQUESTS if signal.getsignal(number) in usual

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from threading import Event, Thread
@@ -336,6 +335,10 @@ _LAST_WORDS = 2.0
 def _start_tracker() -> None:
     """Start the process that removes semaphores which others leave, as those do that end outright: without a
     word. It lets signals through when it is started, so that is done before the others are."""
+    if os.name != "posix":  # others need none
+        return
+    from multiprocessing import resource_tracker
+
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
     try:
