@@ -64,7 +64,7 @@ def listening() -> Iterator[None]:
 
 def asked() -> int:
     """The number of the first request; 0 if there was none."""
-    return 0 if _ear is None else _ear.number
+    return 0 if _ear is None else _ear.number or _ear.seen
 
 
 def code() -> int:
@@ -128,7 +128,8 @@ class _Ear:
     a program that it waits for; but the system writes the numbers of signals into a pipe at once."""
 
     def __init__(self) -> None:
-        self.number = 0
+        self.number = 0  # of the first request
+        self.seen = 0  # by the main thread at a prompt, which does not wait for this one
         self._answer: Callable[[int], None] | None = None
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -140,7 +141,8 @@ class _Ear:
             number: signal.signal(number, _noted) for number in REQUESTS if signal.getsignal(number) in usual
         }
         self._woken = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
-        threading.Thread(target=self._hear, name="requests to end", daemon=True).start()
+        self._thread = threading.Thread(target=self._hear, name="requests to end", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Leave everything as it was."""
@@ -149,6 +151,7 @@ class _Ear:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         os.close(self._in)
+        self._thread.join()  # a request that has just come is noted now, or never
 
     def answer_by(self, answer: Callable[[int], None] | None) -> None:
         with self._lock:
@@ -185,5 +188,6 @@ class _Ear:
 
 def _noted(number: int, frame: FrameType | None) -> None:
     """The handler of Python, in the main thread. The pipe says all."""
-    if _prompting:
+    if _prompting and _ear is not None:
+        _ear.seen = number
         raise Cancelled

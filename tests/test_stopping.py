@@ -187,14 +187,15 @@ def test_a_request_while_the_user_is_asked(
     experiment = small(tmp_path / "made")
 
     def asked(_: str) -> str:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGTERM)
         time.sleep(60)
         return "y"
 
     monkeypatch.setattr(builtins, "input", asked)
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
     begun = time.monotonic()
-    assert cli.run(["spt", "run", str(experiment.folder)]) == 130
+    assert cli.run(["spt", "run", str(experiment.folder)]) == 143
+    assert not ENDING[0], "also if it is noted late"
     assert time.monotonic() - begun < 60
     assert capsys.readouterr().err.endswith("phasewright: stopped, nothing was written\n")
 

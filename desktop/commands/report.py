@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import os
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +45,10 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         "--break", dest="breaks", action="append", default=[], type=float, metavar="S",
         help="all inner breaks, by hand",
     )  # fmt: skip
+    parser.add_argument(
+        "--degrees", metavar="D,D", type=_degrees,
+        help="of the phases between the breaks by hand, where the model mixes them (default: chosen)",
+    )  # fmt: skip
     parser.add_argument("--computing", metavar="A,A", help=f"what counts, of {', '.join(ACTIVITIES)}")
     parser.add_argument(
         "--classify", action="append", default=[], metavar="REGION=ACTIVITY", help="e.g. MPI_Wait=idle"
@@ -53,6 +59,12 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
+def _degrees(text: str) -> tuple[int, ...]:
+    if not re.fullmatch("[0-2](,[0-2])*", text):
+        raise argparse.ArgumentTypeError(f"{text!r} should read like 0,2,1: a degree for each phase")
+    return tuple(map(int, text.split(",")))
+
+
 def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any], list[TraceStore]]:
     """Write the report as the words say; what it holds as one plain object, and the stores it is about.
 
@@ -60,9 +72,11 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     ------
     ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
     """
+    from desktop.data.atomic import place_of
     from desktop.data.material import FIGURES
     from desktop.data.project_file import is_project
     from desktop.data.report import Contents, command_line, compose
+    from desktop.errors import FileError
     from desktop.ui.reporting import kind_of, write
 
     kind = kind_of(options.output)
@@ -70,15 +84,17 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     if not set(figures) <= set(FIGURES):
         raise ValueError(f"--plots {options.plots}: choose of {', '.join(FIGURES)}")
     if not options.output.absolute().parent.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
+        raise FileError("there is no such folder", file=options.output.parent)
+    place_of(options.output)
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
     compare = None
+    span = _span(options)
     if project:
-        subjects, compare = _of_project(options, opening)
+        subjects, compare = _of_project(options, span, opening)
     else:
-        subjects = [_of_trace(options, opening)]
+        subjects = [_of_trace(options, span, opening)]
     contents = Contents(figures, not options.no_statistics)
     words = command_line(
         str(options.file),
@@ -87,6 +103,7 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         options.output.name,
         options.title,
         options.style,
+        span,
     )
     report = compose(
         subjects,
@@ -119,19 +136,34 @@ def _prepare_qt() -> None:
     application()
 
 
-def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[Subject], _Compare]:
+def _span(options: argparse.Namespace) -> tuple[float, float] | None:
+    """The range of time that is asked for, open at an end that is not given; None: the whole."""
+    if options.start is None and options.end is None:
+        return None
+    start, end = options.start, options.end
+    return -math.inf if start is None else start, math.inf if end is None else end
+
+
+def _of_project(
+    options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
+) -> tuple[list[Subject], _Compare]:
     """All runs of a project, as it says, and how it compares them."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.contrasting import contrast, run_names
+    from desktop.workbench.contrasting import contrast, names_of
     from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.limiting import limited
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
-    if any(asked) or options.as_recorded or options.repaired:
+    if any(asked) or options.degrees or options.as_recorded or options.repaired:
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
-    runs, names = workspace.runs, run_names([run.trace for run in workspace.runs])
+    runs = workspace.runs
+    if span is not None:
+        whole = -math.inf, math.inf
+        runs = tuple(replace(run, project=limited(run.project, span, whole)) for run in runs)
+    names = names_of(runs)
     if not runs:
         raise ProjectError("holds no run to report on", file=options.file)
     subjects = []
@@ -148,13 +180,18 @@ def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[S
     return subjects, partial(contrast, workspace)
 
 
-def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
+def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:
     from desktop.data.material import Subject
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
 
-    if options.breaks and options.n is not None:
-        raise ValueError("--break says where all breaks are, leave out -n")
+    phases = len(options.breaks) + 1
+    if (options.breaks or options.degrees) and options.n is not None:
+        raise ValueError("--break and --degrees say where and what all phases are, leave out -n")
+    if options.degrees is not None and len(options.degrees) != phases:
+        raise ValueError(
+            f"--degrees names {len(options.degrees)} phases, with the breaks given there are {phases}"
+        )
     rules = _rules(options)
     store = open_trace(options.file, progress)
     return Subject(
@@ -164,7 +201,9 @@ def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
         model=options.model or "mixed",
         n=options.n,
         locked=tuple(sorted(options.lock)),
-        breaks=tuple(sorted(options.breaks)) or None,
+        breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
+        degrees=options.degrees,
+        limit=span,
     )
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
 
 from desktop import stopping
+from desktop.errors import FileError
 
 try:
     import fcntl
@@ -23,44 +27,112 @@ SUFFIX = ".part"
 WORK_SUFFIX = ".work"
 
 
+def place_of(target: Path) -> Path:
+    """Where a file is written that is called `target`: there, or, where that is a link, at what it leads to.
+
+    Raises
+    ------
+    FileError : something is there that is no regular file, and would be lost or waited for without end.
+    """
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    try:
+        mode = place.lstat().st_mode
+    except FileNotFoundError:
+        return place
+    for test, what in _OTHERS:
+        if test(mode):
+            raise FileError(f"cannot be written, it is {what}", file=target, hint="choose another name")
+    return place
+
+
+_OTHERS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a link that leads nowhere"),
+    (lambda mode: not stat.S_ISREG(mode), "a device, a pipe or a socket"),
+)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, or one that nobody knows, name
+    this one."""
+    try:
+        yield
+    except OSError as error:
+        _name(error, file)
+        raise
+
+
+def _name(error: OSError, file: Path) -> None:
+    nameless = error.filename is None or str(error.filename).endswith((SUFFIX, WORK_SUFFIX))
+    if error.errno is not None and nameless:
+        error.filename, error.filename2 = str(file), None
+
+
 class PartFile:
     """A new content of `target`, written beside it and renamed over it by `commit`.
+
+    A target that is a link stays one; what it leads to is replaced (`place_of`). In a ``with`` block it is
+    committed at the end, or discarded if there is an exception, which then names the target.
 
     The part is locked while it is written, so that parts left by a killed process can be told from those
     in use: making a `PartFile` removes the former. Content is written through `part` by whatever library.
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : the folder cannot be written, or the target is no regular file.
     """
 
     def __init__(self, target: Path) -> None:
-        self.target = target
+        self.named, self.target = target, place_of(target)
         self._fd = -1
-        remove_stale(target)
+        remove_stale(self.target)
         with stopping.making:
-            while True:
-                self.part = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
-                try:
-                    self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-                    if _lock(self._fd) is not False and _same_file(self._fd, self.part):
-                        stopping.leave_no(self, self._remove)
-                        return
-                except BaseException:
-                    if self._fd >= 0:
-                        self.discard()
-                    raise
-                # Somebody cleaning up took the file between its creation and its lock.
-                self._close()
+            while not self._make():
+                pass
+            stopping.leave_no(self, self._remove)
+
+    def _make(self) -> bool:
+        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        self.part = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{SUFFIX}")
+        with naming(self.named):
+            self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
+            if _lock(self._fd) is not False and _same_file(self._fd, self.part):
+                return True
+        except BaseException:
+            self.discard()
+            raise
+        self._close()
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self.commit()
+                return
+            except BaseException:
+                self.discard()
+                raise
+        self.discard()
+        if isinstance(error, OSError):
+            _name(error, self.named)
 
     def commit(self) -> None:
         """Make the part the target; it must have been closed by whoever wrote it."""
-        os.fsync(self._fd)
-        self._close()
-        os.replace(self.part, self.target)
-        stopping.left(self)
-        stopping.complete[self.target] = None
-        _fsync_folder(self.target.parent)
+        with naming(self.named):
+            os.fsync(self._fd)
+            self._close()
+            place_of(self.named)  # it may have become something else meanwhile
+            os.replace(self.part, self.target)
+            stopping.left(self)
+            stopping.complete[self.named] = None
+            _fsync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove the part; the target stays as it was. May follow a failed `commit`."""
@@ -79,12 +151,7 @@ class PartFile:
 
 
 def write_text(target: Path, text: str) -> None:
-    """A text file that is there whole or as it was before.
-
-    Raises
-    ------
-    OSError : the folder cannot be written.
-    """
+    """A text file that is there whole or as it was before; errors as of `write_bytes`."""
     write_bytes(target, text.encode())
 
 
@@ -93,15 +160,10 @@ def write_bytes(target: Path, content: bytes) -> None:
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : it cannot be written, or something is there that is no regular file.
     """
-    part = PartFile(target)
-    try:
+    with PartFile(target) as part:
         part.part.write_bytes(content)
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
 
 
 def remove_stale(target: Path) -> None:

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data import importers
-from desktop.data.events import Importer, ImportReport, Region, Severity
+from desktop.data.events import Activity, Importer, ImportReport, Region, Severity
 from desktop.data.farm import Farm
 from desktop.data.profile import ProfileDigest
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 #: What sums the rows of each location up while they are imported.
@@ -135,18 +135,53 @@ def import_part(
             refused = error
         if number and not writer.asked:
             writer.forget()
+        set_apart(writer)
         own = [i for i in range(len(writer.locations)) if writer.owns(i)]
     return Part(
         target, np.array(own, np.int64), len(writer.locations), len(writer.asked), writer.dated.dates, refused
     )
 
 
+def set_apart(writer: StoreWriter) -> None:
+    """Locations with nothing but metrics are no processors, whatever the trace calls them."""
+    writer.complete()
+    for i, location in enumerate(writer.locations):
+        spoke = any(writer.rows(table, i) for table in ("events", "messages", "collectives"))
+        if location.kind == "cpu" and not spoke and writer.rows("metrics", i):
+            location.kind, location.base = "metric", Activity.IDLE
+
+
+def name_apart(writer: StoreWriter) -> None:
+    """Say in the report what is in the store but in no curve."""
+    of_kind = {kind: [x for x in writer.locations if x.kind == kind] for kind in ("accelerator", "metric")}
+    for kind, name, text in (
+        (
+            "accelerator",
+            "accelerators",
+            "Streams of accelerators are kept and drawn in the timeline; they are no processors, so the "
+            "curve, its phases and the statistics are without them.",
+        ),
+        (
+            "metric",
+            "metric locations",
+            "Locations carry only metrics; they are kept but not shown, and are no processors.",
+        ),
+    ):
+        found = of_kind[kind]
+        if found:
+            first = found[0].name or f"location {found[0].id}"
+            writer.report.add(name, "info", text, count=len(found), where=first)
+    metrics = sum(writer.rows("metrics", i) for i in range(len(writer.locations)))
+    if metrics:
+        writer.report.add("metrics", "info", "Values of metrics are kept but not shown.", count=metrics)
+
+
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
     if error.errno == errno.ENOSPC:  # it is read by way of temporary files
         return TraceFormatError(
-            f"cannot be imported ({error.strerror})", file=trace, hint="make room in the temporary folder"
+            f"cannot be imported ({reason(error)})", file=trace, hint="make room in the temporary folder"
         )
-    return TraceFormatError(f"cannot be read ({error.strerror or error})", file=error.filename or trace)
+    return TraceFormatError(f"cannot be read ({reason(error)})", file=error.filename or trace)
 
 
 def read_parts(
@@ -214,14 +249,16 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with the clock shifts that `writer` has found, in files of the farm.
+    """The utilization of each part with the clock shifts and the activities of regions that `writer` has found, in files of the farm.
 
     Raises as `read_parts`.
     """
     tasks = []
     for number, part in enumerate(parts):
         shifts = np.array([writer.locations[i].shift for i in part.own], np.int64)
-        tasks.append((part.path, part.own, shifts, writer.repair, farm.folder / f"{number}.curve"))
+        activities = [region.activity for region in writer.regions]
+        target = farm.folder / f"{number}.curve"
+        tasks.append((part.path, part.own, shifts, activities, writer.repair, target))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 
@@ -229,11 +266,14 @@ def _curve_of_part(
     path: Path,
     own: NDArray[np.int64],
     shifts: NDArray[np.int64],
+    activities: Sequence[Activity | None],
     repair: bool,
     target: Path,
     progress: Progress,
 ) -> PartialCurve:
     with open_store(path) as store:
+        for region, activity in zip(store.regions, activities, strict=True):
+            region.activity = activity
         for location, shift in zip(store.locations, shifts.tolist(), strict=True):
             location.shift = shift
         store.description.repair = repair

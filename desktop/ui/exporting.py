@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from PySide6.QtCore import QSize, Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QGuiApplication, QImage, QPixmap
+from PySide6.QtGui import QGuiApplication, QImage, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QDoubleSpinBox,
     QFileDialog,
@@ -33,7 +32,8 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.naming import file_stem
-from desktop.errors import DesktopError
+from desktop.errors import sentence
+from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
@@ -100,7 +100,7 @@ def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
     return image
 
 
-class ExportDialog(QDialog):
+class ExportDialog(Dialog):
     """A dialog with a lane for its work, a line that says how far it is, and buttons.
 
     What `save` does is connected by who derives from it.
@@ -110,7 +110,6 @@ class ExportDialog(QDialog):
         super().__init__(parent)
         assert shown.document is not None
         self._shown = shown
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.lane = Lane("export", latest=True, deliver=deliver)
         self.status = QLabel()
         self.status.setWordWrap(True)
@@ -124,8 +123,8 @@ class ExportDialog(QDialog):
         self.stop.clicked.connect(self._stopped)
         self.buttons = QDialogButtonBox()
         self.save = self.buttons.addButton(self.tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
-        close = self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
-        close.clicked.connect(self.close)
+        self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
+        self.buttons.rejected.connect(self.reject)
 
     def _foot(self) -> QVBoxLayout:
         line = QHBoxLayout()
@@ -156,13 +155,10 @@ class ExportDialog(QDialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            if isinstance(error, OSError) and error.strerror:
-                sentence = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            elif isinstance(error, DesktopError | ValueError):
-                sentence = str(error)
-            else:
-                sentence = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(self.tr("Nothing was written. {0}").format(sentence))
+            said = sentence(error)
+            if not said:
+                said = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(self.tr("Nothing was written. {0}").format(said))
 
         self._busy(True)
         self.status.setText(title)
@@ -191,18 +187,15 @@ class ExportDialog(QDialog):
         folder = source.parent if source.parent.is_dir() else Path.home()
         return folder / file_stem(source, self._shown.document.options.member)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        self.lane.close()
-        super().closeEvent(event)
-
-    def reject(self) -> None:
-        self.close()  # Esc ends the work too
+    def _finish(self) -> None:
+        self.lane.close(wait=False)  # a slide that is being drawn would hold up the window
 
 
 class FigureDialog(ExportDialog):
     """Export one figure: which, how large, in what text size and style, with which texts; with a preview.
 
-    `contrast`: a comparison of the run with others, whose figure is then the first choice.
+    `contrast`: a comparison of the run with others, whose figure is then the first choice. `colours`, the
+    set, and `by_region`, whether the timeline shows regions, are those of the window at first.
     """
 
     def __init__(
@@ -212,6 +205,9 @@ class FigureDialog(ExportDialog):
         span: tuple[float, float],
         parent: QWidget | None = None,
         contrast: Contrast | None = None,
+        *,
+        colours: str = "soft",
+        by_region: bool = False,
     ) -> None:
         super().__init__(shown, deliver, parent)
         self.setObjectName("export_figure")
@@ -219,8 +215,11 @@ class FigureDialog(ExportDialog):
         self.save.clicked.connect(self._choose)
         made = material_of(shown)
         assert made is not None
-        self._material, self._span = replace(made, contrast=contrast), span
+        self._material, self._colours = replace(made, contrast=contrast), colours
+        # The timeline of each range, by activities and by regions, as far as it was asked for.
+        self._bars: dict[tuple[Any, bool], Any] = {}
         self.figure, self.format, self.style_box, self.range = (QComboBox() for _ in range(4))
+        self.states = states_box(by_region)
         self._fill_figures()
         if contrast is not None:
             self.choose("comparison")
@@ -234,7 +233,6 @@ class FigureDialog(ExportDialog):
         self.points = _spin(9, 4, 48, " pt")
         self.dpi = _spin(300, 50, 1200, " dpi")
         self.with_csv = QCheckBox(self.tr("Also write the data behind it as CSV"))
-        self.with_csv.setChecked(True)
         self._words: dict[str, QLineEdit] = {}
         self._texts = QFormLayout()
         texts = QGroupBox(self.tr("Texts"))
@@ -249,6 +247,7 @@ class FigureDialog(ExportDialog):
             ("&Resolution", self.dpi),
             ("St&yle", self.style_box),
             ("&Time", self.range),
+            ("&Colours", self.states),
         ):
             form.addRow(self.tr(label), widget)
         form.addRow(self.with_csv)
@@ -275,8 +274,10 @@ class FigureDialog(ExportDialog):
         self._later.setInterval(60)
         self._later.timeout.connect(self._show_preview)
         self.figure.currentIndexChanged.connect(self._other_figure)
-        for combo in (self.format, self.style_box, self.range):
+        for combo in (self.format, self.style_box):
             combo.currentIndexChanged.connect(self._changed)
+        for combo in (self.range, self.states):
+            combo.currentIndexChanged.connect(self._other_bars)
         for spin in (self.wide, self.high, self.points):
             spin.valueChanged.connect(self._changed)
         self._other_figure()
@@ -301,22 +302,43 @@ class FigureDialog(ExportDialog):
         from desktop.data.material import bars
         from desktop.data.store import open_store
 
-        document, run = self._shown.document, self._shown.run
-        assert document is not None and run is not None
+        document, run, fit = self._shown.document, self._shown.run, self._shown.fit
+        assert document is not None and run is not None and fit is not None
+        span, by_region = asked = self.range.currentData(), bool(self.states.currentData())
+        breaks, names = fit.breaks[1:-1].tolist(), self._shown.project.names
 
         def work(job: Job) -> Any:
             with open_store(document.store) as store:
-                return bars(store, run.rules, run.curve, job)
+                return bars(
+                    store, run.rules, run.curve, job,
+                    span=span, breaks=breaks, by_region=by_region, names=names,
+                )  # fmt: skip
 
         def done(found: Any) -> None:
             self.status.setText("")
-            if found is not None:
-                self._material = replace(self._material, bars=found)
-                self._fill_figures()
+            self._bars[asked] = found
+            self._material = replace(self._material, bars=found)
+            self._fill_figures()
+            if self.figure.currentData() == "timeline":
+                self._show_texts()
 
-        self._begin("Reading the timeline", work, done)
+        if asked in self._bars:
+            done(self._bars[asked])
+        else:
+            self._begin("Reading the timeline", work, done)
 
     def _other_figure(self) -> None:
+        self.states.setEnabled(self.figure.currentData() == "timeline")
+        self._show_texts()
+        self._other_bars()
+
+    def _other_bars(self) -> None:
+        """Another range, or other colours, which only a timeline has to be read for."""
+        if self.figure.currentData() == "timeline":
+            self._read_timeline()
+        self._changed()
+
+    def _show_texts(self) -> None:
         from desktop.ui.figures import texts
 
         while self._texts.rowCount():
@@ -342,6 +364,7 @@ class FigureDialog(ExportDialog):
             height=self.high.value(),
             points=self.points.value(),
             style=self.style_box.currentData(),
+            colours=self._colours,
             span=self.range.currentData(),
             words={key: line.text() for key, line in self._words.items()},
         )
@@ -412,7 +435,8 @@ def export(
     Cancelled : by `progress`.
     """
     from desktop.data.atomic import write_bytes
-    from desktop.data.material import as_csv, tables
+    from desktop.data.material import tables
+    from desktop.printing import as_csv
     from desktop.progress import Progress
     from desktop.ui import figures
 
@@ -426,7 +450,7 @@ def export(
         content = figures.svg(figure, material, look).encode()
     files = [(path, content)]
     if data:
-        for name, rows in tables(material, figure).items():
+        for name, rows in tables(material, figure, look.span).items():
             parts = []
             for part in as_csv(rows):
                 progress.step(0, 0, f"{name}.csv")
@@ -435,6 +459,16 @@ def export(
     for place, content in files:
         write_bytes(place, content)
     return [place for place, _ in files]
+
+
+def states_box(by_region: bool) -> QComboBox:
+    """What a timeline shows: activities or regions."""
+    box = QComboBox()
+    box.addItem(box.tr("Activity"), False)
+    box.addItem(box.tr("Region"), True)
+    box.setCurrentIndex(int(by_region))
+    box.setToolTip(box.tr("What the colours of the timeline stand for"))
+    return box
 
 
 def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import (
-    QCloseEvent,
     QGuiApplication,
     QResizeEvent,
 )
@@ -28,6 +27,7 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -335,7 +335,6 @@ class ModelWindow(ProgramWindow):
         unassigned = new.unassigned
         assert unassigned is not None
         dialog = AssignColumns(unassigned, self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.assigned.connect(partial(self.bench.open, unassigned.source))
         dialog.rejected.connect(self.bench.dismiss_columns)
         dialog.open()
@@ -349,7 +348,6 @@ class ModelWindow(ProgramWindow):
             self.settings.folder,
             self,
         )
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(self.bench.add_runs)
         dialog.open()
 
@@ -419,7 +417,7 @@ class ModelWindow(ProgramWindow):
         try:
             write_text(path, comma_separated(view.copied(everything=True)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.plots.picture())
@@ -468,7 +466,6 @@ class ModelWindow(ProgramWindow):
         if state is not None:
             self._across.restoreState(state)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
         self.bench.close()
-        super().closeEvent(event)

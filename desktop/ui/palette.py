@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QApplication,
-    QDialog,
     QHeaderView,
     QLabel,
     QLineEdit,
@@ -20,6 +19,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from desktop.ui.dialogs import Dialog
 from desktop.ui.program_window import ProgramWindow
 
 #: Rows that are shown at most.
@@ -91,13 +91,12 @@ def _of_word(word: str, known: str) -> float:
     return 0.5 if len(word) > 1 and word[0] == known[0] and all(letter in rest for letter in word) else 0.0
 
 
-class Palette(QDialog):
+class Palette(Dialog):
     """A line to type in, and what it finds. Return runs it in its window."""
 
     def __init__(self, parent: ProgramWindow) -> None:
         super().__init__(parent)
         self.setObjectName("palette")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("Command palette"))
         self._entries = [entry for window in self._windows(parent) for entry in entries(window)]
         self.words = QLineEdit()

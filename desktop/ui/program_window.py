@@ -23,7 +23,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QDialog,
     QDialogButtonBox,
     QDockWidget,
     QLabel,
@@ -39,6 +38,7 @@ from desktop.data import memory
 from desktop.ui import theme as themes
 from desktop.ui import units
 from desktop.ui.commands import Command, translated
+from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import fitting
 from desktop.ui.workers import MainThread
@@ -90,6 +90,7 @@ class ProgramWindow(QMainWindow):
         self.settings = settings or Settings()
         self._theme = chosen_theme(self.settings)
         self._unit = ""
+        self._ended = False
         self._results = MainThread(self)
         self._drop_hint = QLabel(self.tr("Drop to open"), self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -197,8 +198,23 @@ class ProgramWindow(QMainWindow):
             for screen in QGuiApplication.screens()
         )
 
+    def _may_close(self) -> bool:
+        """Ask whether it may, if anything would be lost."""
+        return True
+
+    def _end(self) -> None:
+        """Keep what is kept of it, and end what works for it. Called once."""
+
     def closeEvent(self, event: QCloseEvent) -> None:
-        """It closes: nothing is delivered any more. Who derives from it asks and keeps before."""
+        """However it is closed: ask, end its dialogs and its work; then nothing is delivered any more."""
+        if self._ended:
+            return  # with the window that it belongs to, and now with the program
+        if not self._may_close():
+            event.ignore()
+            return
+        self._ended = True
+        end_dialogs(self)
+        self._end()
         self._results.close()
         super().closeEvent(event)
         self.closed.emit()
@@ -340,19 +356,7 @@ class ProgramWindow(QMainWindow):
 
     def show_keys(self) -> None:
         """All keys and gestures, from the table that makes them."""
-        dialog = QDialog(self)
-        dialog.setObjectName("keys")
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(self.tr("Keys and mouse"))
-        text = QTextBrowser()
-        text.setHtml(self.keys_html())
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(dialog.reject)
-        layout = QVBoxLayout(dialog)
-        layout.addWidget(text)
-        layout.addWidget(buttons)
-        dialog.resize(fitting(self, 38, 34))
-        dialog.open()
+        KeyList(self).open()
 
     def keys_html(self) -> str:
         """The key list: commands with keys by menu, and gestures."""
@@ -367,6 +371,24 @@ class ProgramWindow(QMainWindow):
                 parts.append(_keys_table(translated(menu), rows))
         gestures = [(translated(how), translated(what)) for how, what in self.MOUSE]
         return "".join([*parts, _keys_table(self.tr("Mouse"), gestures)])
+
+
+class KeyList(Dialog):
+    """The keys and gestures of a window."""
+
+    def __init__(self, window: ProgramWindow) -> None:
+        super().__init__(window)
+        self.setObjectName("keys")
+        self.setWindowTitle(self.tr("Keys and mouse"))
+        text = QTextBrowser()
+        text.setHtml(window.keys_html())
+        text.setAccessibleName(self.tr("Keys and gestures"))
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        layout.addWidget(text)
+        layout.addWidget(buttons)
+        self.resize(fitting(self, 38, 34))
 
 
 def _keys_table(title: str, rows: list[tuple[str, str]]) -> str:

@@ -169,7 +169,9 @@ class ProjectDesk(QObject):
         if self._bench.snapshot.run is None:
             return None
         view = self._bench.snapshot.project.view
-        return replace(view, span=self._window.curve_view.visible_range(), order=self._order())
+        messages = self._window.timeline.message_filter
+        span = self._window.curve_view.visible_range()
+        return replace(view, span=span, order=self._order(), messages=messages)
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -385,7 +387,9 @@ class ProjectDesk(QObject):
 
     def keep_view(self, number: int) -> None:
         """Keep what is seen under a number."""
-        self._bench.keep_view(number, self._window.curve_view.visible_range(), self._order())
+        seen = self._seen()
+        if seen is not None:
+            self._bench.keep_view(number, seen)
         self._window.statusBar().showMessage(self.tr("Kept as view {0}").format(number), 4000)
 
     def show_view(self, number: int) -> None:
@@ -403,6 +407,7 @@ class ProjectDesk(QObject):
             self._window.curve_view.zoom_to(*view.span)
         if view.order:
             self._window.timeline.set_order(view.order)
+        self._window.timeline.set_message_filter(view.messages)
 
     def go_to(self, start_s: float, end_s: float) -> None:
         """Show a range, with some room around it; about an instant, as much time as is seen now."""

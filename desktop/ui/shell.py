@@ -12,7 +12,6 @@ from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QActionGroup,
-    QCloseEvent,
     QGuiApplication,
     QKeyEvent,
     QPalette,
@@ -44,7 +43,7 @@ from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
-from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog, picture_of
+from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
@@ -170,6 +169,7 @@ class MainWindow(ProgramWindow):
         self._pages.addWidget(self.start_page)
         self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
         self.timeline.opened.connect(lambda _: self._place_timeline())
+        self.timeline.filtered.connect(self._refresh_actions)
         self._plots = QSplitter(Qt.Orientation.Vertical)
         self._plots.setObjectName("plots")
         self._plots.setChildrenCollapsible(False)
@@ -682,8 +682,9 @@ class MainWindow(ProgramWindow):
     def export_figure(self) -> None:
         """A figure in a file, of a size in mm."""
         dialog = FigureDialog(
-            self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self
-        )
+            self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        )  # fmt: skip
         dialog.open()
 
     def make_report(self) -> None:
@@ -699,7 +700,7 @@ class MainWindow(ProgramWindow):
         span = self.curve_view.visible_range()
         whole = span == (nav.start, nav.end)
         self.presentation = present(
-            self.workbench, self, self._theme.dark, None if whole else span, self._presented
+            self.workbench, self, self._theme, None if whole else span, self._presented
         )
 
     def _presented(self) -> None:
@@ -845,21 +846,18 @@ class MainWindow(ProgramWindow):
         self._leaving = True
         self.close()
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        if not self._leaving and self.desk.ask_before(self.close_unasked):
-            event.ignore()
-            return
+    def _may_close(self) -> bool:
+        return self._leaving or not self.desk.ask_before(self.close_unasked)
+
+    def _end(self) -> None:
         self.desk.close()
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.
             self.settings.save_window(self.saveGeometry(), self.saveState(STATE_VERSION))
         if self.presentation is not None:
             self.presentation.close()
-        for dialog in self.findChildren(ExportDialog):
-            dialog.close()
         self.timeline.close_trace()
         self.workbench.close()
-        super().closeEvent(event)
 
     def warm_up(self) -> None:
         """Load what the first trace will need, once the window is on screen."""

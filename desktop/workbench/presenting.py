@@ -38,6 +38,8 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         n=phases.n,
         locked=phases.locked,
         breaks=None if phases.breaks is None else phases.breaks[1:-1],
+        degrees=phases.degrees,
         marks=marks(project, locations),
         names=project.names,
+        limit=project.limit,
     )

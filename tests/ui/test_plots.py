@@ -7,7 +7,17 @@ import math
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter, QPainterPath, QPen, QWheelEvent
+from PySide6.QtGui import (
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QImage,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QWheelEvent,
+)
 from PySide6.QtWidgets import QApplication
 
 from desktop.core import phases
@@ -500,6 +510,21 @@ def test_an_n_that_was_not_swept_paints_nothing(qtbot, monkeypatch):
     assert paints == [19, 180, 3], "the mark appears, goes, stays away, comes back"
 
 
+def test_the_n_in_use_is_shown_where_the_sweep_does_not_reach_it(qtbot):
+    p = EpsilonPlot()
+    qtbot.addWidget(p)
+    p.resize(400, 260)
+    p.set_sweep(1 / np.arange(1, 21), 4, "mixed")
+    p.set_n(70)
+    p.set_beyond(70, 0.002)
+    image, at = p.grab().toImage(), QPointF(p._x(70), p._y(0.002))
+    assert p._lane.rect.contains(at) and p._x(20) < at.x() / 2
+    assert _distance(image.pixelColor(at.toPoint()), QColor(theme.LIGHT.fit)) < 30
+    p.set_sweep(1 / np.arange(1, 81), 4, "mixed")  # the sweep has come that far
+    p.grab()
+    assert p._x(80) > 0.9 * p.width() and p._beyond is None
+
+
 def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
     p = EpsilonPlot()
     qtbot.addWidget(p)
@@ -549,3 +574,25 @@ def test_plots_without_a_sweep_say_so(qtbot):
         with qtbot.assertNotEmitted(p.nClicked):
             qtbot.mouseClick(p, LEFT)
         assert p.accessibleName()
+
+
+@pytest.mark.parametrize("dpr", [1.0, 1.5, 2.0])
+def test_the_title_of_a_low_lane_stays_within_a_picture_of_any_scale(dpr):
+    """The lane is at the lower end, its title longer than it: the title ends where the picture does."""
+    image = QImage(round(200 * dpr), round(160 * dpr), QImage.Format.Format_RGB32)
+    image.setDevicePixelRatio(dpr)
+    image.fill(QColor("white"))
+    lane = scales.Lane(QRectF(120, 130, 70, 20), 0.0, 1.0)
+    with QPainter(image) as painter:
+        painter.setFont(QFont("DejaVu Sans", 9))
+        long = QFontMetricsF(painter.font()).horizontalAdvance("W" * 9)
+        scales.level_axis(painter, lane, scales.level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "W" * 9)
+    inked = [
+        y
+        for y in range(image.height())
+        for x in range(image.width() // 2)
+        if image.pixelColor(x, y).lightness() < 128
+    ]
+    assert 40 < long < 158
+    assert (max(inked) - min(inked)) / dpr > 0.8 * long, "nothing of the title is cut off"
+    assert max(inked) < image.height() - 1

@@ -88,6 +88,8 @@ def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: MainWindow, tm
     made.points.setValue(7)
     made._words["title"].setText("Edited <title>")
     made.style_box.setCurrentIndex(made.style_box.findData("patterns"))
+    assert not made.with_csv.isChecked(), "what nobody asked for is not written"
+    made.with_csv.setChecked(True)
 
     def twice_as_wide() -> bool:
         shown = made.preview.pixmap().size()

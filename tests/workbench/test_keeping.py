@@ -11,6 +11,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from threading import Timer
@@ -25,7 +26,14 @@ from desktop.data.experiment import DESCRIPTION
 from desktop.data.project_file import BUNDLED, SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
-from desktop.workbench.keeping import Keeper, read_workspace, recoveries, recovery_folder
+from desktop.workbench.keeping import (
+    DEPTH,
+    Keeper,
+    find_trace,
+    read_workspace,
+    recoveries,
+    recovery_folder,
+)
 from desktop.workbench.model import (
     AnalysisSettings,
     NamedView,
@@ -106,7 +114,7 @@ def test_everything_that_was_asked_for_comes_back(
     bench.annotate("a peak", 1.0)
     bench.annotate("calm", 2.0, 3.0, location=0)
     bench.select((0.5, 1.5))
-    bench.keep_view(4, (0.25, 2.0), "busy", "the peak")
+    bench.keep_view(4, View(span=(0.25, 2.0), order="busy"), "the peak")
     bench.name_region("f_1", "factorise")
     assert desk.keeper.modified and desk.keeper.by_hand
     seen = View((0.5, 1.5), None, bench.snapshot.project.view.shown, (0.1, 3.9), "first")
@@ -134,7 +142,7 @@ def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: t
     bench.change_annotation(0, text="two", colour=5)
     bench.change_annotation(0, hidden=True)
     bench.remove_annotation(0)
-    bench.keep_view(1, (0.0, 1.0))
+    bench.keep_view(1, View(span=(0.0, 1.0)))
     bench.rename_view(1, "start")
     bench.remove_view(1)
     bench.name_region("f", "g")
@@ -576,3 +584,30 @@ def test_autosave_loses_no_more_than_its_interval(tmp_path: Path) -> None:
         assert not begun or all(t >= begun[-1] for n, t in said["edited"] if n > found)
         for (_, a), (_, done), (_, b) in zip(said["begun"], said["saved"], said["begun"][1:], strict=False):
             assert sum(max(a + interval, done) < t < b for _, t in said["edited"]) <= 2
+
+
+@pytest.mark.parametrize(("later_s", "refused"), [(-1.0, False), (0.0, False), (1.0, True)])
+def test_a_recovery_is_saved_over_its_project_unless_that_was_saved_later(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path, later_s: float, refused: bool
+) -> None:
+    """Of one time, to the tick of the file system, both are from the session that crashed."""
+    file = tmp_path / "work" / "p.phasewright"
+    saved(desk, traces[0], file)
+    kept = 1e9
+    os.utime(file, (kept + later_s, kept + later_s))
+    found = Recovery(desk.keeper.workspace, file, 1, 0.0, "", kept)
+    other.keeper.recover(tmp_path / "left.phasewright", found)
+    before = len(read_workspace(file).runs[0].project.annotations)
+    other.bench.annotate("gone on", 1.0)
+    with pytest.raises(ProjectError, match="was changed") if refused else nullcontext():
+        other.keeper.save()
+    assert len(read_workspace(file).runs[0].project.annotations) == before + (not refused)
+
+
+@pytest.mark.parametrize(("folders", "found"), [(DEPTH, True), (DEPTH + 1, False)])
+def test_a_moved_trace_is_looked_for_so_many_folders_deep(tmp_path: Path, folders: int, found: bool) -> None:
+    below = tmp_path.joinpath(*(f"f{i}" for i in range(folders)))
+    below.mkdir(parents=True)
+    (below / "a.txt").write_text("0 1\n")
+    trace = TraceId(tmp_path / "gone" / "a.txt", "a.txt", 4, "", "curve", "1")
+    assert (find_trace(trace, tmp_path / "p.phasewright") is not None) is found
