@@ -6,10 +6,7 @@ stay as they are here; whoever writes them into a document makes them `printable
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -52,24 +49,6 @@ FIGURES = {
 # A timeline has no more rows, columns and cells than a page can show.
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
 _OTHER_REGIONS = "(other regions)"
-
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff"
-    "\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
-
-
-def printable(text: str, most: int = 200) -> str:
-    """One line that every document can hold and that shows as it reads.
-
-    Control characters, which XML forbids, and those that turn the direction of reading become U+FFFD;
-    whitespace becomes single blanks; what is longer than `most` characters is cut with an ellipsis.
-
-    >>> printable("a\\x00b\\n c"), printable("abcdef", 4)
-    ('a\ufffdb c', 'abc…')
-    """
-    line = " ".join(_UNPRINTABLE.sub("\ufffd", text[: 4 * most]).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 @dataclass(frozen=True)
@@ -380,28 +359,6 @@ def tables(
     if figure == "comparison" and material.contrast is not None:
         found = _compared(material.contrast)
     return found
-
-
-def as_csv(rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
-    """Lines of a CSV file, in pieces. Text that a spreadsheet would take for a formula is kept from it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for k, row in enumerate(rows):
-        writer.writerow([_cell(value) for value in row])
-        if k % 4096 == 4095:
-            yield out.getvalue()
-            out.seek(0)
-            out.truncate()
-    yield out.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, float):
-        return repr(value) if np.isfinite(value) else ""
-    if isinstance(value, str):
-        line = printable(value)
-        return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-    return value
 
 
 def _steps(curve: StepCurve) -> Iterator[tuple[object, ...]]:

@@ -109,7 +109,6 @@ class MainWindow(ProgramWindow):
     curve_view: CurveView
     timeline: TimelinePane
     mode: str
-    vertical_locked: bool
     percent: bool
     presentation: Presentation | None
     comparing: CompareWindow | None
@@ -120,7 +119,6 @@ class MainWindow(ProgramWindow):
     def __init__(self, settings: Settings | None = None) -> None:
         super().__init__(settings)
         self.mode = "select"
-        self.vertical_locked = True
         self.percent = False
         self.presentation = None
         self.comparing = None
@@ -299,6 +297,7 @@ class MainWindow(ProgramWindow):
         view.breakRemoveRequested.connect(bench.remove_break)
         view.breakLockToggled.connect(bench.toggle_lock)
         view.classToggled.connect(bench.toggle_class)
+        view.levelsChanged.connect(lambda _: self.levels_changed())
         view.noteAsked.connect(self.desk.annotate)
         rows = self.timeline.view
         for plot in (view, rows):
@@ -449,6 +448,7 @@ class MainWindow(ProgramWindow):
                     curve.capacity,
                     100 * curve.mean / (curve.capacity or 1),
                 )
+                + (self.tr("; shown: {0}").format(shown) if (shown := self.curve_view.levels_note) else "")
             )
             return
         a, b = self.curve_view.visible_range()
@@ -591,9 +591,22 @@ class MainWindow(ProgramWindow):
         self.curve_view.set_mode(mode)
         self.timeline.view.set_mode(mode)
 
+    @property
+    def vertical_locked(self) -> bool:
+        """Whether all processors are shown, wherever the view is moved."""
+        wanted = self.curve_view.levels.mode
+        return wanted == "all" or (wanted == "start" and not self.curve_view.levels_note)
+
     def set_vertical_locked(self, locked: bool) -> None:
-        self.vertical_locked = locked
-        self.curve_view.set_vertical_locked(locked)
+        if locked:
+            self.curve_view.show_all_levels()
+        else:
+            self.curve_view.fit_levels()
+
+    def levels_changed(self) -> None:
+        """Other processors are shown upright: what else says so."""
+        self._show_cursor(self._cursor)
+        self._refresh_actions()
 
     def set_percent(self, shown: bool) -> None:
         self.percent = shown
@@ -699,12 +712,16 @@ class MainWindow(ProgramWindow):
         dialog = FigureDialog(
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
+            levels=self.curve_view.levels,
         )  # fmt: skip
         dialog.open()
 
     def make_report(self) -> None:
         """The run and its phases as HTML, PDF or slides."""
-        ReportDialog(self.workbench.snapshot, self._results.deliver, self).open()
+        ReportDialog(
+            self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        ).open()  # fmt: skip
 
     def present(self) -> None:
         """The curve over the whole screen, with what is in view."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QEventLoop
-from PySide6.QtGui import QImageWriter
+from PySide6.QtCore import QBuffer, QEventLoop
 
+from desktop.data.atomic import place_of, write_bytes
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
@@ -39,7 +39,8 @@ def snapshot(
 
     Raises
     ------
-    DesktopError : the source cannot be opened, or the picture cannot be written.
+    DesktopError : the source cannot be opened.
+    OSError : the picture cannot be written.
     """
     from desktop.data.project_file import is_project
     from desktop.ui.app import application
@@ -47,6 +48,7 @@ def snapshot(
     from desktop.ui.shell import MainWindow
     from desktop.ui.theme import DARK, LIGHT
 
+    place_of(Path(output))  # before all the work
     application()
     # The user's own layout, theme and list of files are neither used nor touched.
     window = MainWindow(Settings.passing())
@@ -73,8 +75,9 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
-            raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
+        png = QBuffer()
+        window.grab().toImage().save(png, "PNG")  # type: ignore[call-overload]  # its stub wants bytes
+        write_bytes(Path(output), bytes(png.data().data()))
         return run.curve, fit
     finally:
         window.close_unasked()

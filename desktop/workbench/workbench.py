@@ -31,6 +31,7 @@ from desktop.workbench.model import (
     OpenOptions,
     PhaseSettings,
     Project,
+    ReportChoices,
     View,
 )
 
@@ -509,6 +510,11 @@ class Workbench(Bench[Snapshot]):
             names[region] = name
         if names != self._history.project.names:
             self._edit(f"rename {region}", None, replace(self._history.project, names=names))
+
+    def choose_report(self, choices: ReportChoices) -> None:
+        """What the next report is to hold, as that of today does."""
+        if choices != self._history.project.report:
+            self._edit("choose what reports hold", None, replace(self._history.project, report=choices))
 
     def undo(self) -> None:
         """Take back the last step, of the trace or beside it."""
@@ -1022,13 +1028,14 @@ def _problem(error: BaseException) -> Problem:
     """An exception as the user reads it: its own sentence if it has one."""
     import traceback
 
-    from desktop.errors import DesktopError
+    from desktop.errors import DesktopError, sentence
 
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))
-    if isinstance(error, OSError) and error.strerror:
-        return Problem(f"{error.filename or 'the file'}: {error.strerror.lower()}", details)
+    known = "" if isinstance(error, ValueError) else sentence(error)
+    if known:
+        return Problem(known, details)
     return Problem(
         f"Something went wrong inside the program ({type(error).__name__}: {error}); "
         "what you had is still here, please report the details",
