@@ -28,12 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data.importers._otf2.decoder import CHUNK_HEADER
-from desktop.data.importers._otf2.engine import Anchor, Damage
+from desktop.data.importers._otf2.engine import Damage
 from desktop.data.importers._otf2.files import chunk_records
 from desktop.data.opening import open_trace
 from desktop.data.utilization import build
 from desktop.errors import DesktopError
-from desktop.progress import Progress
 
 DATA = Path(__file__).parents[1] / "data"
 SAMPLES = Path(__file__).parents[2] / "resources" / "samples"
@@ -269,7 +268,7 @@ def touched(kind: str, case: Case, sound: Files, bad: Files) -> set[str]:
     if kind == "otf2":
         return {case.file.rsplit("/", 1)[-1].rsplit(".", 1)[0]} if "/" in case.file else set()
     owners = {"otf1": _owned_otf1, "paraver": _owned_paraver, "picl": _owned_picl}[kind]
-    if kind == "otf1" and ".events" not in case.file or kind == "paraver" and ".prv" not in case.file:
+    if (kind == "otf1" and ".events" not in case.file) or (kind == "paraver" and ".prv" not in case.file):
         return set()
     if case.file.endswith(".z"):
         return set(owners(_unpacked(before)))  # of a packed file little survives
@@ -309,9 +308,7 @@ def _owned_picl(data: bytes) -> dict[str, list[bytes]]:
         fields = line.split()
         if line[:1].isalpha() and len(fields) > 5:
             owner = fields[5]
-        elif line.startswith(b"-") and len(fields) > 3:
-            owner = fields[3]
-        elif len(fields) > 3:
+        elif (line.startswith(b"-") and len(fields) > 3) or len(fields) > 3:
             owner = fields[3]
         else:
             continue

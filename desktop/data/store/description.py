@@ -261,6 +261,6 @@ def _check_location(location: Location) -> None:
     if times[0] is not None and times[1] is not None:
         limit = TICK_LIMIT
         inside = all(type(t) is int and -limit < t < limit for t in (*times, location.shift))
-        inside = inside and 0 <= location.doubt
+        inside = inside and location.doubt >= 0
         if not inside or times[0] > times[1]:
             raise ValueError(f"location {location.id} ends before it begins, or out of range")
