@@ -71,10 +71,10 @@ def test_a_region_in_which_messages_lie_is_communication(tmp_path: Path) -> None
     with open_trace(folder, output=tmp_path / "sound.h5") as store:
         mean, received = build(store).curve().mean, 0
         region_of = next(i for i, region in enumerate(store.regions) if region.name == "MPI_Recv")
-        for i in range(len(store.locations)):
-            for times, kinds, regions in store.blocks("events", i, "time", "kind", "region"):
-                here = regions == region_of
-                received += int((times[here] * np.where(kinds[here] == 1, 1, -1)).sum())
+        # EZTrace defines the region once for each process; the first is that of rank 0.
+        for times, kinds, regions in store.blocks("events", 0, "time", "kind", "region"):
+            here = regions == region_of
+            received += int((times[here] * np.where(kinds[here] == 1, 1, -1)).sum())
     assert without(folder, b"MPI_Recv")
     with open_trace(folder, output=tmp_path / "bad.h5") as store:
         assert store.report.lossy
