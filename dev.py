@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,6 +27,9 @@ ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 SAMPLES = ROOT / "resources" / "samples"
+#: What installers say goes here; of one that fails the last lines are shown.
+LOG = ROOT / "out" / "set-up.log"
+LAST_LINES = 15
 
 # What Qt's wheels expect of a Debian or Ubuntu system, for a screen and without one.
 SYSTEM_PACKAGES = (
@@ -55,6 +59,25 @@ def run(*words: str | Path, **environment: str) -> None:
         sys.exit(code)
 
 
+def step(what: str, *words: str | Path) -> None:
+    """Run a command of the set-up: one line here, its own words in the log. If it fails, show the last of
+    them and end with its exit code."""
+    shown = LOG.relative_to(ROOT)
+    print(f"{what} (details: {shown})", flush=True)
+    LOG.parent.mkdir(exist_ok=True)
+    with LOG.open("a", encoding="utf-8") as log:
+        print(f"\n== {what}\n$ {' '.join(map(str, words))}", file=log, flush=True)
+        # Nobody sees a question in the log, so nobody could answer it. (sudo asks on the terminal.)
+        code = subprocess.call(
+            [str(word) for word in words], cwd=ROOT, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+    if code:
+        said = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:]
+        print("\n".join(f"  {line}" for line in said), file=sys.stderr)
+        print(f"{what} failed with exit code {code}; all it said is in {shown}", file=sys.stderr)
+        sys.exit(code)
+
+
 def install_system_packages(wanted: Sequence[str]) -> None:
     """On Debian and its kin, install the missing libraries, or say the one line that does."""
     if not shutil.which("dpkg-query"):
@@ -77,10 +100,10 @@ def install_system_packages(wanted: Sequence[str]) -> None:
     line = " ".join([*admin, "apt-get install --yes --no-install-recommends", *missing])
     if admin and not shutil.which("sudo"):
         sys.exit(f"Some system libraries are missing. As root, run this and then repeat:\n  {line}")
-    print(f"Installing system libraries: {' '.join(missing)}", flush=True)
-    run(*admin, "apt-get", "update", "-qq")
-    run(*admin, "apt-get", "install", "--yes", "-qq", "--no-install-recommends", *missing,
-        DEBIAN_FRONTEND="noninteractive")  # fmt: skip
+    apt = [*admin, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]
+    step("Reading the lists of system packages", *apt, "update")
+    step(f"Installing {len(missing)} system packages, such as {missing[0]}",
+         *apt, "install", "--yes", "--no-install-recommends", *missing)  # fmt: skip
 
 
 def has_venv() -> bool:
@@ -92,19 +115,37 @@ def set_up(*extras: str, system: Sequence[str] = SYSTEM_PACKAGES) -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what an older Python meets first
         sys.exit(f"Phasewright needs Python 3.11 or newer, this is {sys.version.split()[0]}")
     install_system_packages(system)
-    wanted = hashlib.sha256(sys.version.encode())
+    wanted = hashlib.sha256(abi().encode())
     for name in ("pyproject.toml", "constraints.txt"):
         wanted.update((ROOT / name).read_bytes())
     there = installed(VENV, wanted.hexdigest()) if PYTHON.exists() else None
     if there is None or not there.issuperset(extras):
-        print("Setting up .venv (once, about a minute)", flush=True)
-        if not PYTHON.exists():
+        if not PYTHON.exists() or not fits(VENV):
+            print("Making .venv", flush=True)
             venv.create(VENV, with_pip=True, clear=True)
         target = f".[{','.join(extras)}]" if extras else "."
-        run(PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", "constraints.txt",
-            "-e", target)  # fmt: skip
+        step("Installing Python packages into .venv (once, about a minute)", PYTHON, "-m", "pip", "install",
+             "--disable-pip-version-check", "-c", "constraints.txt", "-e", target)  # fmt: skip
         note_installed(VENV, wanted.hexdigest(), {*extras, *(there or ())})
     drop_stale_kernels(ROOT / "desktop", VENV / "kernels")
+
+
+def abi() -> str:
+    """What packages are installed for: another one needs others. A mere rebuild or patch of Python, as a
+    system's update brings, is the same."""
+    compiled = sysconfig.get_config_var("SOABI") or sysconfig.get_config_var("EXT_SUFFIX") or ""
+    version = ".".join(map(str, sys.version_info[:2]))
+    return " ".join([sys.implementation.name, version, compiled, sysconfig.get_platform()])
+
+
+def fits(folder: Path) -> bool:
+    """Whether an environment was made by a Python of this version; that of another one does not work."""
+    known = folder / "pyvenv.cfg"
+    for line in known.read_text().splitlines() if known.exists() else ():
+        name, _, value = line.partition("=")
+        if name.strip() in ("version", "version_info"):
+            return value.strip().split(".")[:2] == [str(part) for part in sys.version_info[:2]]
+    return False
 
 
 def installed(folder: Path, state: str) -> set[str] | None:

@@ -83,10 +83,26 @@ def test_a_window_is_fitted_alone(capsys, curve_file):
 def test_sweep_suggests(capsys, curve_file):
     code, out, _ = run(capsys, "phases", curve_file, "--max-n", 4, "--model", "constant", "--json")
     sweep = json.loads(out)
-    assert code == 0 and set(sweep) == {"model", "sweep", "suggested_n", "reason"}
+    keys = {"model", "sweep", "suggested_n", "suggested_breaks_s", "reason", "limit_reached"}
+    assert code == 0 and set(sweep) == keys and sweep["limit_reached"] is False
+    (suggested,) = [row for row in sweep["sweep"] if row["n"] == sweep["suggested_n"]]
+    assert suggested["breaks_s"] == sweep["suggested_breaks_s"]
     epsilons = [row["epsilon"] for row in sweep["sweep"]]
     assert epsilons == sorted(epsilons, reverse=True) and epsilons[2] == 0
     assert sweep["suggested_n"] in {row["n"] for row in sweep["sweep"]} and sweep["reason"]
+
+
+def test_the_suggestion_does_not_depend_on_how_far_one_looks(capsys, curve_file):
+    """Three levels need three phases, also where two were asked for."""
+    found = {}
+    for most in (1, 2, 4, 30):
+        _, out, _ = run(capsys, "phases", curve_file, "--max-n", most, "--model", "constant", "--json")
+        told = json.loads(out)
+        assert [row["n"] for row in told.pop("sweep")] == list(range(1, most + 1))
+        found[most] = told
+    assert all(one == found[1] for one in found.values()) and found[1]["suggested_n"] == 3
+    _, out, _ = run(capsys, "phases", curve_file, "--max-n", 2, "--model", "constant")
+    assert "3 would be suggested, more than asked for" in out
 
 
 def test_csv_has_one_row_a_phase(capsys, curve_file):

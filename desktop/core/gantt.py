@@ -16,7 +16,10 @@ what these two mean depends on the whole location (`desktop.data.utilization`) a
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
+from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 
@@ -28,22 +31,45 @@ BITS = 63
 FAN_BITS = 2
 
 # State of `unfold`.
-DEPTH, OUTERMOST, ACTIVE, PARALLEL, ROW = range(5)
+DEPTH, OUTERMOST, ACTIVE, PARALLEL, ROW, OPEN = range(6)
 # State of `fill`.
 WIDTH, USED, FIRST, NOW, KEY = range(5)
 
 #: Classes of a tile; the first are activities or colours of regions.
 CLASSES = 16
 NO_REGION, ABSENT = 14, 15
+#: Colours of regions; a class for regions that have none of their own in a picture.
+COLOURS, OTHER_REGION = 12, 13
+
+
+def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """(regions + 1,) the colour of every region, none first; `weights` likewise.
+
+    The name decides, so that a region looks the same in every trace; where two of the heaviest twelve
+    would look alike, the lighter one takes the next colour that is free.
+    """
+    classes = np.array([zlib.crc32(name.encode()) % COLOURS for name in names], np.uint8)
+    taken: set[int] = set()
+    for region in np.argsort(-weights[1:], kind="stable")[:COLOURS].tolist():
+        wanted = int(classes[region])
+        free = next(c for k in range(COLOURS) if (c := (wanted + k) % COLOURS) not in taken)
+        classes[region] = free
+        taken.add(free)
+    return np.concatenate([[NO_REGION], classes]).astype(np.uint8)
 
 
 @kernel
-def unfold(kind, region, time, classes, active, strength, strongest, state, counts, stack, since, top, code):
+def unfold(
+    kind, region, time, classes, active, strength, strongest, state, counts, stack, since, same, last, top,
+    code,
+):  # fmt: skip
     """Replay events from row ``state[ROW]`` on: innermost region and activity code after each of them.
 
     `stack` and `since` hold the open regions, outermost first, and when they were entered. Stops early
     where they are full. A leave closes the innermost open region of that name, wherever it stands; one
-    that fits none is ignored.
+    that fits none is ignored. What is closed below the top leaves a gap (-1), which `squeeze` removes;
+    ``last[region]`` is the newest open place of a region, ``same[place]`` the next older one (-1: none), so
+    that every event costs the same, however deep or crossed.
     """
     depth, outermost = state[0], state[1]
     i = state[4]
@@ -54,6 +80,8 @@ def unfold(kind, region, time, classes, active, strength, strongest, state, coun
                 break
             stack[depth] = r
             since[depth] = time[i]
+            same[depth] = last[r]
+            last[r] = depth
             c = classes[r]
             counts[c] += 1
             if c != 0 and outermost < 0:
@@ -62,25 +90,22 @@ def unfold(kind, region, time, classes, active, strength, strongest, state, coun
                 state[2] += 1
                 state[3] = 1
             depth += 1
-        else:
-            p = depth - 1
-            while p >= 0 and stack[p] != r:
-                p -= 1
-            if p >= 0:
+            state[5] += 1
+        elif last[r] >= 0:
+            p = last[r]
+            last[r] = same[p]
+            stack[p] = -1
+            state[5] -= 1
+            while depth > 0 and stack[depth - 1] < 0:
                 depth -= 1
-                for q in range(p, depth):
-                    stack[q] = stack[q + 1]
-                    since[q] = since[q + 1]
-                counts[classes[r]] -= 1
-                if active[r]:
-                    state[2] -= 1
-                if p < outermost:
-                    outermost -= 1
-                elif p == outermost:
-                    while outermost < depth and classes[stack[outermost]] == 0:
-                        outermost += 1
-                    if outermost == depth:
-                        outermost = -1
+            counts[classes[r]] -= 1
+            if active[r]:
+                state[2] -= 1
+            if p == outermost:
+                while outermost < depth and (stack[outermost] < 0 or classes[stack[outermost]] == 0):
+                    outermost += 1
+                if outermost >= depth:
+                    outermost = -1
         top[i] = stack[depth - 1] if depth else -1
         if outermost >= 0:
             if strongest:
@@ -97,6 +122,26 @@ def unfold(kind, region, time, classes, active, strength, strongest, state, coun
             code[i] = 0 if state[2] > 0 else 6
         i += 1
     state[0], state[1], state[4] = depth, outermost, i
+
+
+@kernel
+def squeeze(stack, beside, same, last, depth, outermost):
+    """Remove the gaps of a stack (and of what is beside it); returns how deep it is then, and where the
+    region at `outermost` (-1: none) is."""
+    for p in range(depth):
+        if stack[p] >= 0:
+            last[stack[p]] = -1
+    n = 0
+    found = -1
+    for p in range(depth):
+        if stack[p] >= 0:
+            if p == outermost:
+                found = n
+            stack[n], beside[n] = stack[p], beside[p]
+            same[n] = last[stack[n]]
+            last[stack[n]] = n
+            n += 1
+    return n, found
 
 
 # --- states to bins ---
@@ -433,32 +478,30 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ord
 
 
 @kernel
-def leave_times(time, kind, region, stack, ident, depth, ends, left):
-    """When the regions that are open now will be left; `ends` of entry ``ident[p]`` of the stack.
+def leave_times(time, kind, region, stack, ident, same, last, depth, ends, left):
+    """When the regions that are open now will be left; `ends` of entry ``ident[p]`` of the stack (-1: of
+    nobody who was asked about), which is that of `unfold`.
 
-    Returns the depth and how many of the entries are still open; both go on with the next rows. Stops
-    early (depth -1) where the stack is full.
+    Returns the depth and how many of the entries are still open; both go on with the next rows. There must
+    be room for all of these.
     """
     for i in range(kind.size):
         if left == 0:
             break
+        r = np.int64(region[i])
         if kind[i] == 0:
-            if depth == stack.size:
-                return -1, left
-            stack[depth] = region[i]
+            stack[depth] = r
             ident[depth] = -1
+            same[depth] = last[r]
+            last[r] = depth
             depth += 1
-            continue
-        p = depth - 1
-        while p >= 0 and stack[p] != region[i]:
-            p -= 1
-        if p < 0:
-            continue
-        if ident[p] >= 0:
-            ends[ident[p]] = time[i]
-            left -= 1
-        depth -= 1
-        for q in range(p, depth):
-            stack[q] = stack[q + 1]
-            ident[q] = ident[q + 1]
+        elif last[r] >= 0:
+            p = last[r]
+            last[r] = same[p]
+            stack[p] = -1
+            if ident[p] >= 0:
+                ends[ident[p]] = time[i]
+                left -= 1
+            while depth > 0 and stack[depth - 1] < 0:
+                depth -= 1
     return depth, left

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -172,20 +172,55 @@ def sweep(
     )
 
 
-def fit_breaks(curve: StepCurve, breaks_s: ArrayLike, model: str) -> PhaseFit:
+def extend(
+    curve: StepCurve,
+    known: Sweep,
+    n_max: int,
+    *,
+    locked: Sequence[float] = (),
+    stop: NDArray[Any] | None = None,
+) -> Sweep:
+    """A sweep of this curve, made with the same `locked` breaks, continued up to `n_max`; as it is where it
+    goes as far. The rest as for `fit`."""
+    last = int(known.n[-1])
+    if n_max <= last:
+        return known
+    tries = np.array([known.epsilon[-1] ** 2 / curve.unit])
+    fits = _fits(curve, last + 1, n_max, known.model, locked, tries, stop)
+    return Sweep(
+        known.model,
+        np.arange(int(known.n[0]), n_max + 1),
+        (*known.fits, *fits),
+        np.concatenate((known.epsilon, [fit.epsilon for fit in fits])),
+    )
+
+
+def fit_breaks(
+    curve: StepCurve,
+    breaks_s: ArrayLike,
+    model: str,
+    *,
+    degrees: Sequence[int] | None = None,
+    like: PhaseFit | None = None,
+) -> PhaseFit:
     """The best polynomial for each phase between breaks given by hand.
 
-    For ``mixed`` and ``budget`` the degree of each phase follows the paper's rule for a phase whose end is
-    fixed: quadratic if its squared error is below 1/2 of the constant's and 3/4 of the linear's, else linear
-    if below 2/3 of the constant's, else constant. `requested` is the number of phases or of parameters.
+    For ``mixed`` and ``budget`` the degree of a phase, where it is not given, follows the paper's rule for a
+    phase whose end is fixed: quadratic if its squared error is below 1/2 of the constant's and 3/4 of the
+    linear's, else linear if below 2/3 of the constant's, else constant. `requested` is the number of phases
+    or of parameters.
 
     Parameters
     ----------
     breaks_s : (n+1,) increasing times in seconds, the first and last the curve's start and end.
+    degrees : (n,) degree of each phase, -1 by the rule; read for ``mixed`` and ``budget`` only.
+    like : a fit of this curve. Breaks at the same seconds as its own are exactly its own, so that phases
+        between them come out bit for bit as they are there; seconds alone may be off by their last digit.
 
     Raises
     ------
-    ValueError : unknown model; breaks that do not increase or do not begin and end with the curve.
+    ValueError : unknown model; breaks that do not increase or do not begin and end with the curve; degrees
+        that are not one of -1 to 2 for each phase.
     """
     _check_model(model)
     times = np.asarray(breaks_s, float)
@@ -200,11 +235,19 @@ def fit_breaks(curve: StepCurve, breaks_s: ArrayLike, model: str) -> PhaseFit:
     j, o = _stops(curve, inner)
     if j.size != times.size:
         raise ValueError(f"two breaks are closer together than times can be told apart, got {times}")
+    if like is not None:
+        same = np.searchsorted(like.breaks, times).clip(max=like.n)
+        known = like.breaks[same] == times
+        j, o = np.where(known, like.index[same], j), np.where(known, like.offset[same], o)
+    given = np.full(j.size - 1, -1) if degrees is None else np.asarray(degrees, np.int64)
+    if given.shape != (j.size - 1,) or not ((given >= -1) & (given <= 2)).all():
+        raise ValueError(f"{j.size - 1} phases need as many degrees from 0 to 2, or -1, got {degrees}")
     tree = moment_tree(curve)
     _, _, errors = _described(tree, j, o)
     if model in ("mixed", "budget"):
         e0, e1, e2 = errors.T
-        degree = np.where((e2 < e0 / 2) & (e2 < 0.75 * e1), 2, np.where(e1 < 2 / 3 * e0, 1, 0))
+        fitting = np.where((e2 < e0 / 2) & (e2 < 0.75 * e1), 2, np.where(e1 < 2 / 3 * e0, 1, 0))
+        degree = np.where(given < 0, fitting, given)
     else:
         degree = np.full(j.size - 1, MODELS.index(model))
     m = j.size - 1
@@ -221,7 +264,15 @@ def fit_breaks(curve: StepCurve, breaks_s: ArrayLike, model: str) -> PhaseFit:
         0.0,
         "breaks given by hand",
     )
-    return _finish(curve, tree, model, [raw])[0]
+    found = _finish(curve, tree, model, [raw])[0]
+    # The times as given: by way of ticks they may change in their last digit.
+    given_s = np.concatenate((found.breaks[:1], times[1:-1], found.breaks[-1:]))
+    return replace(found, breaks=given_s, break_low=given_s, break_high=given_s)
+
+
+def least_n(model: str, locked: Sequence[float] = ()) -> int:
+    """The smallest n that a model can have with these breaks locked."""
+    return _least_n(model, len(locked) + 1)
 
 
 def warm_up() -> None:

@@ -22,13 +22,20 @@ into the next n is taken, then the largest.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.phases import PhaseFit, Sweep
+from desktop.core.curve import StepCurve
+from desktop.core.phases import PhaseFit, Sweep, extend, fit, least_n, sweep
 
+#: Every n up to these is fitted before the first suggestion: phases, and parameters for ``budget``.
+SWEEP, SWEEP_PARAMETERS = 20, 60
+#: `search` ends at this n. Its cost grows with the square: 200 mixed phases of a million steps take a second.
+LIMIT = 200
 # Two breaks within this part of the curve's length are the same feature.
 _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
@@ -42,10 +49,81 @@ _KNEE = 0.2
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A number of phases (parameters for ``budget``) and one plain sentence on why."""
+    """A number of phases (parameters for ``budget``) and one plain sentence on why.
+
+    `limit_reached`: the search had to end while it still paid, a larger number might have been found.
+    """
 
     n: int
     reason: str
+    limit_reached: bool = False
+
+
+def search(
+    curve: StepCurve,
+    model: str,
+    *,
+    locked: Sequence[float] = (),
+    to: int = 0,
+    stop: NDArray[Any] | None = None,
+) -> tuple[Sweep, Suggestion]:
+    """Fit ever more phases while that pays, and say which number to take.
+
+    The first numbers are those up to `SWEEP`. While the number they speak for lies in their upper half, so
+    that little is known of what comes after it, twice as many are looked at, up to `LIMIT`; where nothing
+    stands out, single larger numbers are tried whether something does there. So the suggestion does not
+    depend on who looks how far, unless its `limit_reached` is true.
+
+    Parameters
+    ----------
+    to : the sweep goes at least up to this n, and beyond `LIMIT` the search as well.
+    locked, stop : as for `desktop.core.phases.fit`.
+
+    Raises
+    ------
+    ValueError, Cancelled : as `desktop.core.phases.fit` does.
+    """
+    last = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, least_n(model, locked))
+    limit = max(LIMIT, last, to)
+    found = sweep(curve, model, last, locked=locked, stop=stop)
+    suggestion = suggest(found)
+    while further := _further(curve, found, suggestion, limit, locked, stop):
+        found = extend(curve, found, further, locked=locked, stop=stop)
+        suggestion = suggest(found)
+    if _at_the_end(found, suggestion):
+        what = "parameters" if model == "budget" else "phases"
+        end = int(found.n[-1])
+        reason = f"{suggestion.reason}; the search ended at its limit of {end} {what}, more may be better"
+        suggestion = replace(suggestion, reason=reason, limit_reached=True)
+    return extend(curve, found, to, locked=locked, stop=stop), suggestion
+
+
+def _at_the_end(found: Sweep, suggestion: Suggestion) -> bool:
+    """Whether too little is known of what comes after the suggested number."""
+    return bool(found.epsilon[-1] > 0 and 2 * suggestion.n > found.n[-1])
+
+
+def _further(
+    curve: StepCurve,
+    found: Sweep,
+    suggestion: Suggestion,
+    limit: int,
+    locked: Sequence[float],
+    stop: NDArray[Any] | None,
+) -> int:
+    """Up to which n it pays to search on; 0: it does not."""
+    last, epsilon = int(found.n[-1]), float(found.epsilon[-1])
+    if last >= limit or epsilon == 0:
+        return 0
+    if _at_the_end(found, suggestion):
+        return min(2 * last, limit)
+    n = last
+    while suggestion.n == found.n[0] and n < limit:
+        n = min(2 * n, limit)
+        there = fit(curve, n, found.model, locked=locked, bounds=(0.0, epsilon), stop=stop).epsilon
+        if there < epsilon * np.sqrt(last / n) * np.exp(-_CLEAR):
+            return n
+    return 0
 
 
 def suggest(sweep: Sweep) -> Suggestion:

@@ -53,6 +53,80 @@ _NAMES: dict[str, Activity] = {
     for name in names
 }
 
+#: Calls by which a host uses accelerators: which of them wait for one, and which launch, copy or manage, by
+#: name. Names are those of the public API references (C identifiers, so case counts) and, of directives,
+#: those that OMPT, Score-P and the OpenACC profiling interface give them. A call that asks whether something
+#: is done waits, as in MPI. Copies are overhead also where they block: names do not say whether they do (a
+#: flag, pageable memory), nor how much of one is the wait for a kernel before it. A construct whose body runs
+#: on the accelerator waits for it, unless ``nowait``; one whose body runs on the host (``target data``) is
+#: transparent. What only makes the device wait (``cudaStreamWaitEvent``) is no waiting of the host.
+_ACCELERATORS: tuple[tuple[str, str, str], ...] = (
+    # API, waiting, launching and copying and managing
+    (
+        "CUDA runtime",
+        r"cuda(Device|Thread|Stream|Event)Synchronize | cuda(Stream|Event)Query",
+        r"""cuda(Launch | Mem | Memcpy | Memset | Malloc | Free | Host | Stream | Event | Graph | Device
+          | Thread | Func | Get | Set | Choose | Configure | Setup | Ipc | Module | Kernel | Library
+          | Occupancy | Pointer | Profiler | Import | Destroy | Create | Bind | Unbind | Array | Runtime
+          | Driver | Ctx | Init | Peek | Signal | Wait)([A-Z0-9]\w*)?
+          | __cuda(Push | Pop | Register | Unregister | Init)\w*""",
+    ),
+    (
+        "CUDA driver",
+        r"cu(Ctx|Stream|Event)Synchronize | cu(Stream|Event)Query",
+        r"""cu(Launch | Mem | Memcpy | Memset | Module | Ctx | Stream | Event | Graph | Device | Func | Init
+          | Array | Mipmapped | Tex | Surf | Param | Pointer | Kernel | Library | Link | Occupancy | Profiler
+          | Import | Destroy | Signal | Wait | Get | Driver | Ipc)([A-Z0-9]\w*)?""",
+    ),
+    (
+        "HIP, and the runtime below it",
+        r"hip(Device|Ctx|Stream|Event)Synchronize | hip(Stream|Event)Query | hsa_(amd_)?signal_wait\w*",
+        r"""hip(Launch | Mem | Memcpy | Memset | Malloc | Free | Host | Ext | Stream | Event | Graph | Device
+          | Func | Get | Set | Choose | Configure | Setup | Ipc | Module | Kernel | Occupancy | Pointer
+          | Profiler | Import | Destroy | Create | Bind | Unbind | Array | Runtime | Driver | Ctx | Init
+          | Peek | Signal | Wait | Tex | Link | Drv)([A-Z0-9]\w*)?
+          | __hip(Push | Pop | Register | Unregister)\w* | hsa_\w+""",
+    ),
+    (
+        "OpenCL",
+        r"clFinish | clWaitForEvents",
+        r"""cl(Enqueue | Flush | Create | Build | Compile | Link | Get | Set | Release | Retain | Unload | SVM
+          | Clone | Icd | HostMem | DeviceMem | SharedMem | Mem)([A-Z0-9]\w*)?""",
+    ),
+    (
+        "Level Zero",
+        r"""ze((Event | Fence | CommandList)HostSynchronize | CommandQueueSynchronize
+          | (Event | Fence)QueryStatus)""",
+        r"""zes?(Command | Context | Device | Driver | Event | Fence | Image | Init | Kernel | Mem | Module
+          | Physical | Sampler | Virtual)([A-Z0-9]\w*)?""",
+    ),
+    (
+        "OpenACC",
+        r"""acc_((wait | async_wait | async_test)(_all)?(_device)?(_all)? | compute(_construct)?)""",
+        r"""acc_(wait\w*_async | init\w* | (device_)?(init|shutdown)\w* | malloc | free | copy(in|out)\w*
+          | (create | delete)\w* | present_or_\w+ | update\w* | memcpy\w* | (un)?map_data | (at|de)tach\w*
+          | get_\w+ | set_\w+ | enqueue_\w+ | (enter|exit)_data | data_(enter|exit) | launch_kernel | upload
+          | download)""",
+    ),
+    (
+        "OpenMP target",
+        r"""target(\ (teams|parallel|simd|loop)\b(?!.*nowait).*)?
+          | __tgt_target(_kernel|_teams\w*|_mapper)?""",
+        r"""target\b.*\bnowait | target\ (submit | (enter|exit)\ data | update
+          | ((data|memory)\ )?(op|alloc|delete|transfer|associate|disassociate))\b.*
+          | omp_target_(alloc|free|memcpy|memset|associate|disassociate|is_)\w* | __tgt_target_(\w*nowait\w*
+          | data\w*)""",
+    ),
+)
+_ACCELERATOR_WAITING = re.compile("|".join(waiting for _, waiting, _ in _ACCELERATORS), re.VERBOSE)
+_ACCELERATOR_CALL = re.compile("|".join(calls for _, _, calls in _ACCELERATORS), re.VERBOSE)
+#: Paradigms of which every region on the host is a call or construct; kernels are of cuda, hip, opencl.
+_DIRECTIVES = frozenset({"openacc"})
+
+#: Names that tracers give to the streams of accelerators where their format cannot say it: VampirTrace's
+#: processes ("CUDA[0:13]"), Extrae's threads ("CUDA-D1.S2-node").
+_STREAM = re.compile(r"(CUDA|HIP|OpenCL|OPENCL|GPU)(\[\d+(:\d+)?\].*|-D\d+\.[SQ]\d+.*)")
+
 #: Paradigms whose calls are communication, whatever their role.
 _MESSAGE_PASSING = frozenset({"mpi", "shmem", "gaspi", "upc"})
 
@@ -86,6 +160,12 @@ def activity(name: str, role: str = "", paradigm: str = "") -> Activity:
         return Activity.IDLE if _MPI_WAITING.fullmatch(call) else Activity.OVERHEAD
     if plain in _NAMES:
         return _NAMES[plain]
+    # A compiler instruments the program's own functions, whatever they are called, and no library.
+    call = accelerator_call(name) if paradigm != "compiler" else ""
+    if _ACCELERATOR_WAITING.fullmatch(call):
+        return Activity.IDLE
+    if _ACCELERATOR_CALL.fullmatch(call) or (paradigm in _DIRECTIVES and call.startswith("acc_")):
+        return Activity.OVERHEAD
     if role in _ROLES:
         return _ROLES[role]
     # Artificial regions that the tracer made up are known by name; what is left of them stands for the
@@ -103,6 +183,25 @@ def mpi_call(name: str) -> str:
     """
     found = re.fullmatch(r"p?mpi_(\w+?)_*", name.lower())
     return found[1] if found else ""
+
+
+def accelerator_call(name: str) -> str:
+    """A name as the tables of accelerator calls have it: without result, arguments, version and place.
+
+    >>> accelerator_call("cudaError_t cudaMemcpy(void*, size_t) C"), accelerator_call("!$omp target @a.c:3")
+    ('cudaMemcpy', 'target')
+    """
+    plain = name.partition("@")[0].strip()
+    directive = re.fullmatch(r"(?:!\$|#pragma )?omp (target\b.*)", plain, re.IGNORECASE)
+    if directive:
+        return directive[1].lower()
+    words = plain.partition("(")[0].split()
+    return re.sub(r"(_v\d+)?(_ptds|_ptsz)?$", "", words[-1]) if words else ""
+
+
+def is_stream(name: str) -> bool:
+    """Whether a process or thread of this name is a stream of an accelerator."""
+    return bool(_STREAM.fullmatch(name))
 
 
 def is_parallel(region: Region) -> bool:

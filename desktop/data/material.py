@@ -6,9 +6,7 @@ stay as they are here; whoever writes them into a document makes them `printable
 
 from __future__ import annotations
 
-import csv
-import io
-import re
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,12 +16,13 @@ from numpy.typing import NDArray
 
 from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
-from desktop.core.gantt import ABSENT
+from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
 from desktop.core.phase_stats import PhaseRow, phase_table
-from desktop.core.phases import PhaseFit, Sweep, fit_breaks, sweep
-from desktop.core.selection import Suggestion, suggest
+from desktop.core.phases import PhaseFit, Sweep, fit_breaks
+from desktop.core.selection import Suggestion, search
 from desktop.data.events import Activity
 from desktop.data.naming import location_name
+from desktop.data.statistics import NO_REGION as NO_REGION_NAME
 from desktop.data.store import TraceStore
 from desktop.data.timeline import open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -47,28 +46,9 @@ FIGURES = {
     "phases": "Phase table",
     "comparison": "Runs compared",
 }
-# The error is computed for every n up to these, as the window does it.
-_SWEEP, _SWEEP_PARAMETERS = 20, 60
-# A timeline has no more rows and columns than a page can show.
-_ROWS, _COLUMNS = 64, 720
-
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff"
-    "\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
-
-
-def printable(text: str, most: int = 200) -> str:
-    """One line that every document can hold and that shows as it reads.
-
-    Control characters, which XML forbids, and those that turn the direction of reading become U+FFFD;
-    whitespace becomes single blanks; what is longer than `most` characters is cut with an ellipsis.
-
-    >>> printable("a\\x00b\\n c"), printable("abcdef", 4)
-    ('a\ufffdb c', 'abc…')
-    """
-    line = " ".join(_UNPRINTABLE.sub("\ufffd", text[: 4 * most]).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
+# A timeline has no more rows, columns and cells than a page can show.
+_ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
+_OTHER_REGIONS = "(other regions)"
 
 
 @dataclass(frozen=True)
@@ -95,8 +75,9 @@ class Subject:
     """A run to be shown, as a command line, a window or a project asks for it.
 
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
-    are the fit; `marks` are drawn on the curve; `names`: what regions are called instead. `store` None: there
-    is nothing to draw yet.
+    are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks` are drawn
+    on the curve; `names`: what regions are called instead. `limit`: the only range of time (seconds) that is
+    analysed, None for the whole run. `store` None: there is nothing to draw yet.
     """
 
     store: TraceStore | None
@@ -106,33 +87,43 @@ class Subject:
     n: int | None = None
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
+    degrees: tuple[int, ...] | None = None
     marks: tuple[Mark, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    limit: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Bars:
-    """A timeline to be drawn: what each row does most in each column.
+    """A timeline to be drawn: what each row spends in each column, exactly.
 
-    `names` (rows,); `activity` (rows, columns) with `ABSENT` where a row is not there; `start_s`, `end_s`.
-    `left_out`: how many rows are not here, as there are too many.
+    names (rows,) : of the processors; of neighbours that share a row, of the first and the last one.
+    merged (rows,) : how many processors share each row.
+    edges (columns + 1,) : ticks of `unit` seconds since the curve's start. Every break is one of them.
+    ticks (rows, columns, classes) : processor-ticks. A row that is not there throughout has fewer than it
+        could have.
+    classes : activities by their keys in `CLASSES`, or names of regions, then `shades` are their colours
+        (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
     """
 
     names: tuple[str, ...]
-    activity: NDArray[np.uint8]
-    start_s: float
-    end_s: float
-    left_out: int = 0
+    merged: tuple[int, ...]
+    edges: NDArray[np.int64]
+    unit: float
+    ticks: NDArray[np.int64]
+    classes: tuple[str, ...]
+    shades: tuple[int, ...] = ()
 
-    def stretches(self, row: int) -> Iterator[tuple[float, float, Activity]]:
-        """Neighbouring columns of one activity together: start, end (s), activity; gaps left out."""
-        cells = self.activity[row]
-        cut = np.flatnonzero(np.diff(cells)) + 1
-        columns = np.concatenate([[0], cut, [cells.size]])
-        times = self.start_s + columns * ((self.end_s - self.start_s) / cells.size)
-        for i, first in enumerate(columns[:-1].tolist()):
-            if cells[first] != ABSENT:
-                yield float(times[i]), float(times[i + 1]), Activity(int(cells[first]))
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """(columns + 1,) the edges in seconds."""
+        return self.edges * np.float64(self.unit)
+
+    @property
+    def shares(self) -> NDArray[np.float64]:
+        """(rows, columns, classes) parts of the time that a row has in a column."""
+        room = np.outer(self.merged, np.diff(self.edges))
+        return self.ticks / room[:, :, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +145,15 @@ class Material:
     marks: tuple[Mark, ...] = ()
     contrast: Contrast | None = None
 
+    @property
+    def by_hand(self) -> PhaseFit | None:
+        """The fit that is shown if it is none of the sweep's: of another n, or with breaks set by hand."""
+        if self.sweep is None:
+            return None
+        same = (fit.epsilon for fit in self.sweep.fits if fit.requested == self.fit.requested)
+        known = any(math.isclose(e, self.fit.epsilon, rel_tol=1e-9, abs_tol=1e-12) for e in same)
+        return None if known else self.fit
+
     def figures(self) -> tuple[str, ...]:
         """The keys of `FIGURES` that can be drawn."""
         missing = {
@@ -166,13 +166,18 @@ class Material:
 
 
 def gather(
-    subject: Subject, progress: Progress | None = None, stop: NDArray[Any] | None = None
+    subject: Subject,
+    progress: Progress | None = None,
+    stop: NDArray[Any] | None = None,
+    *,
+    by_region: bool = False,
 ) -> tuple[Material, Utilization]:
     """All that there is to draw of a run, from its store.
 
     Parameters
     ----------
     stop : array of one byte; a fit ends soon after it becomes nonzero.
+    by_region : the timeline by regions, not by activities.
 
     Raises
     ------
@@ -185,16 +190,9 @@ def gather(
     if store is None:
         raise ValueError(f"the trace of {subject.title} is not open")
     use = build(store, rules, Share(progress, 0, 0.4))
-    curve = use.curve()
+    curve = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
-    budget = subject.model == "budget"
-    largest = max(
-        _SWEEP_PARAMETERS if budget else _SWEEP,
-        subject.n or 0,
-        (len(subject.locked) + 1) * (2 if budget else 1),
-    )
-    swept = sweep(curve, subject.model, largest, locked=subject.locked, stop=stop)
-    suggestion = suggest(swept)
+    swept, suggestion = search(curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop)
     if subject.breaks is not None:
         ends = curve.start, curve.start + curve.duration
         outside = [t for t in subject.breaks if not ends[0] < t < ends[1]]
@@ -203,7 +201,7 @@ def gather(
                 f"the break at {outside[0]:g} s is not inside the curve, which runs from {ends[0]:g} s to "
                 f"{ends[1]:g} s"
             )
-        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model)
+        fit = fit_breaks(curve, (ends[0], *subject.breaks, ends[1]), subject.model, degrees=subject.degrees)
     else:
         n = suggestion.n if subject.n is None else subject.n
         if n < int(swept.n[0]):
@@ -213,63 +211,148 @@ def gather(
     found = Material(
         title=subject.title,
         curve=curve,
-        stack=stack(use),
+        stack=stack(use, subject.limit),
         fit=fit,
         rows=tuple(phase_table(curve, fit)),
         sweep=swept,
         suggestion=suggestion,
-        bars=bars(store, rules, curve, Share(progress, 0.7, 1.0)),
+        bars=bars(
+            store,
+            rules,
+            curve,
+            Share(progress, 0.7, 1.0),
+            breaks=fit.breaks[1:-1],
+            by_region=by_region,
+            names=subject.names,
+        ),
         marks=subject.marks,
     )
     progress.step(1, 1)
     return found, use
 
 
-def stack(use: Utilization) -> dict[str, StepCurve]:
-    """Processors by class over time, those that occur; what counts as computing is one class."""
+def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
+    """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
+    (seconds), if one is given."""
     found = {"computing": use.curve()}
     for name in list(CLASSES)[1:]:
         drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
         level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
         if level.level.any():
             found[name] = level
+    if limit is not None:
+        parts = {name: level.window(*limit) for name, level in found.items()}
+        found = {name: part for name, part in parts.items() if name == "computing" or part.level.any()}
     return found
 
 
-def bars(store: TraceStore, rules: Rules, curve: StepCurve, progress: Progress | None = None) -> Bars | None:
-    """The timeline of a store; of too many processors, some at even distances. None of a curve."""
-    timeline = open_timeline(store, rules, progress)
+def bars(
+    store: TraceStore,
+    rules: Rules,
+    curve: StepCurve,
+    progress: Progress | None = None,
+    *,
+    span: tuple[float, float] | None = None,
+    breaks: Iterable[float] = (),
+    by_region: bool = False,
+    names: Mapping[str, str] | None = None,
+) -> Bars | None:
+    """The timeline of a store, from all its events; None of a curve.
+
+    Parameters
+    ----------
+    span : seconds of what is drawn; None: the whole curve.
+    breaks : times (s) that have to be ends of columns, so that each phase is some whole columns.
+    by_region : by the innermost region instead of the activity, called by `names` where those know it.
+
+    Raises
+    ------
+    ValueError : the span holds no tick of the curve.
+    StoreError : the store is damaged.
+    Cancelled : by `progress`.
+    """
+    progress = progress or Progress()
+    timeline = open_timeline(store, rules, Share(progress, 0, 0.3))
     if timeline is None:
         return None
     places = [i for i, x in enumerate(store.locations) if x.kind == "cpu" and timeline.there[i]]
     if not places:
         return None
-    count = len(places)
-    if count > _ROWS:
-        places = [places[k * count // _ROWS] for k in range(_ROWS)]
-    start, end = curve.start, curve.start + curve.duration
-    tile = timeline.tile([[i] for i in places], start, end, _COLUMNS)
-    names = tuple(location_name(store.locations[i]) for i in places)
-    return Bars(names, tile.dominant, start, end, count - len(places))
+    groups = [group.tolist() for group in np.array_split(places, min(len(places), _ROWS))]
+    edges = _columns(curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS, _CELLS // len(groups))))
+    called = [location_name(x) for x in store.locations]
+    rows = tuple(
+        called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"
+        for group in groups
+    )
+    if by_region:
+        classes, shades, lut = _regions(store, timeline.weights(), names or {})
+        order = np.arange(len(classes))
+    else:
+        classes, shades, lut = tuple(CLASSES), (), None
+        order = np.array([Activity[name.upper()] for name in classes])
+    spent = timeline.spent(groups, edges, lut, Share(progress, 0.3, 1))[:, :, order]
+    seen = np.flatnonzero(spent.any(axis=(0, 1))).tolist()
+    return Bars(
+        rows,
+        tuple(map(len, groups)),
+        edges,
+        curve.unit,
+        np.ascontiguousarray(spent[:, :, seen]),
+        tuple(classes[k] for k in seen),
+        tuple(shades[k] for k in seen if shades),
+    )
 
 
-def tables(material: Material, figure: str) -> dict[str, Iterable[tuple[object, ...]]]:
+def _columns(
+    curve: StepCurve, span: tuple[float, float] | None, breaks: Iterable[float], count: int
+) -> NDArray[np.int64]:
+    """Ends of about so many columns, in ticks; rounded as statistics round the ends of ranges."""
+    ends = np.rint(curve.edges[[0, -1]])
+    a, b = ends if span is None else np.clip(np.rint(np.array(span) / curve.unit), *ends)
+    if not a < b:
+        raise ValueError(f"the range {span} holds no tick of the curve")
+    between = np.rint(np.fromiter(breaks, float) / curve.unit)
+    even = np.rint(np.linspace(a, b, count + 1))
+    return np.unique(np.concatenate([even, between[(between > a) & (between < b)]])).astype(np.int64)
+
+
+def _regions(
+    store: TraceStore, weights: NDArray[np.float64], names: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.uint8]]:
+    """The regions that take most time, the others together, and none: their names, their colours, and the
+    class (regions + 1,) of each region, none first."""
+    colours = region_classes([region.name for region in store.regions], weights)
+    most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
+    lut = np.full(weights.size, len(most), np.uint8)
+    lut[0] = len(most) + 1
+    lut[np.array(most, np.int64) + 1] = np.arange(len(most))
+    found = [store.regions[r].name for r in most]
+    shades = [int(colours[r + 1]) for r in most]
+    classes = [*(names.get(name, name) for name in found), _OTHER_REGIONS, NO_REGION_NAME]
+    return tuple(classes), (*shades, OTHER_REGION, NO_REGION), lut
+
+
+def tables(
+    material: Material, figure: str, span: tuple[float, float] | None = None
+) -> dict[str, Iterable[tuple[object, ...]]]:
     """The data behind a figure: rows by the name of a table, headings first; numbers in full precision.
 
-    Columns end in their unit: ``_s`` seconds; levels are processors.
+    Columns end in their unit: ``_s`` seconds; levels are processors. Of curves only what lies in `span`
+    (seconds; None: all); the timeline is that of `Material.bars`, phases and errors are those of the run.
     """
     found: dict[str, Iterable[tuple[object, ...]]] = {}
     if figure in ("curve", "residual"):
-        found = {"curve": _steps(material.curve), "fit": _fit(material.fit)}
+        found = {"curve": _steps(_within(material, material.curve, span)), "fit": _fit(material.fit)}
     if figure in ("curve", "phases"):
         found["phases"] = _phases(material)
     if figure == "stack":
-        found = {name: _steps(curve) for name, curve in material.stack.items()}
+        found = {name: _steps(_within(material, curve, span)) for name, curve in material.stack.items()}
     if figure == "epsilon" and material.sweep is not None:
         swept = material.sweep
         found["epsilon"] = [
-            ("n", "epsilon", "lower", "upper"),
-            *((fit.requested, fit.epsilon, fit.lower, fit.upper) for fit in swept.fits),
+            ("n", "epsilon", "lower", "upper", "shown"),
+            *((f.requested, f.epsilon, f.lower, f.upper, told) for f, told in _errors(material, swept)),
         ]
     if figure == "timeline" and material.bars is not None:
         found["timeline"] = _bars(material.bars)
@@ -278,33 +361,29 @@ def tables(material: Material, figure: str) -> dict[str, Iterable[tuple[object, 
     return found
 
 
-def as_csv(rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
-    """Lines of a CSV file, in pieces. Text that a spreadsheet would take for a formula is kept from it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for k, row in enumerate(rows):
-        writer.writerow([_cell(value) for value in row])
-        if k % 4096 == 4095:
-            yield out.getvalue()
-            out.seek(0)
-            out.truncate()
-    yield out.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, float):
-        return repr(value) if np.isfinite(value) else ""
-    if isinstance(value, str):
-        line = printable(value)
-        return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-    return value
-
-
 def _steps(curve: StepCurve) -> Iterator[tuple[object, ...]]:
     yield ("start_s", "end_s", "processors")
     for at in range(0, curve.segments, 1 << 16):
         edges = (curve.edges[at : at + (1 << 16) + 1] * curve.unit).tolist()
         yield from zip(edges[:-1], edges[1:], curve.level[at : at + (1 << 16)].tolist(), strict=True)
+
+
+def _within(material: Material, curve: StepCurve, span: tuple[float, float] | None) -> StepCurve:
+    if span is None:
+        return curve
+    a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
+    if material.bars is not None:  # of a trace, whose ranges are whole ticks
+        a, b = (float(np.rint(t / curve.unit)) * curve.unit for t in (a, b))
+    return curve.window(a, b) if a < b else curve
+
+
+def _errors(material: Material, swept: Sweep) -> list[tuple[PhaseFit, str]]:
+    """The best fit of every n that was computed and the one that is shown, which may be none of them: of
+    another n, or with breaks set by hand. Of each whether it is shown, "yes" or nothing."""
+    if material.by_hand is None:
+        return [(fit, "yes" if fit.requested == material.fit.requested else "") for fit in swept.fits]
+    every = [*((fit, "") for fit in swept.fits), (material.by_hand, "yes")]
+    return sorted(every, key=lambda found: found[0].requested)
 
 
 def _fit(fit: PhaseFit) -> Iterator[tuple[object, ...]]:
@@ -334,7 +413,10 @@ def _compared(contrast: Contrast) -> dict[str, Iterable[tuple[object, ...]]]:
 
 
 def _bars(found: Bars) -> Iterator[tuple[object, ...]]:
-    yield ("row", "start_s", "end_s", "activity")
-    for row, name in enumerate(found.names):
-        for start, end, activity in found.stretches(row):
-            yield name, start, end, activity.name.lower()
+    what = "region" if found.shades else "activity"
+    yield ("row", "processors", "start_s", "end_s", what, "time_s")
+    times, seconds = found.times.tolist(), found.ticks * found.unit
+    for row, (name, merged) in enumerate(zip(found.names, found.merged, strict=True)):
+        for column, k in np.argwhere(found.ticks[row]).tolist():
+            spent = float(seconds[row, column, k])
+            yield name, merged, times[column], times[column + 1], found.classes[k], spent

@@ -16,13 +16,13 @@ from platformdirs import user_cache_path
 
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
-from desktop.data.atomic import WorkFolder
+from desktop.data.atomic import WorkFolder, place_of
 from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.consistency import judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
-from desktop.data.parts import DIGESTS, Part, curves, read_parts, unreadable
+from desktop.data.parts import DIGESTS, Part, curves, name_apart, read_parts, set_apart, unreadable
 from desktop.data.sources import opens, traces_in
 from desktop.data.store import (
     SCHEMA,
@@ -35,7 +35,7 @@ from desktop.data.store import (
     open_store,
 )
 from desktop.data.utilization import keep
-from desktop.errors import DesktopError, StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
@@ -97,7 +97,7 @@ def open_trace(
         path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
-    target = _cached(source, stamp) if output is None else Path(output).absolute()
+    target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
     if target.exists():
         known = _known(target, source, stamp, replaceable=force or output is None)
         if known is not None and not force:
@@ -115,6 +115,23 @@ def open_trace(
     if output is None:
         _drop_superseded(target)
     return open_store(target)
+
+
+def files_of(
+    path: Path, progress: Progress, format_id: str | None, time_unit: str, member: str | None
+) -> list[tuple[Path, int]]:
+    """The files that `open_trace` would read, links followed, and their bytes.
+
+    Raises
+    ------
+    DesktopError : nothing usable can be read from the source.
+    """
+    path = path.absolute()
+    if format_id is None and is_store(path):
+        return [(path.resolve(), path.stat().st_size)]
+    if path.is_dir() and not opens(path):
+        path, member = _chosen(path, "a folder", format_id, member, progress), None
+    return [(Path(name), size) for name, size, _ in _Source(path, format_id, time_unit, member).stamp()]
 
 
 def import_all(
@@ -270,7 +287,7 @@ class _Source:
             return stamp
         except OSError as error:
             raise TraceFormatError(
-                f"cannot be read ({error.strerror})", file=error.filename or self.path
+                f"cannot be read ({reason(error)})", file=error.filename or self.path
             ) from None
 
     @contextmanager
@@ -313,7 +330,7 @@ def _work_folder(target: Path) -> WorkFolder:
         return WorkFolder(target)
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror})", file=target, hint="choose another folder or make room"
+            f"cannot be written ({reason(error)})", file=target, hint="choose another folder or make room"
         ) from error
 
 
@@ -354,7 +371,7 @@ def _make_cache(target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"the cache cannot be made ({error.strerror})",
+            f"the cache cannot be made ({reason(error)})",
             file=target.parent,
             hint="say with -o where the imported file may go",
         ) from None
@@ -409,7 +426,8 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 importer.read(trace, writer, Share(left, 0.0, 0.8))
             except OSError as error:
                 raise unreadable(error, trace) from error
-        writer.complete()
+        set_apart(writer)
+        name_apart(writer)
         judge(writer, writer.report, Share(left, 0.8, 0.82))
         if writer.repair:  # the shifts count in the curve
             _apply(_compare(writer, Share(left, 0.82, 0.85)), writer)
@@ -432,7 +450,7 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
             links.keep()
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror or error})",
+            f"cannot be written ({reason(error)})",
             file=writer.path,
             hint="make room there and in the temporary folder",
         ) from error

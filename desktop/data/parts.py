@@ -25,7 +25,7 @@ from desktop.data.profile import ProfileDigest
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 #: What sums the rows of each location up while they are imported.
@@ -135,18 +135,53 @@ def import_part(
             refused = error
         if number and not writer.asked:
             writer.forget()
+        set_apart(writer)
         own = [i for i in range(len(writer.locations)) if writer.owns(i)]
     return Part(
         target, np.array(own, np.int64), len(writer.locations), len(writer.asked), writer.dated.dates, refused
     )
 
 
+def set_apart(writer: StoreWriter) -> None:
+    """Locations with nothing but metrics are no processors, whatever the trace calls them."""
+    writer.complete()
+    for i, location in enumerate(writer.locations):
+        spoke = any(writer.rows(table, i) for table in ("events", "messages", "collectives"))
+        if location.kind == "cpu" and not spoke and writer.rows("metrics", i):
+            location.kind, location.base = "metric", Activity.IDLE
+
+
+def name_apart(writer: StoreWriter) -> None:
+    """Say in the report what is in the store but in no curve."""
+    of_kind = {kind: [x for x in writer.locations if x.kind == kind] for kind in ("accelerator", "metric")}
+    for kind, name, text in (
+        (
+            "accelerator",
+            "accelerators",
+            "Streams of accelerators are kept and drawn in the timeline; they are no processors, so the "
+            "curve, its phases and the statistics are without them.",
+        ),
+        (
+            "metric",
+            "metric locations",
+            "Locations carry only metrics; they are kept but not shown, and are no processors.",
+        ),
+    ):
+        found = of_kind[kind]
+        if found:
+            first = found[0].name or f"location {found[0].id}"
+            writer.report.add(name, "info", text, count=len(found), where=first)
+    metrics = sum(writer.rows("metrics", i) for i in range(len(writer.locations)))
+    if metrics:
+        writer.report.add("metrics", "info", "Values of metrics are kept but not shown.", count=metrics)
+
+
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
     if error.errno == errno.ENOSPC:  # it is read by way of temporary files
         return TraceFormatError(
-            f"cannot be imported ({error.strerror})", file=trace, hint="make room in the temporary folder"
+            f"cannot be imported ({reason(error)})", file=trace, hint="make room in the temporary folder"
         )
-    return TraceFormatError(f"cannot be read ({error.strerror or error})", file=error.filename or trace)
+    return TraceFormatError(f"cannot be read ({reason(error)})", file=error.filename or trace)
 
 
 def read_parts(

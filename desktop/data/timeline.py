@@ -7,7 +7,9 @@ While events pass by on import, `TimelineDigest` keeps of every location (`deskt
   of all that occur in it, however short; and coarser levels, each with bins four times as wide, down to
   at most `COARSEST`. Cells of all levels follow each other, the finest first;
 * *checkpoints*: before every `STEP`-th event the regions that are open, after a row without a region, so
-  that any place of a location is reached without reading all before it.
+  that any place of a location is reached without reading all before it. Where very many are open, a
+  checkpoint waits until there are `ROWS_FOR_EACH` times as many events since the last one: checkpoints of
+  a recursion of any depth together are no larger than its events.
 
 Times are as recorded; clock shifts are applied when a picture is made. Memory of the digest: one location's
 entries. A store without these tables, or rules by which regions count otherwise, cost one pass over the
@@ -29,7 +31,8 @@ from numpy.typing import NDArray
 from desktop.core import gantt
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.events import Activity, EventKind, EventSource, Location
+from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind
+from desktop.data.message_filter import MessageFilter
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
 from desktop.data.utilization import STRENGTH, Rules, region_classes
 from desktop.errors import StoreError
@@ -38,8 +41,11 @@ from desktop.progress import Progress
 #: Bins of the finest level at most, and of the coarsest.
 BINS = 1 << 15
 COARSEST = 16
-#: Events between two checkpoints.
+#: Events between two checkpoints, at least, and for each region that is open.
 STEP = 1 << 14
+ROWS_FOR_EACH = 4
+#: Open regions of one instant that are told one by one: half of them the outermost, half the innermost.
+LEVELS = 1 << 10
 #: Entries (bin, state) of a location held in memory before bins are joined.
 ENTRIES = 1 << 20
 #: Events read at most to show one picture exactly (fewer if memory is limited: so many bytes are counted for
@@ -64,20 +70,34 @@ class _Walker:
 
     def __init__(self, classes: NDArray[np.uint8], active: NDArray[np.uint8], strongest: bool) -> None:
         self._classes, self._active, self._strongest = classes, active, strongest
-        self._state = np.zeros(5, np.int64)
-        self._state[gantt.OUTERMOST] = -1
+        self._state = np.zeros(6, np.int64)
         self._counts = np.zeros(len(Activity), np.int64)
-        self._stack, self._since = np.empty(64, np.int64), np.empty(64, np.int64)
+        self._stack, self._since, self._same = (np.empty(64, np.int64) for _ in range(3))
+        self._last = np.full(classes.size, -1, np.int64)
+        self.begin()
+
+    def begin(self) -> None:
+        """Another location; memory is used again."""
+        self._last[self.open[0]] = -1
+        self._state[:] = self._counts[:] = 0
+        self._state[gantt.OUTERMOST] = -1
 
     def know(self, classes: NDArray[np.uint8], active: NDArray[np.uint8]) -> None:
         """More regions have been defined."""
         self._classes, self._active = classes, active
+        if classes.size > self._last.size:
+            self._last = np.pad(self._last, (0, classes.size), constant_values=-1)
 
     @property
     def open(self) -> tuple[Ints, Ints]:
         """The open regions, outermost first, and when they were entered."""
-        depth = int(self._state[gantt.DEPTH])
-        return self._stack[:depth].copy(), self._since[:depth].copy()
+        at = np.flatnonzero(self._stack[: self._state[gantt.DEPTH]] >= 0)
+        return self._stack[at], self._since[at]
+
+    @property
+    def depth(self) -> int:
+        """How many regions are open."""
+        return int(self._state[gantt.OPEN])
 
     @property
     def worked(self) -> bool:
@@ -103,13 +123,23 @@ class _Walker:
                 self._counts,
                 self._stack,
                 self._since,
+                self._same,
+                self._last,
                 top,
                 code,
             )
             if self._state[gantt.ROW] == time.size:
                 return top, code
-            self._stack = np.concatenate([self._stack, np.empty_like(self._stack)])
-            self._since = np.concatenate([self._since, np.empty_like(self._since)])
+            if 2 * self.depth > self._stack.size:
+                wider = (
+                    np.concatenate([a, np.empty_like(a)]) for a in (self._stack, self._since, self._same)
+                )
+                self._stack, self._since, self._same = wider
+            else:
+                ends = (int(self._state[k]) for k in (gantt.DEPTH, gantt.OUTERMOST))
+                self._state[[gantt.DEPTH, gantt.OUTERMOST]] = gantt.squeeze(
+                    self._stack, self._since, self._same, self._last, *ends
+                )
 
 
 class _Strip:
@@ -208,6 +238,7 @@ class TimelineDigest:
         self._known = -1
         self._strip = _Strip()
         self._classes = self._active = np.zeros(0, np.uint8)
+        self._walker: _Walker | None = None
 
     def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
         if table != "events" or not block["time"].size:
@@ -216,18 +247,22 @@ class TimelineDigest:
         if location != self._location:
             self._close()
             self._location = location
-            self._rows = 0
+            self._rows = self._marked = 0
             self._first = int(block["time"][0])
-            self._walker = _Walker(self._classes, self._active, self._source.nesting == "strongest")
+            if self._walker is None:
+                self._walker = _Walker(self._classes, self._active, self._source.nesting == "strongest")
+            self._walker.begin()
             self._strip.begin(self._first)
-            self._marks: list[tuple[Ints, ...]] = []
+        assert self._walker is not None
         self._walker.know(self._classes, self._active)
         self._strip.know(len(self._classes))
         time, kind, region = block["time"], block["kind"], block["region"]
         at = 0
         while at < time.size:
             if self._rows % STEP == 0:
-                self._mark(int(time[at]))
+                since = self._rows - self._marked
+                if not self._rows or since >= ROWS_FOR_EACH * self._walker.depth:
+                    self._mark(int(time[at]), *self._walker.open)
             end = min(time.size, at + STEP - self._rows % STEP)
             top, code = self._walker.feed(time[at:end], kind[at:end], region[at:end])
             self._strip.add(time[at:end], top, code)
@@ -244,22 +279,22 @@ class TimelineDigest:
             self._classes = region_classes(self._source, self._rules)
             self._active = np.array([is_parallel(region) for region in self._source.regions], np.uint8)
 
-    def _mark(self, time: int) -> None:
-        stack, since = self._walker.open
-        region = np.concatenate([[-1], stack])
-        self._marks.append(
-            (
-                np.full(region.size, time, np.int64),
-                np.full(region.size, self._rows, np.int64),
-                region.astype(np.int32),
-                np.concatenate([[time], since]).astype(np.int64),
-            )
+    def _mark(self, time: int, stack: Ints, since: Ints) -> None:
+        self._marked = self._rows
+        self._emit(
+            "checkpoints",
+            self._location,
+            time=np.full(stack.size + 1, time, np.int64),
+            row=np.full(stack.size + 1, self._rows, np.int64),
+            region=np.concatenate([[-1], stack]).astype(np.int32),
+            since=np.concatenate([[time], since]).astype(np.int64),
         )
 
     def _close(self) -> None:
         if self._location < 0:
             return
         index, self._location = self._location, -1
+        assert self._walker is not None
         resolve = _resolve(self._source.locations[index], self._walker.worked)
         width, cells = self._strip.close(self._last, resolve)
         self._emit(
@@ -272,8 +307,6 @@ class TimelineDigest:
             activity=resolve[[self._strip.key % gantt.CODES]],
         )
         self._emit("timeline", index, **cells)
-        columns = (np.concatenate(column) for column in zip(*self._marks, strict=True))
-        self._emit("checkpoints", index, **dict(zip(DERIVED["checkpoints"], columns, strict=True)))
 
 
 class _Kept:
@@ -291,7 +324,9 @@ class _Kept:
         index, at = np.zeros((self._locations, 2), np.int64), 0
         for location, columns in parts:
             size = columns[names[0]].size
-            index[location] = at, size
+            if not index[location, 1]:
+                index[location, 0] = at
+            index[location, 1] += size
             at += size
         types = DERIVED[table]
         return index, tuple(
@@ -351,8 +386,9 @@ class Level:
 
 @dataclass(frozen=True)
 class Moment:
-    """What a location does at an instant. `levels`: outermost first. `begin_s`, `end_s`: the state, in which
-    nothing is entered or left; `present`: the location is there at all."""
+    """What a location does at an instant. `levels`: outermost first; of more than `LEVELS` open regions those
+    in the middle are left out, `depth` is how many are open. `begin_s`, `end_s`: the state, in which nothing
+    is entered or left; `present`: the location is there at all."""
 
     location: int
     time_s: float
@@ -361,6 +397,7 @@ class Moment:
     begin_s: float
     end_s: float
     present: bool = True
+    depth: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -440,7 +477,8 @@ class Timeline:
         count = len(store.locations)
         self._classes = region_classes(store, rules)
         self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
-        there = [x.first is not None and x.last is not None for x in store.locations]
+        # What carries only metrics does nothing that could be drawn.
+        there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.there = np.array(there, bool)
         repaired = store.repair if rules.repaired is None else rules.repaired
         self._shift = np.array([x.shift if repaired else 0 for x in store.locations], np.int64)
@@ -467,6 +505,8 @@ class Timeline:
         self._idle = np.array([self._resolved(i)[gantt.BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
         self._links: Messages | None = None
+        self._chosen: tuple[MessageFilter, Messages] | None = None
+        self._communicators: Ints | None = None
         self._collectives: tuple[NDArray[Any], ...] | None = None
 
     def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _Kept) -> None:
@@ -505,10 +545,10 @@ class Timeline:
         marks = np.diff(self._mark_of)[:, 0]
         number = np.arange(marks.sum()) - np.repeat(np.cumsum(marks) - marks, marks)
         # The locations may have been read in another order than they are counted in.
-        at = self._mark_at[np.repeat(self._mark_of[:, 0], marks) + number]
-        if not (
-            np.array_equal(marks, -(-events // STEP)) and np.array_equal(self._mark_row[at], number * STEP)
-        ):
+        row = self._mark_row[self._mark_at[np.repeat(self._mark_of[:, 0], marks) + number]]
+        ahead = np.diff(row, prepend=0)[number > 0]
+        good = np.array_equal(marks > 0, events > 0) and not (row[number == 0].any() or (row % STEP).any())
+        if not (good and (ahead > 0).all() and (row < np.repeat(events, marks)).all()):
             raise self._damaged("the checkpoints of its timeline are not where they should be")
 
     def _calls(self) -> dict[int, NDArray[np.int64]]:
@@ -663,6 +703,35 @@ class Timeline:
                 break
         return replace(tile, dominant=dominant, hidden=hidden, pending=tile.pending[done:])
 
+    def spent(
+        self,
+        groups: Sequence[Sequence[int]],
+        edges: Ints,
+        by_region: NDArray[np.uint8] | None = None,
+        progress: Progress | None = None,
+    ) -> Ints:
+        """(rows, columns, `gantt.CLASSES`) ticks that rows of merged locations spend in each class, exactly.
+
+        `edges` (columns + 1,): rising ticks since `start`. Classes as those of `tile`. Reads all events that
+        lie between the first and the last edge, once.
+        """
+        progress = progress or Progress()
+        edges = np.ascontiguousarray(edges, np.int64) + self.start
+        columns, total = edges.size - 1, sum(len(group) for group in groups)
+        lut = self._lut(by_region)
+        found = np.zeros((len(groups), columns, gantt.CLASSES), np.int64)
+        acc, mask = np.zeros((columns, gantt.CLASSES)), np.zeros(columns, np.int64)
+        done = 0
+        for row, members in enumerate(groups):
+            for member in members:
+                progress.step(done, total, "timeline")
+                span = self._span(member, int(edges[0]), int(edges[-1]))
+                self._add_exactly(member, span, edges, lut, by_region is not None, acc, mask)
+                done += 1
+            found[row] = acc  # whole numbers below 2**53
+            acc[:] = 0.0
+        return found
+
     def _add_exactly(
         self,
         location: int,
@@ -766,14 +835,19 @@ class Timeline:
                 until = end if following is None else int(following[0][0])
             stack, entered = walker.open
             after = row
-        ends = self._leave_times(location, after, stack, 0 if whole else max(stack.size - 1, 0))
+        told = np.arange(stack.size)
+        if stack.size > LEVELS:
+            told = np.r_[told[: LEVELS // 2], told[-LEVELS // 2 :]]
+        asked = told if whole else told[-1:]
+        ends: list[int | None] = [None] * (told.size - asked.size)
+        ends += self._leave_times(location, after, stack, asked)
         levels = tuple(
             Level(
                 int(r),
                 float(self.seconds(int(b) + shift)),
                 None if e is None else float(self.seconds(e + shift)),
             )
-            for r, b, e in zip(stack, entered, ends, strict=True)
+            for r, b, e in zip(stack[told], entered[told], ends, strict=True)
         )
         return Moment(
             location,
@@ -782,28 +856,33 @@ class Timeline:
             levels,
             float(self.seconds(since + shift)),
             float(self.seconds(until + shift)),
+            depth=stack.size,
         )
 
-    def _leave_times(self, location: int, row: int, stack: Ints, outermost: int) -> list[int | None]:
-        """When each open region from `outermost` on is left; None if that is far away."""
+    def _leave_times(self, location: int, row: int, stack: Ints, which: Ints) -> list[int | None]:
+        """When some of the open regions, given by their places in the stack, are left; None if that is far
+        away."""
         none = np.iinfo(np.int64).min
-        ends = np.full(stack.size, none)
-        depth, left = stack.size, stack.size - outermost
-        size = 2 * (stack.size + STEP)
-        regions, ident = np.zeros(size, np.int64), np.full(size, -1, np.int64)
-        regions[:depth], ident[outermost:depth] = stack, np.arange(outermost, depth)
+        ends = np.full(which.size, none)
+        depth, left = stack.size, which.size
+        regions, same = np.zeros((2, depth + STEP), np.int64)
+        ident, last = np.full(depth + STEP, -1, np.int64), np.full(len(self._store.regions), -1, np.int64)
+        regions[:depth], ident[which] = stack, np.arange(which.size)
+        gantt.squeeze(regions, ident, same, last, depth, -1)  # there are no gaps: it fills in the rest
         rows = self._store.rows("events", location)
         for time, kind, region in self._events(location, row, row + FORWARD_ROWS):
             if regions.size < depth + STEP:
-                regions, ident = np.pad(regions, (0, STEP)), np.pad(ident, (0, STEP), constant_values=-1)
+                regions, ident, same = (
+                    np.pad(column, (0, depth + STEP)) for column in (regions, ident, same)
+                )
             depth, left = gantt.leave_times(
-                time, kind, region.astype(np.int64), regions, ident, depth, ends, left
+                time, kind, region.astype(np.int64), regions, ident, same, last, depth, ends, left
             )
             row += time.size
             if left == 0:
                 break
         if left and row >= rows:  # open until the end of the location
-            ends[outermost:][ends[outermost:] == none] = self._end[location]
+            ends[ends == none] = self._end[location]
         return [None if e == none else int(e) for e in ends.tolist()]
 
     # finding
@@ -957,6 +1036,66 @@ class Timeline:
 
     # messages
 
+    def chosen_messages(self, wanted: MessageFilter) -> Messages | None:
+        """Those that a filter leaves, as `messages`."""
+        if self._chosen is None or self._chosen[0] != wanted:
+            known = self.messages()
+            if known is None or wanted == MessageFilter():
+                return known
+            self._chosen = wanted, known.only(self._meets(known, wanted))
+        return self._chosen[1]
+
+    def _meets(self, known: Messages, wanted: MessageFilter) -> NDArray[np.bool_]:
+        which = np.full(known.tag.size, wanted.shown)
+        which &= known.bytes >= wanted.least_bytes
+        if wanted.least_s > 0:
+            # A flight that is as long as it was typed counts, whatever subtracting times does to it.
+            which &= known.received_s - known.sent_s >= wanted.least_s * (1 - 1e-9)
+        if wanted.tag is not None:
+            which &= known.tag == wanted.tag
+        if wanted.partner is not None:
+            of_rank = np.array([x.rank == wanted.partner for x in self._store.locations] + [False], bool)
+            which &= of_rank[known.sender] | of_rank[known.receiver]
+        if wanted.communicator is not None:
+            if self._communicators is None:
+                self._communicators = self._look_up_communicators(known)
+            which &= self._communicators == wanted.communicator
+        return which
+
+    def _look_up_communicators(self, known: Messages) -> Ints:
+        """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
+        record of the same time, tag and size, the first for the first."""
+        found = np.full(known.tag.size, -1, np.int64)
+        ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start - self._shift[known.sender]
+        order = np.argsort(known.sender, kind="stable")
+        cuts = np.searchsorted(known.sender[order], np.arange(len(self._store.locations) + 1))
+        for location in np.flatnonzero(np.diff(cuts)).tolist():
+            mine = order[cuts[location] : cuts[location + 1]]
+            parts = [
+                tuple(column[(kind == MessageKind.SEND) | (kind == MessageKind.ISEND)] for column in columns)
+                for kind, *columns in self._store.blocks(
+                    "messages", location, "kind", "time", "tag", "bytes", "communicator"
+                )
+            ]
+            time, tag, size, communicator = (
+                np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
+            )
+            asked = ticks[mine], known.tag[mine], known.bytes[mine]
+            keys = [
+                np.concatenate(pair)
+                for pair in (
+                    (time, asked[0]),
+                    (tag, asked[1]),
+                    (size, asked[2]),
+                    (_turn(time, tag, size), _turn(*asked)),
+                )
+            ]
+            by = np.lexsort(keys)  # stable: the record comes before the message that equals it
+            same = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
+            record, message = by[:-1][same], by[1:][same] - time.size
+            found[mine[message]] = communicator[record]
+        return found
+
     def messages(self) -> Messages | None:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
         if self._links is None:
@@ -1028,6 +1167,18 @@ class Timeline:
         mine = (known.sender == location) & (known.sent_s >= a_s) & (known.sent_s <= b_s)
         mine |= (known.receiver == location) & (known.received_s >= a_s) & (known.received_s <= b_s)
         return known.only(mine)
+
+
+def _turn(*keys: Ints) -> Ints:
+    """(n,) how many rows before each have the same keys."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, bool)
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    begin = np.maximum.accumulate(np.where(new, np.arange(order.size), 0))
+    turn = np.empty(order.size, np.int64)
+    turn[order] = np.arange(order.size) - begin
+    return turn
 
 
 def open_timeline(

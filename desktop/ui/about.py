@@ -7,10 +7,8 @@ from html import escape
 from importlib.metadata import PackageNotFoundError, version
 
 import PySide6
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QLabel,
     QTabWidget,
@@ -21,6 +19,7 @@ from PySide6.QtWidgets import (
 
 import desktop
 from desktop import resources
+from desktop.ui.dialogs import Dialog
 from desktop.ui.sizes import fitting
 
 _LIBRARIES = [
@@ -77,13 +76,12 @@ def versions_text() -> str:
     return "\n".join(f"{name}: {number}" for name, number in versions())
 
 
-class About(QDialog):
+class About(Dialog):
     """Versions, citation and licences, each on a page; Copy takes the versions."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("about")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("About Phasewright"))
         head = QLabel(
             f"<span style='font-size: large'><b>Phasewright {desktop.__version__}</b></span><br>"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QCloseEvent, QColor, QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -25,11 +25,12 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
-from desktop.ui.exporting import ExportDialog, FigureDialog
+from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.pages import column, first_page, quiet
 from desktop.ui.program_window import ProgramWindow
@@ -363,7 +364,14 @@ class CompareWindow(ProgramWindow):
             self.bench.complain("the main window shows no run yet, wait until it does")
             return
         span = self._owner.curve_view.visible_range()
-        FigureDialog(main, self._results.deliver, span, self, Contrast(alignment, placement)).open()
+        FigureDialog(
+            main,
+            self._results.deliver,
+            span,
+            self,
+            Contrast(alignment, placement),
+            colours=self._theme.colours,
+        ).open()
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(
@@ -375,13 +383,13 @@ class CompareWindow(ProgramWindow):
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
         from desktop.core.contrast import Cell
-        from desktop.data.material import as_csv
+        from desktop.printing import as_csv
 
         rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
         try:
             write_text(path, "".join(as_csv(rows)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     # ---- layout
 
@@ -392,12 +400,7 @@ class CompareWindow(ProgramWindow):
         if state is not None:
             self._down.restoreState(state)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        if self._owner.comparing is not self:
-            return  # it has closed with its owner, and is closed once more with the program
+    def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._down.saveState())
         self._owner.comparing = None
-        for dialog in self.findChildren(ExportDialog):
-            dialog.close()
         self.bench.close()
-        super().closeEvent(event)

@@ -30,7 +30,6 @@ from PySide6.QtCore import QLockFile, QMessageLogContext, QObject, QSize, Qt, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
-    QDialog,
     QDialogButtonBox,
     QLabel,
     QPlainTextEdit,
@@ -40,6 +39,7 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 from desktop.ui.about import versions_text
+from desktop.ui.dialogs import Dialog
 from desktop.ui.settings import log_folder
 from desktop.ui.sizes import fitting
 
@@ -292,13 +292,12 @@ class _Teller(logging.Handler):
         self._tell(sentence[:500], self.format(record))
 
 
-class Trouble(QDialog):
+class Trouble(Dialog):
     """A sentence on what happened, the report folded below it, and what can be done."""
 
     def __init__(self, sentence: str, more: str, report_text: str) -> None:
         super().__init__(QApplication.activeWindow())
         self.setObjectName("trouble")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Phasewright")
         head = QLabel(f"<b>{sentence}</b>")
         body = QLabel(more)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray
 from PySide6.QtGui import (
-    QCloseEvent,
     QGuiApplication,
     QIcon,
 )
@@ -286,13 +285,9 @@ class ExperimentWindow(ProgramWindow):
         for page in self.pages:
             page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        if not self._may_close():
-            event.ignore()
-            return
+    def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), QByteArray())
         self.bench.close()
-        super().closeEvent(event)
 
     def _may_close(self) -> bool:
         """Ask about a description that is not written, and about trials that are running."""

@@ -8,9 +8,9 @@ and lines by dashes as well), and which texts stand in place of the usual ones (
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPd
 from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
+from desktop.core.gantt import COLOURS as REGION_COLOURS
+from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.matching import NONE
-from desktop.data.events import Activity
-from desktop.data.material import CLASSES, FIGURES, Material
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material
 from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
@@ -36,9 +37,12 @@ from desktop.ui.drawing import (
 )
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.notes import COLOURS
+from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import Ticks
-from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.theme import DARK, LIGHT, Theme, coloured
 from desktop.ui.units import digits, time_scale
+from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, share
+from desktop.workbench.levels import note as levels_note
 
 Style = Literal["colour", "grey", "patterns"]
 #: The smallest sheet that holds every figure, mm.
@@ -49,17 +53,20 @@ _ALL_COLUMNS = 2400
 
 @dataclass(frozen=True)
 class Look:
-    """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds
-    (None: all); `phase` is a chosen one; `words` replaces texts by their key in `texts`. The curve alone can
-    be drawn in layers, so that what lies `below` its fit is drawn once while the fit above it changes."""
+    """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds (None:
+    all), `levels` how processors are shown; `phase` is a chosen one; `words` replaces texts by their key in
+    `texts`; `colours` is the set of `desktop.ui.theme`. The curve alone can be drawn in layers, so that what
+    lies `below` its fit is drawn once while the fit above it changes."""
 
     width: float = 160.0
     height: float = 90.0
     points: float = 9.0
     style: Style = "colour"
     dark: bool = False
+    colours: str = "soft"
     lines: float = 1.0
     span: tuple[float, float] | None = None
+    levels: Levels = AT_FIRST
     phase: int | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     layer: Literal["all", "below", "above"] = "all"
@@ -67,7 +74,8 @@ class Look:
 
 @dataclass(frozen=True)
 class Ink:
-    """The colours of a look. `dashed`: lines differ by dashes too."""
+    """The colours of a look. `regions`: by the numbers of `desktop.core.gantt`. `dashed`: lines differ by
+    dashes too."""
 
     ground: str
     text: str
@@ -79,6 +87,7 @@ class Ink:
     residual: str
     mark: str
     areas: Mapping[str, Fill]
+    regions: Mapping[int, Fill]
     dashed: bool
     runs: tuple[str, ...]
 
@@ -98,18 +107,37 @@ _HATCH: dict[str, Hatch] = {"computing": "", "overhead": "/", "io": "x", "idle":
 
 def ink(look: Look) -> Ink:
     """Grey and patterns are for paper: white ground and black text whatever the theme."""
-    theme = DARK if look.dark and look.style == "colour" else LIGHT
+    theme = coloured(DARK if look.dark and look.style == "colour" else LIGHT, look.colours)
     areas = {name: Fill(getattr(theme, name)) for name in CLASSES}
+    regions = _region_fills(theme, look.style)
     if look.style == "grey":
         areas = {name: Fill(_GREY[name]) for name in CLASSES}
-    elif look.style == "patterns":
-        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in CLASSES}
-    if look.style == "grey":
         return Ink("#ffffff", "#000000", "#404040", "#606060", "#d8d8d8", "#5a5a5a", "#000000", "#404040",
-                   "#000000", areas, True, _GREY_RUNS)  # fmt: skip
+                   "#000000", areas, regions, True, _GREY_RUNS)  # fmt: skip
+    if look.style == "patterns":
+        areas = {name: Fill(getattr(theme, name), 1.0, _HATCH[name], "#30363d") for name in CLASSES}
     strong = "#ffffff" if theme.dark else "#000000"
     return Ink(theme.background, strong, theme.muted, theme.border, theme.grid, theme.curve, theme.fit,
-               theme.residual, theme.selection, areas, look.style == "patterns", theme.series)  # fmt: skip
+               theme.residual, theme.selection, areas, regions, look.style == "patterns",
+               theme.series)  # fmt: skip
+
+
+def _region_fills(theme: Theme, style: Style) -> dict[int, Fill]:
+    """Areas of regions; colours as the window has them."""
+    rest = {
+        NO_REGION: Fill(mix(theme.border, theme.background, 0.25).name()),
+        OTHER_REGION: Fill(theme.muted),
+    }
+    if style == "grey":
+        greys = (round(60 + 150 * k / (REGION_COLOURS - 1)) for k in range(REGION_COLOURS))
+        every = {k: Fill(f"#{grey:02x}{grey:02x}{grey:02x}") for k, grey in enumerate(greys)}
+        return every | {NO_REGION: Fill("#f0f0f0"), OTHER_REGION: Fill("#202020")}
+    share = 0.78 if theme.dark else 0.85
+    colours = {k: mix(colour, theme.background, share).name() for k, colour in enumerate(theme.regions)}
+    if style == "patterns":
+        hatches = [hatch for hatch in get_args(Hatch) for _ in range(2)]
+        return {k: Fill(c, 1.0, hatches[k], "#30363d") for k, c in colours.items()} | rest
+    return {k: Fill(colour) for k, colour in colours.items()} | rest
 
 
 def texts(figure: str, material: Material) -> dict[str, str]:
@@ -142,11 +170,17 @@ def texts(figure: str, material: Material) -> dict[str, str]:
             "suggested": "Suggested" + (f": {material.suggestion.n}" if material.suggestion else ""),
         }
     if figure == "timeline":
-        seen = {name: title for name, title in CLASSES.items() if _seen(material, name)}
-        return common | {"time": "Time"} | seen
+        assert material.bars is not None
+        named = zip(_class_keys(material.bars), material.bars.classes, strict=True)
+        return common | {"time": "Time"} | {key: CLASSES.get(name, name) for key, name in named}
     if figure == "comparison":
         return common | _comparison_texts(material.contrast)
     return common
+
+
+def _class_keys(bars: Bars) -> list[str]:
+    """Under which texts the names of a timeline's classes stand; a region may be called anything."""
+    return [f"region {k}" for k, _ in enumerate(bars.classes, 1)] if bars.shades else list(bars.classes)
 
 
 def _comparison_texts(contrast: Contrast | None) -> dict[str, str]:
@@ -166,11 +200,6 @@ def _comparison_texts(contrast: Contrast | None) -> dict[str, str]:
         "processors": "Of all (%)" if placement.share else "Processors",
         "difference": "Difference",
     } | {f"run {k}": name for k, name in enumerate(names, 1)}
-
-
-def _seen(material: Material, name: str) -> bool:
-    assert material.bars is not None
-    return bool((material.bars.activity == Activity[name.upper()]).any())
 
 
 # ------------------------------------------------------------------ files
@@ -261,6 +290,7 @@ class Box:
     x1: float = 1.0
     y0: float = 0.0
     y1: float = 1.0
+    log: bool = False
 
     @property
     def right(self) -> float:
@@ -274,7 +304,7 @@ class Box:
         return self.left + (value - self.x0) / (self.x1 - self.x0) * self.width
 
     def y(self, value):
-        return self.bottom - (value - self.y0) / (self.y1 - self.y0) * self.height
+        return self.bottom - share(value, self.y0, self.y1, self.log) * self.height
 
     def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.stack([self.x(x), self.y(y)], axis=1)
@@ -384,8 +414,18 @@ class _Frame:
     def border(self, box: Box) -> None:
         self._frame_of(box.left, box.top, box.width, box.height)
 
-    def levels(self, low: float, high: float, height: float) -> Ticks:
-        return scales.level_ticks(low, high, max(height / (1.9 * self.em), 1.5), whole=True)
+    def levels(self, low: float, high: float, height: float, log: bool = False) -> Ticks:
+        room = max(height / (1.9 * self.em), 1.5)
+        return scales.log_ticks(low, high, room) if log else scales.level_ticks(low, high, room, whole=True)
+
+    def processors(self, curve: StepCurve, a: float, b: float) -> tuple[float, float, str]:
+        """The ends of an axis of processors over the time `a` to `b`, and what is said of it if it does not
+        show all of them."""
+        env = envelope(curve)
+        low, high, _ = env.range(a, b)
+        least, most, _ = env.range(-math.inf, math.inf)
+        known = Heights(curve.capacity, least, most, *line_heights(curve), low, high)
+        return *limits(self.look.levels, known), levels_note(self.look.levels, known)
 
     def span(self, material: Material) -> tuple[float, float]:
         curve = material.curve
@@ -423,6 +463,8 @@ def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
     fit, sheet, look = material.fit, frame.sheet, frame.look
     show = fit_overlay.visible(fit, box.x0, box.x1)
     a, b = np.maximum(fit.breaks[show], box.x0), np.minimum(fit.breaks[show + 1], box.x1)
+    if box.log:
+        show, a, b = fit_overlay.cut(show, a, b, box.x0, 0.5 * (box.x1 - box.x0) / box.width)
     from_y, slope = fit_overlay.polynomial(fit, show, a)
     to_y, _ = fit_overlay.polynomial(fit, show, b)
     middle = from_y + slope * (b - a) / 2  # where the tangents of a parabola meet
@@ -436,7 +478,7 @@ def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
             (float(box.x(a[k])), float(box.y(from_y[k]))),
             (float(box.x(b[k])), float(box.y(to_y[k]))),
         )
-        if fit.degree[phase] < 2:
+        if fit.degree[phase] < 2 or box.log:
             sheet.line([start, end], stroke)
         else:
             bent = (float(box.x((a[k] + b[k]) / 2)), float(box.y(middle[k])))
@@ -481,32 +523,72 @@ def _paint_rail(frame: _Frame, material: Material, box: Box) -> None:
     sheet.line(line, frame.outline())
 
 
-def _paint_marks(frame: _Frame, material: Material, box: Box) -> None:
-    """Annotations: a line or a band with its text in a box, in rows so that texts keep apart."""
+@dataclass(frozen=True)
+class _Note:
+    """Where the text of an annotation stands: in which row above the plot, and from where, mm."""
+
+    mark: Mark
+    row: int
+    left: float
+    text: str
+
+
+_NOTE_ROW = 1.6  # height of a row of notes, em
+
+
+def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> list[_Note]:
+    """Texts of annotations in at most so many rows above the plot, where no curve is; shortened if need be.
+    Those for which there is no room are counted in the last row."""
+    em = frame.em
+    for part in (0.6, 0.35, 0.2, 0.1):
+        ends: list[float] = []  # where the text of each row ends
+        placed: list[_Note] = []
+        for mark in marks:
+            text = fitted(mark.told, em, part * box.width)
+            wide = text_width(text, em) + 1.2 * em
+            left = max(min(float(box.x(max(mark.start_s, box.x0))), box.right - wide), box.left)
+            row = next((k for k, end in enumerate(ends) if end <= left), len(ends))
+            if row < most:
+                ends[row : row + 1] = [left + wide]
+                placed.append(_Note(mark, row, left, text))
+        if len(placed) == len(marks):
+            return placed
+    more, last = len(marks) - len(placed), max(len(ends) - 1, 0)
+    wide = text_width("… and 999 more", em)
+    kept = [note for note in placed if note.row < last or note.left + text_width(note.text, em) + em
+            < box.right - wide]  # fmt: skip
+    more += len(placed) - len(kept)
+    return [*kept, _Note(Mark(math.nan, ""), last, box.right - wide, f"… and {more} more")]
+
+
+def _paint_marks(frame: _Frame, marks: Sequence[Mark], notes: list[_Note], box: Box, rows: int) -> None:
+    """Annotations: a line or a band in the plot, its text above the phases."""
     em, sheet = frame.em, frame.sheet
-    ends: list[float] = []  # where the text of each row ends
-    for mark in sorted(material.marks, key=lambda mark: mark.start_s):
+    top = box.top - 1.5 * em - rows * _NOTE_ROW * em  # of the first row
+    row_of = {id(note.mark): note.row for note in notes}
+    for mark in marks:
         until = mark.start_s if mark.end_s is None else mark.end_s
-        if until < box.x0 or mark.start_s > box.x1:
-            continue
         x0, x1 = (float(box.x(min(max(t, box.x0), box.x1))) for t in (mark.start_s, until))
-        colour = frame.ink.mark if frame.look.style == "grey" else COLOURS[mark.colour % len(COLOURS)]
         if x1 > x0:
-            sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(colour, 0.15))
-        stroke = frame.stroke(colour, 1.0, (1.0, 1.5))
-        sheet.lines([[x, box.top, x, box.bottom] for x in {x0, x1}], stroke)
-        text = fitted(mark.told, em, 0.6 * box.width)
-        wide = text_width(text, em) + 0.8 * em
-        left = min(x0, box.right - wide)
-        row = next((k for k, end in enumerate(ends) if end <= left), len(ends))
-        if box.top + (row + 1) * 1.6 * em > box.bottom:
+            sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(_note_colour(frame, mark), 0.15))
+        stroke = frame.stroke(_note_colour(frame, mark), 1.0, (1.0, 1.5))
+        high = top + (row_of[id(mark)] + 0.15) * _NOTE_ROW * em if id(mark) in row_of else box.top
+        ends = [[x1, box.top, x1, box.bottom]] if x1 > x0 else []
+        sheet.lines([[x0, high, x0, box.bottom], *ends], stroke)
+    for note in notes:
+        y = top + note.row * _NOTE_ROW * em
+        if math.isnan(note.mark.start_s):
+            sheet.text(note.left, y + 1.15 * em, note.text, em, frame.ink.muted)
             continue
-        ends[row : row + 1] = [left + wide]
-        y = box.top + row * 1.6 * em
-        sheet.rects([[left, y + 0.15 * em, wide, 1.4 * em]], Fill(frame.ink.ground, 0.9))
+        wide = text_width(note.text, em) + 0.8 * em
+        sheet.rects([[note.left, y + 0.15 * em, wide, 1.4 * em]], Fill(frame.ink.ground))
         # The colour is beside the text, which has to be read on every ground.
-        sheet.rects([[left, y + 0.15 * em, 0.25 * em, 1.4 * em]], Fill(colour))
-        sheet.text(left + 0.55 * em, y + 1.15 * em, text, em, frame.ink.text)
+        sheet.rects([[note.left, y + 0.15 * em, 0.25 * em, 1.4 * em]], Fill(_note_colour(frame, note.mark)))
+        sheet.text(note.left + 0.55 * em, y + 1.15 * em, note.text, em, frame.ink.text)
+
+
+def _note_colour(frame: _Frame, mark: Mark) -> str:
+    return frame.ink.mark if frame.look.style == "grey" else COLOURS[mark.colour % len(COLOURS)]
 
 
 def _curve(frame: _Frame, material: Material) -> None:
@@ -514,23 +596,30 @@ def _curve(frame: _Frame, material: Material) -> None:
     a, b = frame.span(material)
     x, exact = _times(material, a, b, look.width)
     band = [(Fill(frame.ink.curve, 0.3), None, words["extremes"])]
+    low, high, shown = frame.processors(material.curve, a, b)
     frame.legend(
         [
             (frame.ink.areas["computing"], frame.stroke(frame.ink.curve, 0.8), words["computing"]),
             *([] if exact else band),
             (None, frame.stroke(frame.ink.fit, 2.0), words["fit"]),
             (Fill(frame.ink.fit, 0.15), _break_stroke(frame), words["break"]),
+            *([(None, None, shown)] if shown else []),
         ]
     )
-    low, high, _ = envelope(material.curve).range(a, b)
-    low, high = min(0.0, low), max(material.curve.capacity, high)
-    high = high if high > low else low + 1
-    ticks = frame.levels(low, high, look.height - frame.top)
+    log = look.levels.log
+    ticks = frame.levels(low, high, look.height - frame.top, log)
     box = frame.room(ticks.labels, rail=1.5 * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, low, high + 0.04 * (high - low))
-    ticks = frame.levels(box.y0, box.y1, box.height)
+    marks = [m for m in material.marks if m.start_s <= b and max(m.start_s, m.end_s or a) >= a]
+    marks.sort(key=lambda mark: mark.start_s)
+    most = max(1, int(0.35 * box.height / (_NOTE_ROW * frame.em)))
+    notes = _place_notes(frame, marks, replace(box, x0=a, x1=b), most)
+    rows = max((note.row for note in notes), default=-1) + 1
+    box = frame.room(ticks.labels, rail=(1.5 + _NOTE_ROW * rows) * frame.em)
+    box = Box(box.left, box.top, box.width, box.height, a, b, low, high, log)
+    ticks = frame.levels(box.y0, box.y1, box.height, log)
     if look.layer != "above":
-        _paint_curve(frame, material, box, x, exact)
+        with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+            _paint_curve(frame, material, box, x, exact)
         frame.grid(box, frame.time_axis(box), ticks)
         frame.vertical(box, ticks, words["processors"])
     if look.layer == "below":
@@ -538,8 +627,8 @@ def _curve(frame: _Frame, material: Material) -> None:
     with frame.sheet.clipped(box.left, box.top, box.width, box.height):
         _paint_breaks(frame, material, box)
         _paint_fit(frame, material, box)
-    _paint_marks(frame, material, box)
     _paint_rail(frame, material, box)
+    _paint_marks(frame, marks, notes, box, rows)
     frame.border(box)
 
 
@@ -547,20 +636,25 @@ def _stack(frame: _Frame, material: Material) -> None:
     words, look = frame.words, frame.look
     names = list(material.stack)
     a, b = frame.span(material)
-    frame.legend([(frame.ink.areas[name], None, words[name]) for name in names])
-    high = max(material.curve.capacity, 1e-9)
-    ticks = frame.levels(0, high, look.height - frame.top)
+    low, high, shown = frame.processors(material.curve, a, b)
+    entries: list[tuple[Fill | None, Stroke | None, str]] = [
+        (frame.ink.areas[name], None, words[name]) for name in names
+    ]
+    frame.legend([*entries, *([(None, None, shown)] if shown else [])])
+    log = look.levels.log
+    ticks = frame.levels(low, high, look.height - frame.top, log)
     box = frame.room(ticks.labels, rail=1.5 * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, 0.0, 1.04 * high)
-    ticks = frame.levels(box.y0, box.y1, box.height)
+    box = Box(box.left, box.top, box.width, box.height, a, b, low, high, log)
+    ticks = frame.levels(box.y0, box.y1, box.height, log)
     # One grid of columns for all classes, so that what lies on another fits it.
     x = np.linspace(a, b, int(min(max(box.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS)) + 1)
     below = np.zeros(x.size - 1)
     for name in names:
         above = below + np.nan_to_num(envelope(material.stack[name]).columns(x).mean)
-        frame.sheet.band(box.x(x), box.y(below), box.y(above), frame.ink.areas[name])
-        if (above > below).any():
-            frame.sheet.steps(box.x(x), box.y(above), Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
+        with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+            frame.sheet.band(box.x(x), box.y(below), box.y(above), frame.ink.areas[name])
+            if (above > below).any():
+                frame.sheet.steps(box.x(x), box.y(above), Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
         below = above
     frame.grid(box, frame.time_axis(box), ticks)
     _paint_breaks(frame, material, box, ranges=False)
@@ -616,9 +710,11 @@ def _epsilon(frame: _Frame, material: Material) -> None:
         ]
     )  # fmt: skip
     n, epsilon = material.sweep.n.astype(float), material.sweep.epsilon
-    if material.fit.requested not in material.sweep.n.tolist():
-        n, epsilon = np.append(n, material.fit.requested), np.append(epsilon, material.fit.epsilon)
-    positive = epsilon[epsilon > 0]
+    shown = material.fit
+    if shown.requested not in material.sweep.n.tolist():
+        n, epsilon = np.append(n, shown.requested), np.append(epsilon, shown.epsilon)
+    positive = np.append(epsilon, shown.epsilon)
+    positive = positive[positive > 0]
     low, high = (float(positive.min()), float(positive.max())) if positive.size else (0.5, 2.0)
     y0, y1 = math.log10(low) - 0.08, math.log10(high) + 0.08
     ticks = _log_ticks(y0, y1)
@@ -643,6 +739,10 @@ def _epsilon(frame: _Frame, material: Material) -> None:
     sheet.line(points, dot)
     for px, py in points.tolist():
         sheet.circle(px, py, 0.28 * em, Fill(frame.ink.ground), dot)
+    # The fit that is shown, which need not be the best one of its n.
+    place = math.log10(max(shown.epsilon, 10**y0))
+    at = float(box.x(shown.requested)), float(box.y(place))
+    sheet.circle(*at, 0.4 * em, Fill(frame.ink.fit), Stroke(frame.ink.ground, 0.3))
     frame.border(box)
     frame.horizontal(box, across, words["n"])
     frame.vertical(box, ticks, words["error"])
@@ -664,10 +764,10 @@ def _timeline(frame: _Frame, material: Material) -> None:
     bars = material.bars
     assert bars is not None
     words, em, sheet = frame.words, frame.em, frame.sheet
-    seen = [name for name in CLASSES if _seen(material, name)]
-    frame.legend([(frame.ink.areas[name], None, words[name]) for name in seen])
-    if bars.left_out:
-        note = f"{len(bars.names)} of {len(bars.names) + bars.left_out} processors, at even distances"
+    fills = _bar_fills(frame, bars)
+    frame.legend([(fill, None, words[name]) for fill, name in zip(fills, _class_keys(bars), strict=True)])
+    if max(bars.merged) > 1:
+        note = f"{sum(bars.merged)} processors in {len(bars.names)} rows: neighbours share a row"
         frame.top += 0.7 * em
         sheet.text(frame.pad, frame.top, fitted(note, em, sheet.width), em, frame.ink.muted)
     names = [fitted(name, em, 0.25 * sheet.width) for name in bars.names]
@@ -677,16 +777,8 @@ def _timeline(frame: _Frame, material: Material) -> None:
     left = box.left - 1.2 * em
     box = Box(left, box.top, box.right - left, box.height, a, b, float(len(names)), 0.0)
     row = box.height / len(names)
-    rects: dict[str, list[list[float]]] = {name: [] for name in seen}
-    for k in range(len(names)):
-        top = box.top + k * row
-        for start, end, activity in bars.stretches(k):
-            x0, x1 = float(box.x(max(start, a))), float(box.x(min(end, b)))
-            if x1 > x0:
-                rects[activity.name.lower()].append([x0, top, x1 - x0, row])
-    for name in seen:
-        if rects[name]:
-            sheet.rects(rects[name], frame.ink.areas[name])
+    with sheet.clipped(box.left, box.top, box.width, box.height):
+        _paint_bars(frame, bars, box, fills)
     if row > 0.8:
         rules = [[box.left, box.top + k * row, box.right, box.top + k * row] for k in range(1, len(names))]
         sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
@@ -698,6 +790,30 @@ def _timeline(frame: _Frame, material: Material) -> None:
     _paint_breaks(frame, material, box, ranges=False)
     _paint_rail(frame, material, box)
     frame.border(box)
+
+
+def _bar_fills(frame: _Frame, bars: Bars) -> list[Fill]:
+    """Areas of the classes of a timeline."""
+    if not bars.shades:
+        return [frame.ink.areas[name] for name in bars.classes]
+    return [frame.ink.regions[shade] for shade in bars.shades]
+
+
+def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:
+    """In each column of a row the classes stand on each other, as high as their part of its time."""
+    row = box.height / len(bars.names)
+    # As fine as a sheet is drawn: columns that look alike are one.
+    above = np.rint(np.cumsum(bars.shares, axis=2) * row * 100) / 100
+    x = np.clip(box.x(bars.times), box.left, box.right)
+    for k in range(len(bars.names)):
+        bottom = box.top + (k + 1) * row
+        # The highest first, so that where two meet no ground is seen between them.
+        for c in range(len(fills) - 1, -1, -1):
+            high, below = above[k, :, c], above[k, :, c - 1] if c else 0.0
+            if (high > below).any():
+                cut = np.concatenate([[0], np.flatnonzero(np.diff(high)) + 1, [high.size]])
+                top = bottom - high[cut[:-1]]
+                frame.sheet.band(x[cut], np.full(top.size, bottom), top, fills[c])
 
 
 def _phases(frame: _Frame, material: Material) -> None:

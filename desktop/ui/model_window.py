@@ -8,7 +8,6 @@ from pathlib import Path
 
 from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import (
-    QCloseEvent,
     QGuiApplication,
     QImageWriter,
     QResizeEvent,
@@ -29,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -336,7 +336,6 @@ class ModelWindow(ProgramWindow):
         unassigned = new.unassigned
         assert unassigned is not None
         dialog = AssignColumns(unassigned, self)
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.assigned.connect(partial(self.bench.open, unassigned.source))
         dialog.rejected.connect(self.bench.dismiss_columns)
         dialog.open()
@@ -350,7 +349,6 @@ class ModelWindow(ProgramWindow):
             self.settings.folder,
             self,
         )
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.chosen.connect(self.bench.add_runs)
         dialog.open()
 
@@ -420,7 +418,7 @@ class ModelWindow(ProgramWindow):
         try:
             write_text(path, comma_separated(view.copied(everything=True)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.plots.picture())
@@ -463,7 +461,6 @@ class ModelWindow(ProgramWindow):
         if state is not None:
             self._across.restoreState(state)
 
-    def closeEvent(self, event: QCloseEvent) -> None:
+    def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
         self.bench.close()
-        super().closeEvent(event)

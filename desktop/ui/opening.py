@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
@@ -25,12 +23,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.ui.dialogs import Dialog
 from desktop.workbench.model import AS_FOUND, UNITS, OpenOptions
 
 _MOST_PROCESSES = 1024
 
 
-class OpenDialog(QDialog):
+class OpenDialog(Dialog):
     """Asks for a trace and how to open it; `opened` gets both. What was chosen last comes first again."""
 
     last: ClassVar[OpenOptions] = AS_FOUND
@@ -41,7 +40,6 @@ class OpenDialog(QDialog):
         super().__init__(parent)
         self._opened, self._folder = opened, folder
         self.setObjectName("open_with")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("Open with options"))
         self._make_fields()
         form = QFormLayout()
@@ -159,7 +157,7 @@ class OpenDialog(QDialog):
         self._opened(path, options)
 
 
-class ChoiceDialog(QDialog):
+class ChoiceDialog(Dialog):
     """Asks for one of `names`, which `chosen` gets, by a `question` under a `title`."""
 
     def __init__(
@@ -172,7 +170,6 @@ class ChoiceDialog(QDialog):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("choose")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(title)
         text = QLabel(question)
         text.setWordWrap(True)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QWidget
 
 from desktop.errors import DesktopError
+from desktop.ui.dialogs import Dialog
 from desktop.ui.units import quantity
 
 
-class PartDialog(QDialog):
+class PartDialog(Dialog):
     """Of the range `span` (seconds): all ranks or some. `chosen` gets their locations, None for all;
     `ranks`: of every location."""
 
@@ -20,7 +21,6 @@ class PartDialog(QDialog):
     def __init__(self, parent: QWidget, ranks: Sequence[int], span: tuple[float, float]) -> None:
         super().__init__(parent)
         self.setObjectName("part_dialog")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("Save selection as new trace"))
         self._known = ranks
         self.ranks = QLineEdit()

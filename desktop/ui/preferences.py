@@ -12,7 +12,6 @@ from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFormLayout,
     QHBoxLayout,
@@ -31,6 +30,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui import theme as themes
 from desktop.ui.commands import COMMON, Command, translated
+from desktop.ui.dialogs import Dialog
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
 
@@ -39,7 +39,7 @@ _PORTABLE = QKeySequence.SequenceFormat.PortableText
 _NATIVE = QKeySequence.SequenceFormat.NativeText
 
 
-class Preferences(QDialog):
+class Preferences(Dialog):
     """Three pages; `changed` is emitted after every change."""
 
     changed = Signal()
@@ -47,7 +47,6 @@ class Preferences(QDialog):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("preferences")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle(self.tr("Preferences"))
         self.general = _General(settings, self.changed.emit)
         self.appearance = _Appearance(settings, self.changed.emit)

@@ -28,12 +28,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.data.material import printable
+from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of
 from desktop.ui.figures import Look
 from desktop.ui.plots.scales import format_number
+from desktop.ui.theme import Theme
 from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -71,7 +72,7 @@ class Presentation(QWidget):
 
     left = Signal()
 
-    def __init__(self, workbench: Workbench, dark: bool, span: tuple[float, float] | None = None) -> None:
+    def __init__(self, workbench: Workbench, theme: Theme, span: tuple[float, float] | None = None) -> None:
         super().__init__(None, Qt.WindowType.Window | Qt.WindowType.FramelessWindowHint)
         self.setObjectName("presentation")
         self.setWindowTitle(self.tr("Phasewright presentation"))
@@ -80,7 +81,8 @@ class Presentation(QWidget):
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._bench = workbench
-        self.dark = dark
+        self.dark = theme.dark
+        self._colours = theme.colours
         self.figure = "curve"
         self.span = span
         self.view = -1  # place among the project's views
@@ -156,6 +158,7 @@ class Presentation(QWidget):
             height=height / scale,
             points=_TEXT / MM_PER_POINT,
             dark=self.dark,
+            colours=self._colours,
             lines=_LINES,
             span=self.span,
             phase=snapshot.project.view.phase,
@@ -472,12 +475,12 @@ class Presentation(QWidget):
 def present(
     workbench: Workbench,
     over: QWidget,
-    dark: bool,
+    theme: Theme,
     span: tuple[float, float] | None,
     left: Callable[[], None],
 ) -> Presentation:
     """A presentation over the whole screen on which `over` stands."""
-    made = Presentation(workbench, dark, span)
+    made = Presentation(workbench, theme, span)
     made.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     made.left.connect(left)
     made.setGeometry(over.screen().geometry())

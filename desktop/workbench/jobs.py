@@ -100,6 +100,7 @@ class Lane:
         self._executor = executor or ThreadPoolExecutor(1, thread_name_prefix=f"phasewright-{name}")
         self._generation = 0
         self._oldest = 0  # generations below are not wanted any more
+        self._closed = False
         self._jobs: list[tuple[Job, Future[None] | None]] = []
 
     @property
@@ -115,11 +116,15 @@ class Lane:
         failed: Callable[[BaseException], None],
         report: Callable[[Task], None] | None = None,
     ) -> Job:
-        """Run ``work(job)``; `done` gets its result or `failed` its exception, `report` its progress."""
+        """Run ``work(job)``; `done` gets its result or `failed` its exception, `report` its progress. Of a
+        lane that is closed nobody wants to hear: the job is cancelled before it begins."""
         if self._latest:
             self.cancel()
         self._generation += 1
         job = Job(self, title, self._generation, report)
+        if self._closed:
+            job.cancel()
+            return job
         place = len(self._jobs)
         self._jobs.append((job, None))
         future = self._executor.submit(lambda: self._run(job, work, done, failed))
@@ -136,10 +141,11 @@ class Lane:
                 future.cancel()
         self._jobs = [(job, f) for job, f in self._jobs if f is None or not f.cancelled()]
 
-    def close(self) -> None:
-        """Cancel, and wait for the thread to end."""
+    def close(self, *, wait: bool = True) -> None:
+        """Cancel, and `wait` for the thread to end; otherwise it ends by itself at the job's next step."""
+        self._closed = True
         self.cancel()
-        self._executor.shutdown(wait=True)
+        self._executor.shutdown(wait=wait)
 
     def tell(self, job: Job, listener: Callable[[Any], None], value: Any) -> None:
         """Call ``listener(value)`` in the owner's thread, if the job is still wanted then."""

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from desktop.workbench.jobs import Job
 
 _MODEL = "mixed"
-_MOST = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +47,7 @@ def pin(path: Path, job: Job) -> Pinned:
     ------
     DesktopError : it cannot be opened. ValueError : it names no regions. Cancelled : by `job`.
     """
-    from desktop.core.phases import sweep
-    from desktop.core.selection import suggest
+    from desktop.core.selection import search
     from desktop.data.opening import open_trace
     from desktop.data.statistics import Statistics
     from desktop.data.utilization import build
@@ -60,8 +58,8 @@ def pin(path: Path, job: Job) -> Pinned:
             raise ValueError(f"{path.name} holds no regions, so no effect can be pinned to one")
         use = build(store, None, Share(job, 0.7, 0.8))
         curve = use.curve()
-        found = sweep(curve, _MODEL, _MOST, stop=job.stop)
-        breaks = found.fit(suggest(found).n).breaks.tolist()
+        found, suggestion = search(curve, _MODEL, stop=job.stop)
+        breaks = found.fit(suggestion.n).breaks.tolist()
         ranges = list(pairwise(breaks))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.8, 1.0))
         inclusive = np.array([s.inclusive_s for s in stats])

@@ -20,6 +20,7 @@ from desktop.workbench.bench import Bench
 from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
     CLASSES,
@@ -30,6 +31,7 @@ from desktop.workbench.model import (
     OpenOptions,
     PhaseSettings,
     Project,
+    ReportChoices,
     View,
 )
 
@@ -42,10 +44,6 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.data.events import Activity, ImportReport, Region
     from desktop.data.utilization import Rules, Utilization
 
-#: The error curve is computed for every n up to this one, beside the window.
-SWEEP = 20
-#: The same for the model whose n counts parameters: a phase has two to four of them.
-SWEEP_PARAMETERS = 60
 #: Phases that can be asked for.
 N_LIMIT = 999
 #: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
@@ -84,12 +82,23 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first."""
+    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first.
+
+    Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
+    is the same without.
+    """
 
     rules: Rules
     utilization: Utilization
     curve: StepCurve
     stack: dict[str, StepCurve]
+    limit: tuple[float, float] | None = None
+    unlimited: Run | None = None
+
+    @property
+    def whole(self) -> Run:
+        """The run without a limit."""
+        return self.unlimited or self
 
 
 @dataclass(frozen=True)
@@ -159,6 +168,10 @@ class Workbench(Bench[Snapshot]):
         self._beside: History[Any] = History(None)
         self._go_beside: Callable[[Any], None] = lambda _: None
         self._fits = _Fits()
+        self._unlimited: tuple[Run, _Fits] | None = None  # of the whole run, by the rules of `snapshot.run`
+        self._widening: tuple[_Fits, Any, int] | None = (
+            None  # the sweep that is being made, and up to which n
+        )
         self._store: Any = None
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
@@ -214,12 +227,16 @@ class Workbench(Bench[Snapshot]):
         kept = None if history is None else history.project
         self._open_member = lambda name: self.open(source, replace(options, member=name), history, view)
 
-        def done(opened: tuple[Any, Document, Run, _Fits]) -> None:
-            store, document, run, fits = opened
+        def done(opened: tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]) -> None:
+            store, document, self._unlimited, (run, self._fits) = opened
             self._release()
-            self._store, self._fits = store, fits
+            self._store = store
+            fits = self._fits
             if history is not None and kept is not None:
-                fitting = replace(kept, phases=_within(kept.phases, run.curve))
+                fitting = kept
+                if run.limit != kept.limit:  # of a trace that has become another
+                    fitting = limited(kept, None, _ends(run.curve))
+                fitting = replace(fitting, phases=_within(fitting.phases, run.curve))
                 self._history = history if fitting == kept else History(fitting)
             else:
                 self._history = History(Project(_first_settings(fits)))
@@ -299,7 +316,7 @@ class Workbench(Bench[Snapshot]):
         self._fitting.cancel()
         self._sweeping.cancel()
         self._release()
-        self._fits = _Fits()
+        self._fits, self._unlimited = _Fits(), None
         self._history = History(Project())
         self._tell(Snapshot())
 
@@ -353,7 +370,7 @@ class Workbench(Bench[Snapshot]):
         """Show the fit with break `index` (1..n-1) held at `time_s`, without an edit."""
         breaks = self._moved(index, time_s)
         if breaks is not None:
-            self._show_fit(self._by_hand(breaks), preview=True)
+            self._show_fit(self._by_hand(breaks, self._phases.locked)[1], preview=True)
 
     def cancel_drag(self) -> None:
         if self.snapshot.preview:
@@ -361,8 +378,8 @@ class Workbench(Bench[Snapshot]):
 
     def move_break(self, index: int, time_s: float) -> None:
         """Set break `index` (1..n-1) by hand; it keeps its lock."""
-        breaks, fit = self._moved(index, time_s), self.snapshot.fit
-        if breaks is None or fit is None:
+        breaks = self._moved(index, time_s)
+        if breaks is None:
             return
         before = self._settled_breaks()
         locked = tuple(sorted(breaks[index] if t == before[index] else t for t in self._phases.locked))
@@ -389,13 +406,30 @@ class Workbench(Bench[Snapshot]):
         breaks = self._settled_breaks()
         if not 0 < index < len(breaks) - 1:
             return
-        time_s, phases = breaks[index], self._phases
-        if time_s in phases.locked:
-            locked, verb = tuple(t for t in phases.locked if t != time_s), "unlock"
+        time_s, locked = breaks[index], self._phases.locked
+        if time_s in locked:
+            locked, verb = tuple(t for t in locked if t != time_s), "unlock"
         else:
-            locked, verb = tuple(sorted((*phases.locked, time_s))), "lock"
+            locked, verb = tuple(sorted((*locked, time_s))), "lock"
         # The breaks stay as they are seen; the lock acts on the next fit.
-        self._edit_phases(f"{verb} break {index}", None, replace(phases, locked=locked, breaks=breaks))
+        self._hand_edit(f"{verb} break {index}", breaks, locked)
+
+    def limit_to(self, span: tuple[float, float] | None) -> None:
+        """Analyse this range of time (seconds) only; None: the whole run again."""
+        run, project = self.snapshot.run, self._history.project
+        if run is None:
+            return
+        whole = _ends(run.whole.curve)
+        if span is not None:
+            span = max(min(span), whole[0]), min(max(span), whole[1])
+            if not _holds(run.whole.curve, span):
+                self._show(problem=Problem("The range is too short to be analysed, select a longer one."))
+                return
+        if span == whole:
+            span = None
+        if span != project.limit:
+            label = "remove the limit of the analysis" if span is None else "limit the analysis"
+            self._edit(label, None, limited(project, span, whole))
 
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
@@ -455,10 +489,12 @@ class Workbench(Bench[Snapshot]):
         known = self._history.project.annotations
         self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
 
-    def keep_view(self, number: int, span: tuple[float, float], order: str = "", name: str = "") -> None:
-        """Keep what is looked at, with the visible `span` (seconds), as view `number`."""
+    def keep_view(self, number: int, seen: View, name: str = "") -> None:
+        """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
         old = next((kept.name for kept in self._history.project.views if kept.number == number), "")
-        made = NamedView(number, name or old, replace(self._view, span=span, order=order))
+        own = self._view
+        view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
+        made = NamedView(number, name or old, view)
         self._edit_views(f"keep view {number}", made, number)
 
     def rename_view(self, number: int, name: str) -> None:
@@ -477,6 +513,11 @@ class Workbench(Bench[Snapshot]):
             names[region] = name
         if names != self._history.project.names:
             self._edit(f"rename {region}", None, replace(self._history.project, names=names))
+
+    def choose_report(self, choices: ReportChoices) -> None:
+        """What the next report is to hold, as that of today does."""
+        if choices != self._history.project.report:
+            self._edit("choose what reports hold", None, replace(self._history.project, report=choices))
 
     def undo(self) -> None:
         """Take back the last step, of the trace or beside it."""
@@ -619,10 +660,9 @@ class Workbench(Bench[Snapshot]):
             self._edit(label, None, replace(self._history.project, views=views))
 
     def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
-        n = len(breaks) - 1
-        if self._phases.model == "budget":
-            n = self._phases.n
-        self._edit_phases(label, None, replace(self._phases, breaks=breaks, n=n, locked=locked))
+        phases, fit = self._by_hand(breaks, locked)
+        self._fits.single[phases] = fit
+        self._edit_phases(label, None, phases)
 
     def _go(self, project: Project) -> None:
         """Show a project of the history; the view is not part of it."""
@@ -631,15 +671,21 @@ class Workbench(Bench[Snapshot]):
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
         self._resolve(project=replace(project, view=view), preview=False)
-        if project.rules != before.rules:
+        if (project.rules, project.limit) != (before.rules, before.limit):
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """The rules have changed: the curve has to be built anew, beside the window."""
-        store, rules = self._store, self._rules()
+        """The rules or the limit have changed: the curve has to be built anew, beside the window."""
+        store, rules, known, limit = self._store, self._rules(), self._unlimited, self._history.project.limit
+        model, locked = self._phases.model, self._phases.locked
 
-        def done(built: tuple[Run, _Fits]) -> None:
-            run, self._fits = built
+        def work(job: Job) -> tuple[tuple[Run, _Fits], tuple[Run, _Fits]]:
+            whole = known if known is not None and known[0].rules == rules else None
+            whole = whole or _build(store, rules, model, job)
+            return whole, whole if limit is None else _part(whole[0], limit, model, locked, job)
+
+        def done(built: tuple[tuple[Run, _Fits], tuple[Run, _Fits]]) -> None:
+            self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
             self._show(run=run, opening=None, fit=None, rows=())
             self._resolve()
@@ -648,26 +694,33 @@ class Workbench(Bench[Snapshot]):
             self._keep_rules()
             self._show(opening=None, problem=_problem(error))
 
-        title = "Building the curve"
-        model = self._phases.model
+        if known is not None and known[0].rules == rules and limit is None:
+            self._files.cancel()
+            done((known, known))
+            return
+        title = "Building the curve" if limit is None else "Limiting the analysis"
         self._files.submit(
             title,
-            lambda job: _build(store, rules, model, job),
+            work,
             done,
             failed,
             lambda task: self._show(opening=task),
         )
 
     def _keep_rules(self) -> None:
-        """Leave a change of rules, made or undone, whose curve was not finished."""
+        """Leave a change of rules or of the limit, made or undone, whose curve was not finished."""
         run = self.snapshot.run
-        if run is None or self._rules() == run.rules:
+        if run is None or self._is_of(run):
             return
         for go in (self._history.undo, self._history.redo, self._history.redo):
             go()
-            if self._rules() == run.rules:
+            if self._is_of(run):
                 break
-        self._show(project=replace(self._history.project, view=self._view))
+        self._resolve(project=replace(self._history.project, view=self._view))
+
+    def _is_of(self, run: Run) -> bool:
+        """Whether a run is the one that the project asks for."""
+        return self._rules() == run.rules and self._history.project.limit == run.limit
 
     def _resolve(self, **changes: Any) -> None:
         """Answer the project: from what is known, at once if that is quick, else by a job.
@@ -677,12 +730,17 @@ class Workbench(Bench[Snapshot]):
         run, phases = self.snapshot.run, self._phases
         if run is None:
             return
+        if run.limit != self._history.project.limit:  # its phases are those of a curve that is not there yet
+            self._fitting.cancel()
+            self._sweeping.cancel()
+            self._show(**changes, refining=True)
+            return
         sweep, suggestion = self._fits.sweeps.get((phases.model, phases.locked), (None, None))
         fit = self._known(phases) or self._quick(run, phases)
         self._show_fit(
             fit or self.snapshot.fit, sweep=sweep, suggestion=suggestion, refining=fit is None, **changes
         )
-        if sweep is None:
+        if sweep is None or _reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
         if fit is None:
             self._request_fit(run, phases)
@@ -692,14 +750,14 @@ class Workbench(Bench[Snapshot]):
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
         swept = self._fits.sweeps.get((phases.model, phases.locked))
-        if found is None and phases.breaks is None and swept is not None and phases.n <= swept[0].n[-1]:
+        if found is None and phases.breaks is None and swept is not None and phases.n <= _reaches(swept[0]):
             found = swept[0].fit(phases.n)
         return found
 
     def _quick(self, run: Run, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
-            fit = self._by_hand(phases.breaks)
+            fit = _with_breaks(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
             fit = self._timed_fit(run, phases, self._fits)
         else:
@@ -723,7 +781,21 @@ class Workbench(Bench[Snapshot]):
         self._fitting.submit("Fitting", work, done, self._fit_failed)
 
     def _request_sweep(self, run: Run, phases: PhaseSettings) -> None:
+        """Every n, up to the one in use as far as that does not take too long."""
+        from desktop.core.selection import LIMIT
+
         fits, key = self._fits, (phases.model, phases.locked)
+        known = fits.sweeps.get(key)
+        to = 0 if known is None else _reaches(known[0])
+        if known is not None and to >= LIMIT:
+            return
+        while known is not None and to < min(phases.n, LIMIT):
+            to = min(2 * to, LIMIT)
+        if self._sweeping.busy and self._widening is not None:
+            of, made, far = self._widening
+            if of is fits and made == key and to <= far:
+                return
+        self._widening = fits, key, to
 
         def done(found: tuple[Sweep, Suggestion]) -> None:
             fits.sweeps[key] = found
@@ -732,7 +804,7 @@ class Workbench(Bench[Snapshot]):
                 self._show(sweep=found[0], suggestion=found[1])
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: _sweep(run.curve, *key, job), done, self._fit_failed
+            "Fitting every n", lambda job: _sweep(run.curve, *key, job, known, to), done, self._fit_failed
         )
 
     @staticmethod
@@ -744,11 +816,20 @@ class Workbench(Bench[Snapshot]):
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return found
 
-    def _by_hand(self, breaks: tuple[float, ...]) -> PhaseFit:
-        from desktop.core.phases import fit_breaks
-
-        assert self.snapshot.run is not None
-        return fit_breaks(self.snapshot.run.curve, breaks, self._phases.model)
+    def _by_hand(
+        self, breaks: tuple[float, ...], locked: tuple[float, ...]
+    ) -> tuple[PhaseSettings, PhaseFit]:
+        """The fit with these breaks, and how to ask for it. Phases between the same breaks as before are
+        exactly as before."""
+        run, settled = self.snapshot.run, self._settled()
+        assert run is not None and settled is not None
+        ends = settled.breaks.tolist()
+        known = zip(ends[:-1], ends[1:], settled.degree.tolist(), strict=True)
+        phases = replace(self._phases, locked=locked).by_hand(breaks, known)
+        fit = _with_breaks(run, phases, settled)
+        if phases.degrees is not None:
+            phases = replace(phases, degrees=tuple(fit.degree.tolist()))
+        return phases, fit
 
     def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
         assert self.snapshot.run is not None
@@ -756,13 +837,16 @@ class Workbench(Bench[Snapshot]):
             changes.update(fit=fit, rows=_rows(self.snapshot.run, fit))
         self._show(**changes)
 
+    def _settled(self) -> PhaseFit | None:
+        """The fit before a drag that may be going on; None while another part of the run is made ready."""
+        run = self.snapshot.run
+        if run is None or run.limit != self._history.project.limit:
+            return None
+        return self._known(self._phases) or self.snapshot.fit
+
     def _settled_breaks(self) -> tuple[float, ...]:
-        """The breaks before a drag that may be going on."""
-        phases, fit = self._phases, self.snapshot.fit
-        if phases.breaks is not None:
-            return phases.breaks
-        settled = self._known(phases) or fit
-        return () if settled is None else tuple(float(b) for b in settled.breaks)
+        settled = self._settled()
+        return () if settled is None else tuple(settled.breaks.tolist())
 
     def _moved(self, index: int, time_s: float) -> tuple[float, ...] | None:
         breaks = self._settled_breaks()
@@ -798,7 +882,7 @@ def _warm_up() -> None:
 
 def _open(
     source: Path, options: OpenOptions, kept: Project | None, job: Job
-) -> tuple[Any, Document, Run, _Fits]:
+) -> tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]:
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
@@ -811,11 +895,13 @@ def _open(
         lost = doubt(store)
         document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
         model = DEFAULT_MODEL if kept is None else kept.phases.model
-        run, fits = _build(store, None if kept is None else kept.rules, model, job)
+        whole = shown = _build(store, None if kept is None else kept.rules, model, job)
+        if kept is not None and kept.limit is not None and _holds(whole[0].curve, kept.limit):
+            shown = _part(whole[0], kept.limit, model, kept.phases.locked, job)
     except BaseException:
         store.close()
         raise
-    return store, document, run, fits
+    return store, document, whole, shown
 
 
 def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, _Fits]:
@@ -839,23 +925,76 @@ def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, 
         envelope(drawn)
     summarise(curve)
     fits = _Fits()
-    fits.sweeps[model, ()] = _sweep(curve, model, (), job, fits)
+    begun = time.perf_counter()
+    fits.sweeps[model, ()] = _sweep(curve, model, (), job)
+    largest = _reaches(fits.sweeps[model, ()][0])
+    fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
     return Run(rules, utilization, curve, stack), fits
 
 
-def _sweep(
-    curve: StepCurve, model: str, locked: tuple[float, ...], job: Job, fits: _Fits | None = None
-) -> tuple[Sweep, Suggestion]:
-    from desktop.core.phases import sweep
-    from desktop.core.selection import suggest
+def _part(
+    whole: Run, limit: tuple[float, float], model: str, locked: tuple[float, ...], job: Job
+) -> tuple[Run, _Fits]:
+    """A run within a range of time, and its first sweep."""
+    from desktop.core.concurrency import summarise
+    from desktop.core.envelope import envelope
 
-    largest = max(SWEEP_PARAMETERS if model == "budget" else SWEEP, _least_n(model, locked))
-    begun = time.perf_counter()
-    found = sweep(curve, model, largest, locked=locked, stop=job.stop)
-    if fits is not None:
-        fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    stack: dict[str, StepCurve] = {}
+    for name, level in whole.stack.items():
+        job.step(len(stack), len(whole.stack))
+        part = level.window(*limit)
+        if name == "computing" or part.level.any():
+            envelope(part)
+            stack[name] = part
+    curve = stack["computing"]
+    summarise(curve)
+    fits = _Fits()
+    locked = tuple(t for t in locked if limit[0] < t < limit[1])
+    fits.sweeps[model, locked] = _sweep(curve, model, locked, job)
+    return Run(whole.rules, whole.utilization, curve, stack, limit, whole), fits
+
+
+def _ends(curve: StepCurve) -> tuple[float, float]:
+    """Start and end in seconds."""
+    return curve.start, curve.start + curve.duration
+
+
+def _holds(curve: StepCurve, span: tuple[float, float]) -> bool:
+    """Whether a range of time (seconds) has some ticks of the curve to be analysed."""
+    start, end = _ends(curve)
+    return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
+
+
+def _sweep(
+    curve: StepCurve,
+    model: str,
+    locked: tuple[float, ...],
+    job: Job,
+    known: tuple[Sweep, Suggestion] | None = None,
+    to: int = 0,
+) -> tuple[Sweep, Suggestion]:
+    """Every n and the one to take; of a sweep that is `known`, its continuation up to `to`."""
+    from desktop.core.phases import extend
+    from desktop.core.selection import search
+
+    if known is None:
+        found = search(curve, model, locked=locked, stop=job.stop)
+    else:
+        found = extend(curve, known[0], to, locked=locked, stop=job.stop), known[1]
     job.step(0, 0)
-    return found, suggest(found)
+    return found
+
+
+def _reaches(sweep: Sweep) -> int:
+    """The largest n of a sweep."""
+    return int(sweep.n[-1])
+
+
+def _with_breaks(run: Run, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
+    from desktop.core.phases import fit_breaks
+
+    assert phases.breaks is not None
+    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
 
 
 def _rows(run: Run, fit: PhaseFit) -> tuple[PhaseRow, ...]:
@@ -870,15 +1009,19 @@ def _least_n(model: str, locked: tuple[float, ...]) -> int:
 
 def _within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Settings that were kept, on a curve that may have become another since."""
-    start, end = curve.start, curve.start + curve.duration
+    start, end = _ends(curve)
     locked = tuple(t for t in phases.locked if start < t < end)
-    breaks = phases.breaks
-    if breaks is not None:
-        breaks = (start, *(t for t in breaks[1:-1] if start < t < end), end)
-    n = max(phases.n, _least_n(phases.model, locked))
-    if breaks is not None and phases.model != "budget":
-        n = len(breaks) - 1
-    return replace(phases, n=n, locked=locked, breaks=breaks)
+    found = replace(phases, n=max(phases.n, _least_n(phases.model, locked)), locked=locked)
+    if phases.breaks is None:
+        return found
+    breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
+    near = 1e-9 * max(abs(start), abs(end))
+    if (
+        len(breaks) == len(phases.breaks)
+        and max(abs(start - phases.breaks[0]), abs(end - phases.breaks[-1])) <= near
+    ):
+        return found  # rounding of the ends is no change
+    return found.by_hand(breaks, phases.by_ends)
 
 
 def _first_settings(fits: _Fits) -> PhaseSettings:
@@ -890,13 +1033,14 @@ def _problem(error: BaseException) -> Problem:
     """An exception as the user reads it: its own sentence if it has one."""
     import traceback
 
-    from desktop.errors import DesktopError
+    from desktop.errors import DesktopError, sentence
 
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))
-    if isinstance(error, OSError) and error.strerror:
-        return Problem(f"{error.filename or 'the file'}: {error.strerror.lower()}", details)
+    known = "" if isinstance(error, ValueError) else sentence(error)
+    if known:
+        return Problem(known, details)
     return Problem(
         f"Something went wrong inside the program ({type(error).__name__}: {error}); "
         "what you had is still here, please report the details",

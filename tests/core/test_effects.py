@@ -627,3 +627,19 @@ def test_half_a_second_half_is_read_as_far_as_it_goes():
         for e in found.effects:
             assert np.isfinite(e.value)
         assert ("halves" in {row.source for row in found.anova}) == (trials_so_far > 8)
+
+
+def test_lack_of_fit_is_what_a_left_out_interaction_leaves_between_treatments():
+    """By hand: two factors, two replicates; main effects only, so the one degree left is that of A:B."""
+    x = np.array([[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]] * 2)
+    y = np.array([10.0, 12.0, 14.0, 24.0, 11.0, 13.0, 13.0, 25.0])
+    found = analyse(trials(["A", "B"], x, y, np.repeat([1, 2], 4)), terms=[(0,), (1,)], blocks=False)
+    lack = next(row for row in found.anova if row.source == "lack of fit")
+    means = (y[:4] + y[4:]) / 2
+    interaction = (means[0] - means[1] - means[2] + means[3]) / 2
+    pure = ((y[:4] - y[4:]) ** 2).sum() / 2
+    assert (lack.ss, lack.df) == (pytest.approx(8 * interaction**2 / 4), 1)
+    assert lack.f == pytest.approx(lack.ss / (pure / 4))
+    assert lack.p == pytest.approx(stats.f.sf(lack.f, 1, 4))
+    whole = analyse(trials(["A", "B"], x, y, np.repeat([1, 2], 4)), blocks=False)
+    assert "lack of fit" not in {row.source for row in whole.anova}

@@ -689,3 +689,23 @@ def test_own_functions_of_p(text, at_4):
 def test_what_is_no_function_of_p_is_refused(text):
     with pytest.raises(ValueError):
         characteristic(text)
+
+
+def test_two_functions_that_are_one_are_said_to_be_inseparable():
+    """At one number of processors any two functions are multiples of each other."""
+    data = random_table(np.random.default_rng(6), 3, 3)
+    one = Measurements(
+        data.codes,
+        data.systems,
+        data.code,
+        data.system,
+        np.full(len(data.p), 8.0),
+        data.time,
+        transformed=True,
+    )
+    fit = fit_joint(one, PAIR)
+    assert fit.status == "not determined"
+    assert np.isnan(fit.covariance).all()
+    (said,) = [warning for warning in fit.warnings if "move together" in warning]
+    assert said.startswith("the measurements do not determine ") and "separately" in said
+    assert any(function in said for function in PAIR)

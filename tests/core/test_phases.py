@@ -111,3 +111,12 @@ def test_a_running_sweep_is_stopped() -> None:
     thread.join(timeout=10)
     assert not thread.is_alive()
     assert ended == [Cancelled]
+
+
+def test_a_breakpoint_on_the_end_of_the_curve_is_refused_and_one_beside_it_is_the_end():
+    curve = StepCurve(np.arange(5.0), [1.0, 4.0, 2.0, 3.0])
+    for at in (0.0, 4.0):
+        with pytest.raises(ValueError, match="must lie inside the curve, between 0 s and 4 s"):
+            fit(curve, 2, "constant", locked=[at])
+    for at in (np.nextafter(0.0, 1.0), np.nextafter(4.0, 0.0)):
+        assert fit(curve, 1, "constant", locked=[at]).breaks.tolist() == [0.0, 4.0]

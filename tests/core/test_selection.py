@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from desktop.core import selection
 from desktop.core.curve import StepCurve
-from desktop.core.phases import PhaseFit, sweep
-from desktop.core.selection import suggest
+from desktop.core.phases import PhaseFit, extend, sweep
+from desktop.core.selection import search, suggest
 from tests.curves import cholesky, wave
 
 Shape = Callable[[np.ndarray], np.ndarray]
@@ -53,6 +54,55 @@ def test_noisy_plateaus_are_counted(k: int, noise: float) -> None:
         suggestion = suggest(sweep(sampled(shape, 64, noise, seed), "constant", 20))
         assert suggestion.n == k, suggestion.reason
         assert f"to {k} phases" in suggestion.reason
+
+
+def levels(k: int, seed: int) -> StepCurve:
+    """k levels in random order, neighbours far apart, with noise."""
+    rng = np.random.default_rng(seed)
+    heights = [32]
+    while len(heights) < k:
+        value = int(rng.integers(0, 64))
+        if abs(value - heights[-1]) > 12:
+            heights.append(value)
+    cuts = np.sort(rng.choice(np.arange(1, 4 * k), k - 1, replace=False)) / (4 * k)
+    return sampled(lambda x: np.array(heights)[np.searchsorted(cuts, x)] / 64, 64, 0.5, seed, 6000)
+
+
+@pytest.mark.parametrize("k", [14, 18, 24, 30])
+def test_the_search_goes_on_while_it_pays(k: int) -> None:
+    """Also where the first twenty numbers look like noise, as none of them is enough."""
+    for seed in range(4):
+        found, suggestion = search(levels(k, seed), "constant")
+        assert suggestion.n == k and not suggestion.limit_reached, suggestion
+        assert found.n[-1] >= 2 * k
+        assert found.fit(k).n == k
+    assert suggest(sweep(levels(30, 3), "constant", 20)).n < 30, "twenty alone do not say it"
+
+
+def test_the_suggestion_does_not_depend_on_how_far_somebody_looks() -> None:
+    curve = levels(24, 0)
+    found = {to: search(curve, "constant", to=to) for to in (0, 5, 33, 120)}
+    assert len({suggestion for _, suggestion in found.values()}) == 1
+    for to, (swept, _) in found.items():
+        assert swept.n[-1] >= to
+
+
+def test_a_search_that_had_to_end_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selection, "LIMIT", 26)
+    found, suggestion = search(levels(24, 0), "constant")
+    assert suggestion.limit_reached and found.n[-1] == 26 and 2 * suggestion.n > 26
+    assert suggestion.reason.endswith("the search ended at its limit of 26 phases, more may be better")
+    assert not search(levels(24, 0), "constant", to=60)[1].limit_reached, "it goes as far as one asks"
+
+
+@pytest.mark.parametrize("model", ["constant", "mixed", "budget"])
+def test_a_sweep_continued_is_the_sweep_made_at_once(model: str) -> None:
+    curve = sampled(factorisation, 256, 8, 1, 500)
+    at_once, parts = sweep(curve, model, 24), extend(curve, sweep(curve, model, 9), 24)
+    assert parts.n.tolist() == at_once.n.tolist() and parts.model == model
+    assert parts.epsilon == pytest.approx(at_once.epsilon, rel=1e-9)
+    assert [fit.requested for fit in parts.fits] == parts.n.tolist()
+    assert extend(curve, parts, 10) is parts
 
 
 @pytest.mark.parametrize("model", ["linear", "quadratic", "mixed"])
@@ -121,3 +171,13 @@ def test_breaks_that_last_are_counted(k: int) -> None:
     at, after = result.fit(suggestion.n), result.fit(suggestion.n + 1)
     found = re.search(r"; (\d+) of its (\d+) break", suggestion.reason)
     assert found is not None and found.groups() == (str(staying(at, after)), str(at.n - 1))
+
+
+def test_one_phase_is_suggested_where_one_is_all_there_is() -> None:
+    """A level curve needs one, and so does one that no larger number fits any better."""
+    level = suggest(sweep(StepCurve(np.arange(9.0), np.full(8, 3.0)), "constant", 20))
+    assert (level.n, level.reason) == (1, "1 phase reproduces the curve exactly")
+    result = sweep(StepCurve(np.arange(3.0), [1.0, 2.0]), "constant", 1)
+    assert result.epsilon[0] > 0
+    assert suggest(result).n == 1
+    assert "no larger number of phases up to 1" in suggest(result).reason

@@ -59,6 +59,7 @@ class Place:
 
     `maps`: kind of number -> local to global numbers; written dense where the keys are 0, 1, 2, ...
     `thread_of`: the location whose process has this one as a further thread, which is no rank of its own.
+    `kind`: 1 a processor's thread, 2 a stream of an accelerator, 3 metrics.
     """
 
     id: int
@@ -66,6 +67,7 @@ class Place:
     maps: dict[int, dict[int, int]] = field(default_factory=dict)
     offsets: Sequence[tuple[int, int]] = ()
     thread_of: int | None = None
+    kind: int = 1
 
 
 @dataclass
@@ -172,6 +174,7 @@ def write(
     places: Sequence[Place],
     *,
     regions: dict[int, str] | None = None,
+    paradigms: dict[int, int] | None = None,
     contexts: dict[int, int] | None = None,
     members: Sequence[str] = (),
     order: str = "<",
@@ -182,7 +185,7 @@ def write(
     """An archive of MPI processes, in rank order, and their threads; its anchor file.
 
     Communicator 0 is all of them, in their order, 1 the same backwards, 2 everybody's own. Metric 0 is the
-    class of all `members`.
+    class of all `members`. `paradigms`: of regions, by OTF2's numbers; of others MPI or user, by the name.
     """
     to = Writer(order, chunk)
     strings: dict[str, int] = {"": 0}
@@ -207,10 +210,10 @@ def write(
         define(13, "nnbnn", rank, text(f"rank {rank}"), 1, 0, none)
     for place in places:
         group = world.index(place.id if place.thread_of is None else place.thread_of)
-        define(14, "NnbNn", place.id, text("thread"), 1, len(place.events), group)
+        define(14, "NnbNn", place.id, text("thread"), place.kind, len(place.events), group)
     for number, name in (regions or {}).items():
-        mpi = name.startswith("MPI_")
-        define(15, "nnnbnnnnbbn", number, text(name), 0, 0, none, 0, 0, text(name), 1, 4 if mpi else 1, 0)
+        paradigm = (paradigms or {}).get(number, 4 if name.startswith("MPI_") else 1)
+        define(15, "nnnbnnnnbbn", number, text(name), 0, 0, none, 0, 0, text(name), 1, paradigm, 0)
     for number, kind, ranks in (
         (0, 4, world),
         (1, 5, range(many)),

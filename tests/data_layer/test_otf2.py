@@ -12,6 +12,7 @@ import pytest
 from desktop.data import importers
 from desktop.data.events import Activity, MessageKind
 from desktop.data.importers import otf2
+from desktop.data.importers._otf2 import decoder
 from desktop.data.opening import open_trace
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, build
@@ -498,3 +499,23 @@ def test_ranks_of_other_communicators(tmp_path: Path) -> None:
         assert found["communicator"].tolist()[0] == none
         assert [memory.texts[i] for i in found["operation"]] == ["Barrier", *(["Bcast"] if rank % 2 else [])]
     assert "peers" not in memory.report.findings
+
+
+def test_an_archive_without_any_local_definitions_says_what_its_times_are(farm: Path) -> None:
+    for file in (farm / "traces").glob("*.def"):
+        file.unlink()
+    memory = read(farm)
+    said = memory.report.findings["local definitions"]
+    assert said.text == (
+        "no location has whole local definitions; numbers and times are taken as they are recorded"
+    )
+    assert said.count == len(memory.locations) == 6
+
+
+@pytest.mark.parametrize("big_endian", [False, True])
+def test_numbers_of_each_size_in_both_byte_orders(big_endian: bool) -> None:
+    rng = np.random.default_rng(3)
+    for size in range(9):
+        for data in rng.integers(0, 256, (20, 24), dtype=np.uint8):
+            wanted = int.from_bytes(data[5 : 5 + size].tobytes(), "big" if big_endian else "little")
+            assert int(decoder.part(data, 5, size, big_endian)) & (1 << 64) - 1 == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 
 from desktop.ui.app import load_font
 from desktop.ui.settings import Settings
+from tests.ui.scene import Scene
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +44,17 @@ def no_thread_left() -> Iterator[None]:
     """What is asked for after it must have ended its threads."""
     yield
     assert not [t.name for t in threading.enumerate() if t.name.startswith("phasewright")]
+
+
+@pytest.fixture(scope="module")
+def scene(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """All windows of the program, for all tests of a file."""
+    place = tmp_path_factory.mktemp("scene")
+    for name in ("CACHE", "STATE", "DATA"):
+        os.environ[f"XDG_{name}_HOME"] = str(place / name.lower())
+    load_font(qapp)
+    made = Scene(qapp, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
+    yield made
+    made.close()
+    for name in ("CACHE", "STATE", "DATA"):
+        del os.environ[f"XDG_{name}_HOME"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -37,146 +36,30 @@ from PySide6.QtWidgets import (
     QScrollBar,
     QStatusBar,
     QTabBar,
-    QTabWidget,
     QTextEdit,
     QToolBar,
     QToolButton,
     QWidget,
 )
 
-from desktop.resources import example_table, folder, samples
 from desktop.ui import theme as themes
-from desktop.ui.about import About
-from desktop.ui.app import Windows, application, load_font
-from desktop.ui.crashes import Trouble
+from desktop.ui.app import application
 from desktop.ui.experiment.cube import CubePlot
-from desktop.ui.exporting import FigureDialog, ReportDialog
-from desktop.ui.handbook import Handbook
-from desktop.ui.model.dialogs import AddRuns, AssignColumns
-from desktop.ui.opening import ChoiceDialog, OpenDialog
-from desktop.ui.palette import Palette
-from desktop.ui.panels import panels
 from desktop.ui.panels.messages import Matrix
-from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.heat import HeatMap
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import TimePlot
-from desktop.ui.preferences import Preferences
 from desktop.ui.settings import COLOUR_SETS, Settings
-from desktop.ui.shell import MainWindow
-from desktop.workbench.model import Annotation
-from desktop.workbench.modelling import Unassigned
+from tests.ui.scene import Scene
 from tests.ui.test_theme import contrast
 
-SPT = Path(__file__).parent.parent / "data" / "spt"
 PLOTS = (Chart, CubePlot, HeatMap, Matrix, SweepPlot, TimePlot)
 #: What Qt makes inside of other widgets: reached through them.
 PARTS = (QScrollBar, QHeaderView, QToolBar)
 TEXTS = (QLabel, QPushButton, QToolButton, QCheckBox, QRadioButton)
 ROOT = Path(__file__).parent.parent.parent
-
-
-class Scene:
-    """All windows of the program with something in them."""
-
-    def __init__(self, app: QApplication, settings: Settings, place: Path) -> None:
-        self.windows = Windows(app, settings)
-        self._place = place
-        self.windows.open([samples()[0].path])
-        self.windows.open([])
-        self.windows.open_model(example_table())
-        self.windows.open_experiment(SPT / "measured_2026-11-21_screen_2p6m2.csv")
-        self.windows.open_experiment(folder() / "examples" / "quicksort")
-        self.windows.open_experiment()
-        self.windows.open_model()
-        self.main = self.windows._open[0]
-        assert isinstance(self.main, MainWindow)
-        self.settle()
-        self.main.workbench.set_n(4)
-        self.main.workbench.select_phase(1)
-        self.main.workbench.annotate("a remark", 0.1)
-        self.main.desk.keep_view(1)
-        self.windows.open_comparison(self.main)
-        self.settle()
-
-    def settle(self) -> None:
-        """Until nothing is being computed, and a little longer."""
-        for _ in range(3000):
-            QApplication.processEvents()
-            if not any(self._busy(window) for window in self.windows._open):
-                break
-            QTest.qWait(10)
-        QApplication.processEvents()
-
-    @staticmethod
-    def _busy(window: QWidget) -> bool:
-        bench = getattr(window, "bench", None)
-        return bool(getattr(window, "busy", False) or getattr(bench, "busy", False))
-
-    def looks(self) -> Iterator[tuple[str, QWidget]]:
-        """Every window with each of its panels, pages and steps in front; every dialog."""
-        main = self.main
-        for spec in panels():
-            main.show_panel(spec.id)
-            self.settle()
-            yield f"panel {spec.id}", main
-        for window in self.windows._open[1:]:
-            yield type(window).__name__, window
-            for tabs in window.findChildren(QTabWidget):
-                for k in range(tabs.count()) if tabs.isVisible() else ():
-                    tabs.setCurrentIndex(k)
-                    self.settle()
-                    yield f"{type(window).__name__} {tabs.tabText(k)}", window
-        for dialog in self.dialogs():
-            dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)
-            dialog.show()
-            QApplication.processEvents()
-            yield type(dialog).__name__, dialog
-            for tabs in dialog.findChildren(QTabWidget):
-                for k in range(1, tabs.count()):
-                    tabs.setCurrentIndex(k)
-                    QApplication.processEvents()
-                    yield f"{type(dialog).__name__} {tabs.tabText(k)}", dialog
-            dialog.close()
-            dialog.deleteLater()
-
-    def dialogs(self) -> Iterator[QWidget]:
-        main = self.main
-        shown, deliver = main.workbench.snapshot, main._results.deliver
-        yield NoteDialog(main, "Annotate", Annotation(0.1, "a remark", 0.2))
-        yield OpenDialog(lambda *_: None, str(self._place), main)
-        yield ChoiceDialog("Open", "Which one?", ("one/run.csv", "two/run.csv"), lambda _: None, main)
-        yield FigureDialog(shown, deliver, main.curve_view.visible_range(), main)
-        yield ReportDialog(shown, deliver, main)
-        yield Preferences(main.settings, main)
-        yield About(main)
-        yield Palette(main)
-        yield Handbook()
-        yield AssignColumns(
-            Unassigned("what,where\n1,2\n", ("what", "where"), {}, ("code", "system", "p", "time"))
-        )
-        yield AddRuns(("LU",), ("here",), str(self._place))
-        yield Trouble("Something went wrong.", "More about it.", "The report.")
-
-    def close(self) -> None:
-        for window in tuple(self.windows._open):
-            window.close_unasked() if isinstance(window, MainWindow) else window.close()
-        QApplication.processEvents()
-
-
-@pytest.fixture(scope="module")
-def scene(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    place = tmp_path_factory.mktemp("scene")
-    for name in ("CACHE", "STATE", "DATA"):
-        os.environ[f"XDG_{name}_HOME"] = str(place / name.lower())
-    load_font(qapp)
-    made = Scene(qapp, Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat)), place)
-    yield made
-    made.close()
-    for name in ("CACHE", "STATE", "DATA"):
-        del os.environ[f"XDG_{name}_HOME"]
 
 
 def seen(root: QWidget) -> list[QWidget]:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, QPointF, QSettings, Qt
-from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QPushButton
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QFileDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from desktop import cli
@@ -461,3 +461,15 @@ def test_names_share_their_room_so_that_only_long_ones_give_way(wanted: list[flo
     assert sum(shares) == pytest.approx(min(sum(wanted), max(room, 0)), abs=1e-6)
     short = [share for share, asked in zip(shares, wanted, strict=True) if share < asked - 1e-9]
     assert all(share >= max(shares) - 1e-6 for share in short)
+
+
+def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: CompareWindow) -> None:
+    window.bench.complain("the file of the second run cannot be read")
+    assert window.problem_bar.isVisible()
+    said = [label.text() for label in window.problem_bar.findChildren(QLabel)]
+    assert any("the second run cannot be read" in text for text in said)
+    qtbot.mouseClick(
+        next(b for b in window.problem_bar.findChildren(QPushButton) if b.text() == "Dismiss"),
+        Qt.MouseButton.LeftButton,
+    )
+    assert not window.problem_bar.isVisible() and window.shown.problem == ""

@@ -239,9 +239,7 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
 
 
 @needs_shell
-def test_a_pilot_is_read_run_and_taken(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
     folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text(
         "#!/bin/sh\necho ran >> ran.txt\n"
@@ -253,21 +251,17 @@ def test_a_pilot_is_read_run_and_taken(
     opened(qtbot, window, folder)
     page, bench = window.program_page, window.bench
     assert page.take.isHidden() and page.pilot_said.isHidden()
-    shown = []
-
-    def read(answer: int) -> None:
-        monkeypatch.setattr(
-            PilotDialog, "exec", lambda d: shown.append(d.findChild(QPlainTextEdit).toPlainText()) or answer
-        )
-
-    read(0)
     page.pilot.click()
+    dialog = window.findChild(PilotDialog)
+    assert "B=2187 ./program.sh" in dialog.findChild(QPlainTextEdit).toPlainText()
+    dialog.reject()
     settle(qtbot, window)
-    assert "B=2187 ./program.sh" in shown[0] and not (folder / "ran.txt").exists()
+    assert not (folder / "ran.txt").exists()
     bench.pilot(("something else",))
     assert "agreed to them" in window.problem_bar.sentence and not (folder / "ran.txt").exists()
-    read(1)
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     window.actions_by_id["pilot"].trigger()
+    window.findChild(PilotDialog).accept()
     settle(qtbot, window)
     found = bench.snapshot.pilot
     assert found.size == max(place.delay for place in found.places) > found.places[1].delay > 0

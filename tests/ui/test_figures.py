@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
@@ -19,15 +20,19 @@ from PySide6.QtWidgets import QApplication
 
 from desktop.core.contrast import Contrast, Phased, align, place
 from desktop.core.curve import StepCurve
+from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.phase_stats import phase_table
-from desktop.core.phases import PhaseFit, sweep
+from desktop.core.phases import PhaseFit, fit_breaks, sweep
 from desktop.core.selection import suggest
-from desktop.data.events import Activity
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable, tables
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, tables
+from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.app import load_font
 from desktop.ui.drawing import Fill, QtSheet, Stroke, SvgSheet, fitted, text_width
 from desktop.ui.figures import Look
+from desktop.ui.plots.raster import mix
+from desktop.ui.settings import COLOUR_SETS
+from desktop.ui.theme import DARK, LIGHT, coloured
 
 SVG = "{http://www.w3.org/2000/svg}"
 STYLES = ("colour", "grey", "patterns")
@@ -46,7 +51,6 @@ def material(levels: list[float], n: int = 3, title: str = "run", names: tuple[s
     swept = sweep(curve, "quadratic", 6)
     fit = swept.fit(n)
     rows = names or tuple(f"rank {k}" for k in range(5))
-    cells = np.arange(len(rows) * 40).reshape(len(rows), 40) // 7 % len(Activity)
     return Material(
         title,
         curve,
@@ -55,9 +59,23 @@ def material(levels: list[float], n: int = 3, title: str = "run", names: tuple[s
         tuple(phase_table(curve, fit)),
         swept,
         suggest(swept),
-        Bars(rows, cells.astype(np.uint8), 0.0, float(edges[-1])),
+        timeline_of(rows, float(edges[-1])),
         (Mark(1.0, "here"), Mark(2.0, "a stretch of time", 4.5), Mark(2.1, "and another remark")),
         compared(title, curve, fit),
+    )
+
+
+def timeline_of(rows: tuple[str, ...], end: float, columns: int = 40) -> Bars:
+    """A timeline in which every row spends other parts of each column in each class."""
+    cells = np.arange(len(rows) * columns * len(CLASSES)).reshape(len(rows), columns, -1) * 7919 % 100
+    ticks = np.maximum(cells - 60, 0) * (1000 // cells.max(initial=1) // len(CLASSES))
+    return Bars(
+        rows,
+        (1,) * len(rows),
+        np.arange(columns + 1, dtype=np.int64) * 1000,
+        end / columns / 1000,
+        ticks.astype(np.int64),
+        tuple(CLASSES),
     )
 
 
@@ -262,6 +280,83 @@ def test_texts_can_be_replaced_and_the_view_be_narrowed() -> None:
         figures.svg("curve", made, Look(width=20))
     with pytest.raises(ValueError, match="no figure"):
         figures.svg("timeline", Material("x", made.curve, {}, made.fit, made.rows), Look())
+
+
+@pytest.mark.parametrize("count", [1, 3, 12, 60])
+def test_annotations_stand_where_no_curve_is(count: int) -> None:
+    """Above the phases, none over another; those for which there is no room are counted."""
+    notes = tuple(Mark(16.0 * k / count, f"remark number {k} on the run") for k in range(count))
+    made = replace(material(WAVE), marks=notes)
+    root = ElementTree.fromstring(figures.svg("curve", made, Look(width=160, height=90)))
+    texts = [(text.text or "", extent(text)) for text in walk(root)]
+    rail = next(box[1] for name, box in texts if name == "1")
+    shown = [box for name, box in texts if name.startswith("rem")]
+    left = [re.fullmatch(r"… and (\d+) more", name) for name, _ in texts]
+    more = sum(int(found[1]) for found in left if found)
+    assert len(shown) + more == count and shown and (more > 0) == (count == 60)
+    assert all(bottom <= rail for _, _, _, bottom in shown)
+    for one, other in itertools.combinations(shown, 2):
+        assert one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_chosen_colours_are_those_of_the_figure(dark: bool) -> None:
+    made = material(WAVE)
+    assert made.bars is not None
+    by_region = replace(made, bars=replace(made.bars, shades=(3, 7, NO_REGION, 0, OTHER_REGION)))
+    for name in COLOUR_SETS:
+        theme = coloured(DARK if dark else LIGHT, name)
+        look = Look(dark=dark, colours=name)
+        for key in CLASSES:
+            assert figures.ink(look).areas[key].colour == getattr(theme, key)
+            assert getattr(theme, key) in figures.svg("timeline", made, look)
+        # Whatever a region is called, the figure's own texts stay.
+        assert by_region.bars is not None
+        called = replace(by_region, bars=replace(by_region.bars, classes=("title", "time", "a", "b", "c")))
+        assert figures.texts("timeline", called)["title"] == "Timeline: run"
+        svg = figures.svg("timeline", by_region, look)
+        share = 0.78 if dark else 0.85
+        assert all(mix(theme.regions[k], theme.background, share).name() in svg for k in (0, 3, 7))
+        assert theme.curve in figures.svg("curve", made, look)
+
+
+def test_heights_in_a_row_are_parts_of_its_time() -> None:
+    """Read back from the SVG: each class covers of the rows what it takes of their time."""
+    made = material(WAVE)
+    assert made.bars is not None
+    look = Look(width=200, height=100)
+    root = ElementTree.fromstring(figures.svg("timeline", made, look))
+    areas = []
+    for name in made.bars.classes:
+        colour = figures.ink(look).areas[name].colour
+        paths = [p.attrib["d"] for p in root.iter(f"{SVG}path") if p.attrib.get("fill") == colour]
+        area = 0.0
+        for path in (path for path in paths if "h" not in path):  # others are swatches
+            x, y = np.array([pair.split() for pair in re.split("[ML]", path.rstrip("Z"))[1:]], float).T
+            area += abs(float(x @ np.roll(y, 1) - np.roll(x, 1) @ y)) / 2
+        areas.append(area)
+    # Each reaches down to the bottom of its row, under those of the classes below it.
+    parts = np.diff(areas, prepend=0.0)
+    expected = made.bars.shares.sum(axis=(0, 1))
+    assert parts / parts.sum() == pytest.approx(expected / expected.sum(), abs=2e-3)
+
+
+def test_the_error_that_is_shown_is_that_of_the_fit() -> None:
+    """Breaks set by hand are no best fit, and its figure and its data say so."""
+    best = material(WAVE)
+    by_hand = fit_breaks(best.curve, [0.0, 3.0, 9.0, 16.0], "quadratic")
+    made = replace(best, fit=by_hand, rows=tuple(phase_table(best.curve, by_hand)))
+    heads, *rows = tables(made, "epsilon")["epsilon"]
+    told = [dict(zip(heads, row, strict=True)) for row in rows]
+    assert [row["epsilon"] for row in told if row["shown"]] == [by_hand.epsilon]
+    assert len(told) == 7 and len(list(tables(best, "epsilon")["epsilon"])) == 7
+
+    def dots(of: Material) -> list[float]:
+        circles = ElementTree.fromstring(figures.svg("epsilon", of, Look())).iter(f"{SVG}circle")
+        fill = figures.ink(Look()).fit
+        return [float(c.attrib["cy"]) for c in circles if c.attrib.get("fill") == fill]
+
+    assert len(dots(made)) == len(dots(best)) == 1 and dots(made) != dots(best)
 
 
 def test_many_steps_keep_every_peak() -> None:

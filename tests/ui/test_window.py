@@ -158,9 +158,13 @@ def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: MainWin
     assert shown_n(opened) == 5
     opened.panel("phases").epsilon_plot.nClicked.emit(9)
     assert shown_n(opened) == 9
-    opened.workbench.set_n(150)
-    settle(qtbot, opened)
-    assert shown_n(opened) == 150
+    plot, slider = opened.panel("phases").epsilon_plot, opened.panel("phases").slider
+    for n, known in ((33, 40), (150, 160), (300, 200)):
+        opened.workbench.set_n(n)
+        settle(qtbot, opened)
+        assert shown_n(opened) == n and plot._count == known == slider.maximum()
+        fit = opened.workbench.snapshot.fit
+        assert fit is not None and plot._epsilon_of(n) == pytest.approx(fit.epsilon)
 
 
 def test_epsilon_plot_and_break_picture_take_clicks(qtbot: QtBot, opened: MainWindow) -> None:

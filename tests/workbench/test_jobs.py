@@ -190,3 +190,13 @@ def test_close_leaves_no_thread() -> None:
     lane.submit("a", lambda job: None, lambda _: None, fail)
     lane.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("phasewright-mortal")]
+
+
+def test_a_closed_lane_takes_no_work() -> None:
+    """What comes late, such as a timer of a window that has closed, is dropped and is no error."""
+    lane = Lane("late", latest=True)
+    lane.close()
+    told: list[object] = []
+    job = lane.submit("late", told.append, told.append, told.append, told.append)
+    assert job.cancelled and not lane.busy and not told
+    lane.close()

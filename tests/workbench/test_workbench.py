@@ -7,7 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from desktop.core.curve import StepCurve
+from desktop.core.phases import PhaseFit, fit_breaks
+from desktop.core.phases import fit as best_fit
+from desktop.workbench.keeping import Keeper
+from desktop.workbench.model import MODELS, View
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 from tests.inline import Inline
 
@@ -137,3 +144,134 @@ def test_closing_the_document_leaves_nothing(bench: Workbench) -> None:
     bench.set_n(7)
     bench.undo()
     assert bench.snapshot.fit is None
+
+
+def test_each_inner_breakpoint_can_be_locked_and_the_last_too(bench: Workbench) -> None:
+    bench.set_n(4)
+    fit = bench.snapshot.fit
+    assert fit is not None
+    for index in (1, 2, 3):
+        bench.toggle_lock(index)
+        assert bench.snapshot.project.phases.locked == tuple(fit.breaks[1 : index + 1])
+    for index in (3, 2, 1):
+        bench.toggle_lock(index)
+        assert bench.snapshot.project.phases.locked == tuple(fit.breaks[1:index])
+
+
+def test_a_phase_that_is_not_there_is_selected_neither_directly_nor_by_a_view(bench: Workbench) -> None:
+    bench.set_n(3)
+    bench.select_phase(2)
+    assert bench.snapshot.project.view.phase == 2
+    bench.keep_view(1, View(span=(0.0, 3.0)))
+    bench.select_phase(3)
+    assert bench.snapshot.project.view.phase is None
+    bench.show_view(1)
+    assert bench.snapshot.project.view.phase == 2
+    bench.set_n(2)
+    bench.show_view(1)
+    assert bench.snapshot.project.view.phase is None, "one past the end"
+
+
+def _by_ends(fit: PhaseFit) -> dict[tuple[float, float], tuple[object, ...]]:
+    """All that is said of each phase, by its ends."""
+    kept = (fit.degree, fit.coefficients, fit.powers, fit.error, fit.duration)
+    return {
+        (a, b): tuple(column[k].tobytes() for column in kept)
+        for k, (a, b) in enumerate(zip(fit.breaks.tolist(), fit.breaks.tolist()[1:], strict=False))
+    }
+
+
+def _untouched(before: PhaseFit, after: PhaseFit) -> int:
+    """How many phases have the same ends; all of them must be the same bit for bit."""
+    old, new = _by_ends(before), _by_ends(after)
+    same = old.keys() & new.keys()
+    assert {ends: old[ends] for ends in same} == {ends: new[ends] for ends in same}
+    return len(same)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_moving_one_break_leaves_all_other_phases_as_they_are(data: st.DataObject) -> None:
+    """On any curve, of any model, also where ticks are no round number of seconds."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 10**6)))
+    steps = data.draw(st.integers(20, 200))
+    start = data.draw(st.sampled_from([0, 10**6, 2**50]))
+    edges = start + np.concatenate(([0], np.cumsum(rng.integers(1, 100, steps))))
+    level = np.cumsum(rng.integers(-3, 4, steps)) + rng.integers(0, 5, steps)
+    curve = StepCurve(edges, level, unit=data.draw(st.sampled_from([1.0, 1e-9, 1 / 3e9])))
+    model = data.draw(st.sampled_from(MODELS))
+    n = data.draw(st.integers(3, 7)) * (3 if model == "budget" else 1)
+    before = best_fit(curve, n, model)
+    if before.n < 3 or not np.all(np.diff(before.breaks) > 0):
+        return
+    index = data.draw(st.integers(1, before.n - 1))
+    part = data.draw(st.floats(0.05, 0.95))
+    breaks = before.breaks.tolist()
+    moved = breaks[index - 1] + part * (breaks[index + 1] - breaks[index - 1])
+    degrees = before.degree.tolist()
+    degrees[index - 1 : index + 1] = [-1, -1]
+    breaks[index] = moved
+    after = fit_breaks(curve, breaks, model, degrees=degrees, like=before)
+    assert _untouched(before, after) == before.n - 2 + 2 * (moved == before.breaks[index])
+    assert after.breaks[index] == moved
+
+
+@pytest.mark.parametrize("model", ["mixed", "budget", "linear"])
+def test_edits_of_breaks_touch_only_the_phases_beside_them(
+    bench: Workbench, model: str, curve_file: Path, tmp_path: Path
+) -> None:
+    """The whole way: drag, drop, lock, unlock, add, remove, undo, redo, and what a project keeps."""
+    keeper = Keeper(bench, lambda _: None, print, lambda: None, folder=tmp_path / "kept", executor=Inline())
+    bench.open(curve_file)
+    bench.set_model(model)
+    bench.set_n(24 if model == "budget" else 8)
+    for _ in range(2):  # from the algorithm's breaks, then from those by hand
+        first = bench.snapshot.fit
+        assert first is not None and first.n > 4
+        n, middle = first.n, float(first.breaks[2:4].mean())
+        bench.drag_break(2, middle)
+        assert bench.snapshot.fit is not None and _untouched(first, bench.snapshot.fit) == n - 2
+        bench.move_break(2, middle)
+        moved = bench.snapshot.fit
+        assert moved is not None and _untouched(first, moved) == n - 2
+        bench.toggle_lock(3)
+        assert bench.snapshot.project.phases.locked and _untouched(moved, bench.snapshot.fit) == n
+        bench.toggle_lock(3)
+        bench.add_break(float(moved.breaks[:2].mean()))
+        assert bench.snapshot.fit.n == n + 1 and _untouched(moved, bench.snapshot.fit) == n - 1
+        bench.remove_break(4)
+        assert bench.snapshot.fit.n == n and _untouched(moved, bench.snapshot.fit) == n - 3
+        for step in (*[bench.undo] * 4, *[bench.redo] * 4, *[bench.undo] * 4):
+            step()
+            assert _untouched(moved, bench.snapshot.fit) >= n - 3
+        assert _by_ends(bench.snapshot.fit) == _by_ends(moved)
+    last, asked = bench.snapshot.fit, bench.snapshot.project.phases
+    file = tmp_path / "p.phasewright"
+    keeper.save(file)
+    bench.close_document()
+    keeper.open(file)
+    assert bench.snapshot.project.phases == asked
+    found = bench.snapshot.fit
+    assert found is not None and found.degree.tolist() == last.degree.tolist()
+    assert found.breaks.tolist() == last.breaks.tolist()
+    assert np.allclose(found.error, last.error, rtol=1e-9)
+    keeper.close()
+
+
+def test_degrees_that_are_none_are_refused() -> None:
+    curve = StepCurve([0, 1, 2, 3], [1, 2, 3])
+    for degrees in ((0,), (0, 3), (0, -2), (0, 0, 0)):
+        with pytest.raises(ValueError, match="degrees"):
+            fit_breaks(curve, (0, 1, 3), "mixed", degrees=degrees)
+    assert fit_breaks(curve, (0, 1, 3), "mixed", degrees=(2, -1)).degree.tolist() == [2, 1]
+
+
+def test_every_n_up_to_the_one_in_use_is_fitted(bench: Workbench) -> None:
+    """As far as it does not take too long; the suggestion stays what it is."""
+    suggestion = bench.snapshot.suggestion
+    assert bench.snapshot.sweep is not None and bench.snapshot.sweep.n[-1] == 20
+    for n, last in ((33, 40), (34, 40), (90, 160), (190, 200), (300, 200), (5, 200)):
+        bench.set_n(n)
+        assert bench.snapshot.sweep.n[-1] == last
+        assert bench.snapshot.fit is not None and bench.snapshot.fit.requested == n
+        assert bench.snapshot.suggestion is suggestion

@@ -392,7 +392,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="2",
+    version="3",
     detect=detect,
     read=read,
     files=files,

@@ -37,7 +37,7 @@ from desktop.data.importers._otf2.records import (
     RECORDS as COUNTED,
 )
 from desktop.data.importers._otf2.rows import Rows
-from desktop.errors import TraceFormatError
+from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 RECORDS = 1 << 16  # records read at a time: the step of progress and cancel
@@ -350,7 +350,7 @@ def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, i
     try:
         anchor = Anchor.read(file)
     except OSError as error:
-        raise TraceFormatError(f"cannot be read ({error.strerror})", file=file) from None
+        raise TraceFormatError(f"cannot be read ({reason(error)})", file=file) from None
     with closing(engine(anchor, RECORDS)) as opened:
         Archive(anchor, opened, sink, progress).read()
 

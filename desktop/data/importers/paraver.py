@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.classify import is_stream
 from desktop.data.consistency import ANNOUNCED, RARE
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
@@ -222,9 +223,13 @@ class _Reading:
                 for thread in range(self.header.threads[task]):
                     place = f"{application}.{number}.{thread + 1}"
                     first, last = self.lines.spans[index].tolist()
+                    name = objects[index] if index < len(objects) else f"THREAD {place}"
+                    stream = is_stream(name)
                     yield Location(
                         id=index + 1,
-                        name=objects[index] if index < len(objects) else f"THREAD {place}",
+                        name=name,
+                        kind="accelerator" if stream else "cpu",
+                        base=Activity.IDLE if stream else Activity.COMPUTING,
                         rank=task,
                         thread=thread,
                         process=tasks[task] if task < len(tasks) else f"TASK {application}.{number}",

@@ -26,7 +26,7 @@ from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.intake import Intake
 from desktop.data.lines import ahead, in_order
-from desktop.errors import TraceFormatError
+from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 
@@ -246,7 +246,7 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
                 intake.close()
     except OSError as error:
         raise TraceFormatError(
-            f"cannot be imported ({error.strerror or error})",
+            f"cannot be imported ({reason(error)})",
             file=path,
             hint="check that it can be read and that the temporary folder has room",
         ) from error

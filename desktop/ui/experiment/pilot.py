@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QVBoxLayout, QWidget
 
 from desktop.data.pilot import PILOT, SIZES, STEP
+from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.parts import quiet
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 
-class PilotDialog(QDialog):
+class PilotDialog(Dialog):
     """Accepted: the user has seen `commands` and wants them run."""
 
     def __init__(self, parent: QWidget, shown: ExperimentSnapshot, commands: tuple[str, ...]) -> None:

@@ -267,8 +267,10 @@ class ProgramPage(Page):
     def ask_pilot(self) -> None:
         """Show what a pilot runs, and run it if the user says so."""
         commands = self.bench.pilot_commands()
-        if commands and PilotDialog(self, self.bench.snapshot, commands).exec():
-            self.bench.pilot(commands)
+        if commands:
+            dialog = PilotDialog(self, self.bench.snapshot, commands)
+            dialog.accepted.connect(lambda: self.bench.pilot(commands))
+            dialog.open()
 
     def _show_seconds(self) -> None:
         """The delay in seconds of this machine; the units of the Python module are other ones."""

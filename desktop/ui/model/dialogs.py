@@ -8,7 +8,6 @@ from pathlib import Path
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QFormLayout,
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.tables import UNITS
 from desktop.data.trace_rows import Quantity
+from desktop.ui.dialogs import Dialog
 from desktop.workbench.modelling import Unassigned
 
 _ROLES = {
@@ -41,7 +41,7 @@ _ROLES = {
 _NOTHING = "–"
 
 
-class AssignColumns(QDialog):
+class AssignColumns(Dialog):
     """Role by role: which heading, and in which unit. Accepted when all that is needed is named."""
 
     assigned = Signal(object, object)  # role -> heading, role -> unit
@@ -115,7 +115,7 @@ class AssignColumns(QDialog):
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(not (missing or twice))
 
 
-class AddRuns(QDialog):
+class AddRuns(Dialog):
     """Traces as measurements: which, of what code on what system, and what of a run is measured."""
 
     chosen = Signal(object, str, str, object)  # paths, code, system, Quantity

@@ -24,11 +24,14 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.actions import MODEL_TIPS, MODELS
 from desktop.ui.commands import translated
+from desktop.ui.mnemonics import rename
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.units import digits
-from desktop.workbench.workbench import N_LIMIT, SWEEP, SWEEP_PARAMETERS, Snapshot, Workbench
+from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 
+#: The slider goes to these, or as far as every n is known: phases, parameters.
+_SLIDER = {False: 20, True: 60}
 _EDITING = {
     Qt.Key.Key_Backspace, Qt.Key.Key_Delete, Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Home,
     Qt.Key.Key_End, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Return, Qt.Key.Key_Enter,
@@ -150,7 +153,7 @@ class PhasesPanel(QScrollArea):
         self.n.editingFinished.connect(self._workbench.seal)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setObjectName("n_slider")
-        self.slider.setRange(1, SWEEP)
+        self.slider.setRange(1, _SLIDER[False])
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
         self.slider.setAccessibleName(self.tr("Number of phases"))
         self.slider.valueChanged.connect(self._workbench.set_n)
@@ -247,7 +250,7 @@ class PhasesPanel(QScrollArea):
     # ---- showing
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.project.phases != old.project.phases or new.fit is not old.fit:
+        if new.project.phases != old.project.phases or new.fit is not old.fit or new.sweep is not old.sweep:
             self._show_project(new)
         if new.fit is not old.fit or new.run is not old.run or (old.refining and not new.refining):
             self._patience.stop()
@@ -260,6 +263,8 @@ class PhasesPanel(QScrollArea):
         self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
         for plot in (self.epsilon_plot, self.break_picture):
             plot.set_n(new.project.phases.n)
+        if new.fit is not None and not new.refining:
+            self.epsilon_plot.set_beyond(new.project.phases.n, new.fit.epsilon)
 
     def set_theme(self, theme: Any) -> None:
         self.epsilon_plot.set_theme(theme)
@@ -273,10 +278,12 @@ class PhasesPanel(QScrollArea):
         self.model.setToolTip(translated(MODEL_TIPS[phases.model]))
         if self.n.value() != phases.n:
             self.n.setValue(phases.n)
-        self.slider.setRange(1, SWEEP_PARAMETERS if budget else SWEEP)
+        if not self.slider.isSliderDown():  # it would slip away under the hand
+            known = 0 if new.sweep is None else int(new.sweep.n[-1])
+            self.slider.setRange(1, max(_SLIDER[budget], known))
         self.slider.setValue(phases.n)
         del blockers
-        self._n_label.setText(self.tr("&Parameters") if budget else self.tr("&Phases"))
+        rename(self._n_label, self.tr("Parameters") if budget else self.tr("Phases"))
         weighted = phases.model == "mixed"
         self._titles["epsilon"].setText(self.tr("Error ε, weighted") if weighted else self.tr("Error ε"))
         for label in (self._titles["epsilon"], self._values["epsilon"]):

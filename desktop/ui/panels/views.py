@@ -10,7 +10,6 @@ from PySide6.QtGui import QColor, QIcon, QPixmap
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
-    QDialog,
     QDialogButtonBox,
     QFormLayout,
     QHeaderView,
@@ -25,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import tables
+from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
@@ -255,7 +255,7 @@ class ViewsPanel(QWidget):
             self._workbench.remove_annotation(index)
 
 
-class NoteDialog(QDialog):
+class NoteDialog(Dialog):
     """Text, time, location and colour of an annotation; `taken` gets it when all is as it must be.
 
     `locations`: what those of the trace are called; of a trace without any there is nothing to choose.
@@ -265,7 +265,6 @@ class NoteDialog(QDialog):
 
     def __init__(self, parent: QWidget, title: str, note: Annotation, locations: Sequence[str] = ()) -> None:
         super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setObjectName("note_dialog")
         self.setWindowTitle(title)
         self._note = note

@@ -153,6 +153,7 @@ class EpsilonPlot(SweepPlot):
         self._epsilon: Floats = np.empty(0)
         self._suggested = 0
         self._by_hand: float | None = None
+        self._beyond: tuple[int, float] | None = None
         self._model = ""
         self._lane = Lane(QRectF())
         self.setToolTip(self.tr("The least error that n phases can have. Click to choose n."))
@@ -163,6 +164,8 @@ class EpsilonPlot(SweepPlot):
         self._first, self._count = first, self._epsilon.size
         self._suggested = suggested_n or 0
         self._model = model
+        if self._beyond is not None and self._swept(self._beyond[0]):
+            self._beyond = None
         if self._count:
             text = self.tr("Error falls from {0} at n = {1} to {2} at n = {3}.")
             number = scales.format_number
@@ -181,9 +184,21 @@ class EpsilonPlot(SweepPlot):
             self._by_hand = epsilon
             self.update()
 
+    def set_beyond(self, n: int, epsilon: float) -> None:
+        """The error of the n in use, which is shown also where the sweep does not reach it."""
+        beyond = None if self._swept(n) else (n, epsilon)
+        if beyond != self._beyond:
+            self._beyond = beyond
+            self._redraw()
+
+    @property
+    def _places(self) -> int:
+        """Numbers along the axis."""
+        return max(self._count, self._beyond[0] - self._first + 1 if self._beyond else 1)
+
     def _x(self, n):
         r = self._lane.rect
-        return r.left() + (n - self._first + 0.5) / max(self._count, 1) * r.width()
+        return r.left() + (n - self._first + 0.5) / self._places * r.width()
 
     def _y(self, epsilon: float) -> float:
         """Height of an error; exactly zero stands on the bottom edge."""
@@ -194,8 +209,8 @@ class EpsilonPlot(SweepPlot):
         r = self._lane.rect
         if not self._count or not (r.left() <= p.x() <= r.right()):
             return 0
-        k = int((p.x() - r.left()) / r.width() * self._count)
-        return self._first + min(k, self._count - 1)
+        k = int((p.x() - r.left()) / r.width() * self._places)
+        return self._first + min(k, self._places - 1)
 
     def _layout(self) -> None:
         metrics = self.fontMetrics()
@@ -205,13 +220,17 @@ class EpsilonPlot(SweepPlot):
         self._lane.rect = QRectF(
             left + 0.5, top + 0.5, self.width() - left - em, self.height() - top - 2 * em - 12
         )
-        positive = np.log10(self._epsilon[self._epsilon > 0])
+        shown = np.append(self._epsilon, self._beyond[1] if self._beyond else 0.0)
+        positive = np.log10(shown[shown > 0])
         low, high = (float(positive.min()), float(positive.max())) if positive.size else (-1.0, 0.0)
         room = max(0.08 * (high - low), 0.05)
         self._lane.low, self._lane.high = low - room, high + room
 
-    def _point(self, n: int) -> QPointF:
-        return QPointF(self._x(n), self._y(float(self._epsilon[n - self._first])))
+    def _epsilon_of(self, n: int) -> float | None:
+        """The error of an n that is shown."""
+        if self._swept(n):
+            return float(self._epsilon[n - self._first])
+        return self._beyond[1] if self._beyond is not None and self._beyond[0] == n else None
 
     def _paint_static(self, painter: QPainter) -> None:
         self._layout()
@@ -220,7 +239,7 @@ class EpsilonPlot(SweepPlot):
         ticks = _log_ticks(self._lane.low, self._lane.high, r.height() / (em * 1.7))
         scales.level_axis(painter, self._lane, ticks, t, self.tr("ε (processors·√s)"))
         whole = scales.level_ticks(
-            self._first - 0.4, self._first + self._count - 0.6, r.width() / (em * 2.4), whole=True
+            self._first - 0.4, self._first + self._places - 0.6, r.width() / (em * 2.4), whole=True
         )
         scales.grid(painter, self._lane, t, [], [float(self._lane.y(v)) for v in ticks.positions])
         painter.setPen(QColor(t.muted))
@@ -236,13 +255,13 @@ class EpsilonPlot(SweepPlot):
             QRectF(r.left(), r.bottom() + 5 + em, r.width(), em + 4), Qt.AlignmentFlag.AlignCenter, name
         )
         self._box(painter, r)
-        points = [self._point(self._first + k) for k in range(self._count)]
+        points = [QPointF(self._x(self._first + k), self._y(e)) for k, e in enumerate(self._epsilon.tolist())]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(QColor(t.curve), 1.5))
         painter.drawPolyline(points)
         painter.setBrush(QColor(t.curve))
         painter.setPen(Qt.PenStyle.NoPen)
-        size = 2.5 if r.width() / self._count > 8 else 1.5
+        size = 2.5 if r.width() / self._places > 8 else 1.5
         for p in points:
             painter.drawEllipse(p, size, size)
         if self._swept(self._suggested):
@@ -253,8 +272,9 @@ class EpsilonPlot(SweepPlot):
     def _paint_above(self, painter: QPainter) -> None:
         t, r = self._theme, self._lane.rect
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if self._swept(self._n):
-            p = self._point(self._n)
+        epsilon = self._epsilon_of(self._n)
+        if epsilon is not None:
+            p = QPointF(self._x(self._n), self._y(epsilon))
             if self._by_hand is not None:
                 p.setY(min(max(self._y(self._by_hand), r.top()), r.bottom()))
             painter.setPen(QPen(QColor(t.fit), 1))
@@ -272,8 +292,8 @@ class EpsilonPlot(SweepPlot):
         text = ""
         if n == self._n and self._by_hand is not None:
             text = self.tr("n = {0}, set by hand: ε = {1}").format(n, scales.format_number(self._by_hand))
-        elif self._swept(n):
-            text = self.tr("n = {0}: ε = {1}").format(n, scales.format_number(float(self._epsilon[k])))
+        elif (epsilon := self._epsilon_of(n)) is not None:
+            text = self.tr("n = {0}: ε = {1}").format(n, scales.format_number(epsilon))
             if k + 1 < self._count and self._epsilon[k] > 0:
                 gain = 100 * (1 - self._epsilon[k + 1] / self._epsilon[k])
                 text += self.tr(", one more gains {0} %").format(f"{round(gain) or 0:d}")
@@ -318,11 +338,12 @@ class BreakPicture(SweepPlot):
         self._links = []
         for k, (upper, lower) in enumerate(zip(self._rows, self._rows[1:], strict=False)):
             near = self.SAME * (upper[0][-1] - upper[0][0])
-            inner = lower[0][1:-1]
-            for t in upper[0][1:-1].tolist():
-                other = float(inner[np.argmin(np.abs(inner - t))]) if inner.size else math.inf
-                if abs(other - t) <= near:
-                    self._links.append((k, t, other))
+            here, inner = upper[0][1:-1], lower[0][1:-1]
+            if here.size and inner.size:
+                other = inner[np.abs(inner - here[:, None]).argmin(axis=1)]
+                same = np.abs(other - here) <= near
+                links = zip(here[same].tolist(), other[same].tolist(), strict=True)
+                self._links += [(k, t, o) for t, o in links]
         if self._count:
             text = self.tr("{0} of {1} breaks stay when n grows by one.")
             total = sum(r[0].size - 2 for r in self._rows[:-1])

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from desktop.data.classify import mpi_call
-from desktop.data.events import Location, Region
+from desktop.data.classify import is_stream, mpi_call
+from desktop.data.events import Activity, Location, Region
 from desktop.data.importers._otf1.lines import TOKENS
 from desktop.data.importers._otf1.text import Text
 
@@ -236,5 +236,8 @@ def locations(definitions: list[Definitions], listed: Iterable[int]) -> tuple[li
     for number in sorted(numbers, key=lambda n: (ranks[masters[n]], masters[n] != n, n)):
         of = masters[number]
         threads[of] = threads.get(of, -1) + 1
-        found.append(Location(number, name(number), ranks[of], threads[of], process=name(of)))
+        location = Location(number, name(number), ranks[of], threads[of], process=name(of))
+        if is_stream(location.name):
+            location.kind, location.base = "accelerator", Activity.IDLE
+        found.append(location)
     return found, len(orphans)

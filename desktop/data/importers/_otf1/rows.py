@@ -24,7 +24,10 @@ _NAMELESS = 1 << 12
 
 #: What can be odd, how bad that is, and what was done.
 FINDINGS: dict[str, tuple[Severity, str]] = {
-    "leaves": ("loss", "leaves name no region where none is open; they were left out"),
+    "leaves": (
+        "loss",
+        f"leaves name no region where none is open, or more than {_DEEPEST} are; they were left out",
+    ),
     "regions": (
         "loss",
         "enters and leaves are of regions that are not defined; they are called by their number and count as "

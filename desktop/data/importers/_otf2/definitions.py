@@ -170,12 +170,15 @@ class Definitions:
         for identity, (string, kind, declared, group) in locations.items():
             fields = groups.get(group)
             of_device = fields is not None and fields[1] == 2
+            sort = "accelerator" if of_device and kind != 3 else KINDS.get(kind, "cpu")
             location = Location(
                 id=identity,
                 name=named(string, f"location {identity}"),
                 rank=ranks.get(group, -1),
-                kind="accelerator" if of_device and kind != 3 else KINDS.get(kind, "cpu"),
+                kind=sort,
                 process=named(fields[0], "") if fields else "",
+                # A stream without a kernel does nothing.
+                base=Activity.COMPUTING if sort == "cpu" else Activity.IDLE,
             )
             places.append(Place(location, group, declared))
         # Ranks in order, within a rank its processors first, the one that speaks MPI before its threads.

@@ -28,6 +28,7 @@ from desktop.data.importers._otf2.decoder import (
 from desktop.data.importers._otf2.definitions import Definitions
 from desktop.data.importers._otf2.engine import DENSE, SLOTS, SPARSE, Anchor, Damage, Local, Mark, Marks
 from desktop.data.importers._otf2.records import CUT, FAULTS, HEADLESS, MALFORMED, UNDEFINED, Block
+from desktop.errors import reason
 
 #: Global definitions that are kept: type, fields as `Fields.read` takes them, and which of them are kept, in
 #: the order of `definitions.KEPT`. New fields are appended to a record, so what follows is left unread.
@@ -124,7 +125,7 @@ def records(file: Path, chunk: int) -> Iterator[tuple[int, Fields]]:
                     return
                 base += chunk
     except OSError as error:
-        raise Damage(f"the file cannot be read ({error.strerror})") from None
+        raise Damage(f"the file cannot be read ({reason(error)})") from None
 
 
 def chunk_records(data: bytes, base: int, partial: bool) -> Any:

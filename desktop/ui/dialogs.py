@@ -1,0 +1,47 @@
+"""What all dialogs of the program have in common: how they end."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QShowEvent
+from PySide6.QtWidgets import QDialog, QWidget
+
+from desktop.ui.mnemonics import settle
+from desktop.ui.sizes import keep_on_screen
+
+
+class Dialog(QDialog):
+    """A dialog that ends in one way, whatever ends it: a button, Esc, the title bar, or the window below it.
+
+    All of these come to `done`: Qt's `accept` and `reject` call it, and closing a dialog rejects it (which is
+    why `reject` must not close it). What works for it ends in `_finish`, called once when it is out of sight;
+    then it is freed.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._finished = False
+
+    def showEvent(self, event: QShowEvent) -> None:
+        settle(self)
+        super().showEvent(event)
+        QTimer.singleShot(0, self, partial(keep_on_screen, self))
+
+    def done(self, result: int) -> None:
+        super().done(result)
+        if not self._finished:
+            self._finished = True
+            self._finish()
+
+    def _finish(self) -> None:
+        """End what works for it. Nothing, unless who derives from it has something to end."""
+
+
+def end_dialogs(window: QWidget) -> None:
+    """End all dialogs of a window that closes."""
+    for dialog in window.findChildren(QDialog):
+        if dialog.isVisible():
+            dialog.reject()

@@ -1,0 +1,215 @@
+"""All windows of the program with something in them, and all its dialogs, opened as a user opens them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from PySide6.QtCore import QEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QTabWidget, QWidget
+
+import desktop.ui
+from desktop.resources import example_table, folder, samples
+from desktop.ui.about import About
+from desktop.ui.app import Windows
+from desktop.ui.bundle import BundleDialog
+from desktop.ui.crashes import Trouble
+from desktop.ui.dialogs import Dialog
+from desktop.ui.experiment.pilot import PilotDialog
+from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.handbook import Handbook, handbook
+from desktop.ui.model.dialogs import AddRuns, AssignColumns
+from desktop.ui.model_window import ModelWindow
+from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.palette import Palette
+from desktop.ui.panels import panels
+from desktop.ui.panels.views import NoteDialog
+from desktop.ui.part import PartDialog
+from desktop.ui.preferences import Preferences
+from desktop.ui.program_window import KeyList, ProgramWindow
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+
+SPT = Path(__file__).parent.parent / "data" / "spt"
+W = TypeVar("W", bound=QWidget)
+
+
+class Scene:
+    """All windows of the program with something in them."""
+
+    def __init__(self, app: QApplication, settings: Settings, place: Path) -> None:
+        self.windows = Windows(app, settings)
+        self.place = place
+        self.windows.open([samples()[0].path])
+        self.windows.open([])
+        self.windows.open_model(example_table())
+        self.windows.open_experiment(SPT / "measured_2026-11-21_screen_2p6m2.csv")
+        self.windows.open_experiment(folder() / "examples" / "quicksort")
+        self.windows.open_experiment()
+        self.windows.open_model()
+        main = self.windows._open[0]
+        assert isinstance(main, MainWindow)
+        self.main = main
+        self.settle()
+        self.main.workbench.set_n(4)
+        self.main.workbench.select_phase(1)
+        self.main.workbench.annotate("a remark", 0.1)
+        self.main.desk.keep_view(1)
+        self.windows.open_comparison(self.main)
+        self.settle()
+
+    def settle(self) -> None:
+        """Until nothing is being computed, and a little longer."""
+        for _ in range(3000):
+            QApplication.processEvents()
+            if not any(self._busy(window) for window in self.windows._open):
+                break
+            QTest.qWait(10)
+        QApplication.processEvents()
+
+    @staticmethod
+    def _busy(window: QWidget) -> bool:
+        bench = getattr(window, "bench", None)
+        return bool(getattr(window, "busy", False) or getattr(bench, "busy", False))
+
+    def window(self, kind: type[W], number: int = 0) -> W:
+        """One of the open windows of a kind."""
+        return [window for window in self.windows._open if isinstance(window, kind)][number]
+
+    def looks(self) -> Iterator[tuple[str, QWidget]]:
+        """Every window with each of its panels, pages and steps in front; every dialog."""
+        main = self.main
+        for spec in panels():
+            main.show_panel(spec.id)
+            self.settle()
+            yield f"panel {spec.id}", main
+        for window in self.windows._open[1:]:
+            yield type(window).__name__, window
+            for tabs in window.findChildren(QTabWidget):
+                for k in range(tabs.count()) if tabs.isVisible() else ():
+                    tabs.setCurrentIndex(k)
+                    self.settle()
+                    yield f"{type(window).__name__} {tabs.tabText(k)}", window
+        for made in (*OPENERS.values(), open_handbook):
+            dialog = made(self)
+            QApplication.processEvents()
+            yield type(dialog).__name__, dialog
+            for tabs in dialog.findChildren(QTabWidget):
+                for k in range(1, tabs.count()):
+                    tabs.setCurrentIndex(k)
+                    QApplication.processEvents()
+                    yield f"{type(dialog).__name__} {tabs.tabText(k)}", dialog
+            dialog.close()
+            free()
+
+    def close(self) -> None:
+        for window in tuple(self.windows._open):
+            window.close_unasked() if isinstance(window, MainWindow) else window.close()
+        QApplication.processEvents()
+
+
+def free() -> None:
+    """Free what is to be freed; without an event loop of the program nothing else does."""
+    QApplication.processEvents()
+    QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def shown(kind: type[W], parent: QWidget) -> W:
+    """The widget of a kind that is open above a window."""
+    return next(found for found in parent.findChildren(kind) if found.isVisible())
+
+
+def _by(
+    command: str, kind: type[QDialog], of: type[ProgramWindow] = MainWindow
+) -> Callable[[Scene], QDialog]:
+    """What a command of a window opens."""
+
+    def made(scene: Scene) -> QDialog:
+        window = scene.window(of)
+        window.actions_by_id[command].trigger()
+        return shown(kind, window)
+
+    return made
+
+
+def _of_several(scene: Scene) -> QDialog:
+    ChoiceDialog("Open", "Which one?", ("one/run.csv", "two/run.csv"), lambda _: None, scene.main).open()
+    return shown(ChoiceDialog, scene.main)
+
+
+def _columns(scene: Scene) -> QDialog:
+    window = scene.window(ModelWindow, 1)
+    file = scene.place / "unnamed.csv"
+    file.write_text("what,where\n1,2\n")
+    window.open_path(file)
+    scene.settle()
+    return shown(AssignColumns, window)
+
+
+def _part(scene: Scene) -> QDialog:
+    scene.main.workbench.select((0.1, 0.2))
+    return _by("save_part", PartDialog)(scene)
+
+
+def _bundle(scene: Scene) -> QDialog:
+    scene.main.desk.keeper.find_outside(
+        lambda found: scene.main.desk._ask_for_files(scene.place / "sent.zip", found)
+    )
+    scene.settle()
+    return shown(BundleDialog, scene.main)
+
+
+def _pilot(scene: Scene) -> QDialog:
+    window = scene.window(ExperimentWindow, 1)
+    window.actions_by_id["pilot"].trigger()
+    return shown(PilotDialog, window)
+
+
+def _trouble(scene: Scene) -> QDialog:
+    scene.main.activateWindow()
+    made = Trouble("Something went wrong.", "More about it.", "The report.")
+    made.open()
+    return made
+
+
+def open_handbook(scene: Scene) -> Handbook:
+    scene.main.show_help()
+    return handbook()
+
+
+#: How each dialog of the program is opened.
+OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
+    NoteDialog: _by("annotate", NoteDialog),
+    OpenDialog: _by("open_with", OpenDialog),
+    ChoiceDialog: _of_several,
+    FigureDialog: _by("export_figure", FigureDialog),
+    ReportDialog: _by("report", ReportDialog),
+    PartDialog: _part,
+    BundleDialog: _bundle,
+    Preferences: _by("preferences", Preferences),
+    KeyList: _by("keys", KeyList),
+    About: _by("about", About),
+    Palette: _by("palette", Palette),
+    AssignColumns: _columns,
+    AddRuns: _by("add_runs", AddRuns, ModelWindow),
+    PilotDialog: _pilot,
+    Trouble: _trouble,
+}
+#: What others derive from.
+BASES = {Dialog, ExportDialog, ProgramWindow}
+
+
+def classes(of: type[QWidget]) -> set[type[QWidget]]:
+    """All classes of the program that derive from a class of Qt's, but for those only derived from."""
+    found = set()
+    for module in pkgutil.walk_packages(desktop.ui.__path__, "desktop.ui."):
+        for _, made in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if issubclass(made, of) and made.__module__.startswith("desktop.") and made not in BASES:
+                found.add(made)
+    return found

@@ -1,0 +1,249 @@
+"""Every dialog and every window ends, however it is closed, with work running and without; what worked for it
+has ended then, and it can be opened again."""
+
+from __future__ import annotations
+
+import ast
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QCloseEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog, QDialogButtonBox, QMainWindow, QMessageBox, QWidget
+from pytestqt.qtbot import QtBot
+from shiboken6 import isValid
+
+import desktop.ui
+from desktop.resources import example_table, folder, samples
+from desktop.ui.app import Windows
+from desktop.ui.compare_window import CompareWindow
+from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.handbook import Handbook, handbook
+from desktop.ui.model_window import ModelWindow
+from desktop.ui.presentation import Presentation
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+from tests.ui.scene import OPENERS, Scene, classes, free, open_handbook, shown
+
+Way = Callable[[QWidget], None]
+
+
+def esc(widget: QWidget) -> None:
+    QTest.keyClick(widget.focusWidget() or widget, Qt.Key.Key_Escape)
+
+
+def title_bar(widget: QWidget) -> None:
+    """What the button there and Alt+F4 send to the window."""
+    QApplication.sendEvent(widget.windowHandle(), QCloseEvent())
+
+
+def button(widget: QWidget) -> None:
+    """Close, Cancel or what it is called there; the palette has none."""
+    roles = QDialogButtonBox.ButtonRole
+    for box in widget.findChildren(QDialogButtonBox):
+        for one in box.buttons():
+            if box.buttonRole(one) == roles.RejectRole or one.text() == "&Continue":
+                one.click()
+                return
+    esc(widget)
+
+
+WAYS: dict[str, Way] = {"Esc": esc, "button": button, "title bar": title_bar}
+
+
+def twice(way: Way, widget: QWidget) -> None:
+    """A second time before the program has had time for anything; it may be gone by then."""
+    for _ in range(2):
+        if isValid(widget) and widget.isVisible():
+            way(widget)
+
+
+def gone(widget: QWidget) -> bool:
+    free()
+    return not isValid(widget) or not widget.isVisible()
+
+
+def ended(qtbot: QtBot) -> None:
+    """Threads of exports end, at the latest when they have drawn what they are drawing."""
+
+    def left() -> bool:
+        return any(t.name.startswith("phasewright-export") for t in threading.enumerate())
+
+    qtbot.waitUntil(lambda: not left(), timeout=20_000)
+
+
+def test_no_dialog_or_window_is_forgotten() -> None:
+    assert classes(QDialog) == set(OPENERS)
+    assert classes(QMainWindow) == set(WINDOWS)
+
+
+def test_every_dialog_ends_in_the_same_way() -> None:
+    """Nothing but `desktop.ui.dialogs` derives from Qt's dialog or makes one, nor has an end of its own."""
+    found = set()
+    for file in Path(desktop.ui.__path__[0]).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            name = node.id if isinstance(node, ast.Name) else ""
+            if name == "QDialog" and file.name != "dialogs.py":
+                found.add(f"{file.name}: QDialog")
+    for kind in OPENERS:
+        own = {"reject", "done", "closeEvent"} & set(vars(kind)) | {"closeEvent"} & set(vars(ExportDialog))
+        found |= {f"{kind.__name__}.{name}" for name in own}
+    assert not found
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", OPENERS, ids=lambda kind: kind.__name__)
+def test_a_dialog_ends_and_opens_again(qtbot: QtBot, scene: Scene, kind: type[QDialog], way: str) -> None:
+    for n in (3, 5):
+        scene.main.workbench.set_n(n)  # work in the window below it
+        dialog = OPENERS[kind](scene)
+        assert isinstance(dialog, kind) and dialog.isVisible()
+        twice(WAYS[way], dialog)
+        assert gone(dialog), f"{way} does not close it"
+        assert not isValid(dialog), "it is not freed"
+        ended(qtbot)
+        scene.settle()
+    assert all(window.isVisible() for window in scene.windows._open)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [FigureDialog, ReportDialog], ids=lambda kind: kind.__name__)
+def test_an_export_ends_with_its_dialog_and_saves_in_the_next(
+    qtbot: QtBot, scene: Scene, tmp_path: Path, kind: type[ExportDialog], way: str
+) -> None:
+    dialog = OPENERS[kind](scene)
+    assert isinstance(dialog, ExportDialog)
+    dialog.save_to(tmp_path / "stopped.pdf")
+    assert dialog.lane.busy
+    twice(WAYS[way], dialog)
+    assert gone(dialog)
+    ended(qtbot)
+    assert not list(tmp_path.glob("*.part")), "nothing half written is left"
+    again = OPENERS[kind](scene)
+    assert isinstance(again, ExportDialog)
+    qtbot.waitUntil(lambda: not again.lane.busy, timeout=60_000)
+    if isinstance(again, ReportDialog):
+        again.statistics.setChecked(False)
+    again.save_to(tmp_path / f"whole.{again.format.currentData()}")
+    qtbot.waitUntil(lambda: not again.lane.busy, timeout=60_000)
+    assert "Written to" in again.status.text() and list(tmp_path.glob("whole.*"))
+    twice(WAYS[way], again)
+    assert gone(again)
+    ended(qtbot)
+
+
+def test_a_window_ends_what_its_dialogs_do(qtbot: QtBot, scene: Scene, tmp_path: Path) -> None:
+    """A window may be closed by the program while a dialog stands above it."""
+    window = scene.windows.open([samples()[1].path])
+    assert isinstance(window, MainWindow)
+    scene.settle()
+    window.export_figure()
+    dialog = shown(FigureDialog, window)
+    window.close_unasked()
+    assert gone(dialog)
+    ended(qtbot)
+
+
+def main_window(windows: Windows) -> QWidget:
+    return windows.open([samples()[0].path])
+
+
+def model_window(windows: Windows) -> QWidget:
+    windows.open_model(example_table())
+    return windows._open[-1]
+
+
+def experiment_window(windows: Windows) -> QWidget:
+    windows.open_experiment(folder() / "examples" / "quicksort")
+    return windows._open[-1]
+
+
+def compare_window(windows: Windows) -> QWidget:
+    owner = next((one for one in windows._open if isinstance(one, MainWindow)), None)
+    windows.open_comparison(owner or windows.open())  # type: ignore[arg-type]  # `open` without a file makes a MainWindow
+    return windows._open[-1]
+
+
+def handbook_window(windows: Windows) -> QWidget:
+    handbook().show_place("index.md")
+    return handbook()
+
+
+WINDOWS: dict[type[QWidget], Callable[[Windows], QWidget]] = {
+    MainWindow: main_window,
+    ModelWindow: model_window,
+    ExperimentWindow: experiment_window,
+    CompareWindow: compare_window,
+    Handbook: handbook_window,
+}
+
+
+@pytest.fixture
+def windows(qtbot: QtBot, qapp: QApplication, own_places: None, settings: Settings) -> Iterator[Windows]:
+    before = set(threading.enumerate())
+    made = Windows(qapp, settings)
+    yield made
+    for window in tuple(made._open):
+        window.close()
+    free()
+    left = set(threading.enumerate()) - before
+    assert not [t.name for t in left if t.name.startswith("phasewright")]
+
+
+@pytest.mark.parametrize("working", [True, False], ids=["working", "idle"])
+@pytest.mark.parametrize("kind", WINDOWS, ids=lambda kind: kind.__name__)
+def test_a_window_ends_and_opens_again(
+    qtbot: QtBot, windows: Windows, kind: type[QWidget], working: bool
+) -> None:
+    def busy() -> bool:
+        return any(Scene._busy(window) for window in windows._open)
+
+    for _ in range(2):
+        window = WINDOWS[kind](windows)
+        assert isinstance(window, kind) and window.isVisible()
+        if not working:
+            qtbot.waitUntil(lambda: not busy(), timeout=60_000)
+        for _ in range(2):
+            title_bar(window)
+            window.close()  # as the program does when it ends
+        assert gone(window) and window not in windows._open
+    for other in tuple(windows._open):
+        title_bar(other)
+        other.close()
+    assert not windows._open
+
+
+def test_the_handbook_and_the_presentation_end_by_esc(scene: Scene) -> None:
+    for _ in range(2):
+        book = open_handbook(scene)
+        QTest.qWaitForWindowActive(book)
+        twice(esc, book)
+        assert gone(book) and Handbook.last is None
+        scene.main.present()
+        shown_whole = scene.main.presentation
+        assert isinstance(shown_whole, Presentation)
+        twice(esc, shown_whole)
+        assert gone(shown_whole) and scene.main.presentation is None
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_questions_end_and_nothing_is_done(scene: Scene, way: str) -> None:
+    main = scene.main
+    for _ in range(2):
+        main.workbench.annotate("something to lose", 0.2)
+        title_bar(main)
+        box = shown(QMessageBox, main)
+        assert box.objectName() == "save_question"
+        title_bar(main)  # a second question is none
+        assert len([one for one in main.findChildren(QMessageBox) if one.isVisible()]) == 1
+        twice(WAYS[way], box)
+        assert gone(box) and main.isVisible()
+        main.open_paths([samples()[0].path, samples()[1].path])
+        box = shown(QMessageBox, main)
+        assert box.objectName() == "several_question"
+        twice(WAYS[way], box)
+        assert gone(box) and len(main.desk.keeper.workspace.runs) == 1
