@@ -383,6 +383,7 @@ class MainWindow(ProgramWindow):
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
+        self.curve_view.set_doubt(document.doubt.short if document and document.doubt else "")
         if run is None or document is None:
             self.curve_view.set_curve(None)
             self.timeline.show_trace(None)
@@ -417,7 +418,10 @@ class MainWindow(ProgramWindow):
         if found:
             first = next(iter(document.report))
             self.report_bar.show_message(
-                self.tr("Import report: {0}. {1}{2}").format(found, first.text[:1].upper(), first.text[1:])
+                self.tr("Import report: {0}. {1}{2}").format(
+                    found, first.text[:1].upper(), first.text[1:].removesuffix(".")
+                )
+                + (f". {document.doubt.sentence}" if document.doubt else "")
             )
         else:
             self.report_bar.hide()
