@@ -116,6 +116,23 @@ def open_trace(
     return open_store(target)
 
 
+def files_of(
+    path: Path, progress: Progress, format_id: str | None, time_unit: str, member: str | None
+) -> list[tuple[Path, int]]:
+    """The files that `open_trace` would read, links followed, and their bytes.
+
+    Raises
+    ------
+    DesktopError : nothing usable can be read from the source.
+    """
+    path = path.absolute()
+    if format_id is None and is_store(path):
+        return [(path.resolve(), path.stat().st_size)]
+    if path.is_dir() and not opens(path):
+        path, member = _chosen(path, "a folder", format_id, member, progress), None
+    return [(Path(name), size) for name, size, _ in _Source(path, format_id, time_unit, member).stamp()]
+
+
 def import_all(
     sources: Sequence[tuple[Path, Path | None]], progress: Progress | None = None, **options: Any
 ) -> list[Path | Exception]:

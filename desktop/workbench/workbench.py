@@ -31,6 +31,7 @@ from desktop.workbench.model import (
     OpenOptions,
     PhaseSettings,
     Project,
+    ReportChoices,
     View,
 )
 
@@ -509,6 +510,11 @@ class Workbench(Bench[Snapshot]):
             names[region] = name
         if names != self._history.project.names:
             self._edit(f"rename {region}", None, replace(self._history.project, names=names))
+
+    def choose_report(self, choices: ReportChoices) -> None:
+        """What the next report is to hold, as that of today does."""
+        if choices != self._history.project.report:
+            self._edit("choose what reports hold", None, replace(self._history.project, report=choices))
 
     def undo(self) -> None:
         """Take back the last step, of the trace or beside it."""
