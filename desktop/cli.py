@@ -360,6 +360,15 @@ def _outcome(store: TraceStore) -> int:
     return LOSSY if store.report.lossy else DONE
 
 
+def _print_doubt(store: TraceStore) -> None:
+    """Say at the numbers of a curve how much of them may be wrong."""
+    from desktop.data.consistency import doubt
+
+    found = doubt(store)
+    if found is not None:
+        print(found.sentence)
+
+
 def _open(path: Path, **options: Any) -> TraceStore:
     from desktop.data.opening import open_trace
 
@@ -509,6 +518,7 @@ def _info(options: argparse.Namespace) -> int:
             _print_json(facts)
         else:
             _print_info(facts)
+            _print_doubt(store)
         return _outcome(store)
 
 
@@ -589,6 +599,8 @@ def _check_budget(model: str, n: int | None) -> None:
 
 
 def _phases(options: argparse.Namespace) -> int:
+    from desktop.data.info import in_doubt
+
     _settle(options)
     if options.n is None and options.max_n is None and not options.project:
         print("phasewright phases: say how many, -n N, or --max-n N for all up to N", file=sys.stderr)
@@ -597,13 +609,15 @@ def _phases(options: argparse.Namespace) -> int:
     with _open(options.trace) as store:
         curve = _window_of(_use(store, options).curve(), options)
         if options.max_n:
-            _print_sweep(curve, options)
+            _print_sweep(curve, options, in_doubt(store))
         else:
-            _print_phases(curve, options)
+            _print_phases(curve, options, in_doubt(store))
+        if not (options.json or options.csv):
+            _print_doubt(store)
         return _outcome(store)
 
 
-def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
+def _print_sweep(curve: StepCurve, options: argparse.Namespace, in_doubt_s: float | None) -> None:
     from desktop.core.selection import search
 
     model = options.phases.model
@@ -623,6 +637,7 @@ def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
                 "suggested_breaks_s": suggested.breaks.tolist(),
                 "reason": suggestion.reason,
                 "limit_reached": suggestion.limit_reached,
+                "in_doubt_s": in_doubt_s,
             }
         )
     elif options.csv:
@@ -659,7 +674,7 @@ PHASE_COLUMNS = (
 )
 
 
-def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
+def _print_phases(curve: StepCurve, options: argparse.Namespace, in_doubt_s: float | None) -> None:
     from desktop.core.phase_stats import phase_table
 
     model = _fit(curve, options)
@@ -677,6 +692,7 @@ def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
                 "breaks_s": model.breaks.tolist(),
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
+                "in_doubt_s": in_doubt_s,
                 "phases": rows,
             }
         )
@@ -762,10 +778,11 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, and ``ranges``, the whole (``name`` "run" or
-    "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
+    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, ``in_doubt_s``, and ``ranges``, the whole (``name``
+    "run" or "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
     polynomial) and the keys of `desktop.data.explain.explained`."""
     from desktop.data.explain import explained, single
+    from desktop.data.info import in_doubt
     from desktop.data.statistics import Statistics
 
     _settle(options)
@@ -793,7 +810,7 @@ def _stats(options: argparse.Namespace) -> int:
                 for name, level, stats, former in zip(names, levels, found, before, strict=False)
             ]
             model_id = options.phases.model if by_phase else None
-            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks}
+            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store)}
             _print_json({"source": store.source.name, **how, "ranges": told})
         elif options.csv:
             rows = [
@@ -803,6 +820,7 @@ def _stats(options: argparse.Namespace) -> int:
             _print_csv(tuple(rows[0]), (row.values() for row in rows))
         else:
             _print_stats(kept, use, names, found)
+            _print_doubt(store)
         return _outcome(store)
 
 

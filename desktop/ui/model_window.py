@@ -36,7 +36,7 @@ from desktop.ui.model.plot_pane import PlotPane
 from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
-from desktop.ui.pages import column, first_page, quiet, scrolled
+from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, tab_separated
@@ -161,7 +161,7 @@ class ModelWindow(ProgramWindow):
         self._pages = QStackedWidget()
         self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
-        self.setCentralWidget(column(self.problem_bar, self.merge_bar, self._pages))
+        self.setCentralWidget(Floating(self._pages, self.problem_bar, self.merge_bar))
         self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)
         self._last_sheet = self.measured
         for view in self.sheet_views:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
-from desktop.data.consistency import RARE
+from desktop.data.consistency import ANNOUNCED, RARE
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
@@ -180,7 +180,8 @@ class _Reading:
         self._read_labels()
         self.sink.describe(
             ticks_per_second=self.header.ticks_per_second,
-            notes={"format": "Paraver", "communicators": len(self.communicators)},
+            notes={"format": "Paraver", "communicators": len(self.communicators)}
+            | ({ANNOUNCED: self.header.total} if self.early else {}),
         )
         locations = list(self._locations())
         for location in locations:
@@ -514,6 +515,11 @@ class _Reading:
                 for location in locations:
                     missing = total - location.last if location.last is not None else total
                     location.doubt = max(location.doubt, missing if last < total else last)
+
+    @property
+    def early(self) -> bool:
+        """Whether the last record is before the end that the header says."""
+        return int(self.lines.spans[:, 1].max()) < (1 - LATE) * self.header.total
 
     @property
     def called(self) -> bool:

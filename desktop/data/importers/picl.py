@@ -169,7 +169,7 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         (
             [place for place in there if not place.begun],
             "tracing without begin",
-            "The beginning of tracing is missing of processors, others have it; their first records are lost.",
+            "The beginning of tracing is missing of processors, others have it; first records are lost.",
         ),
         (
             [place for place in there if not place.ended],
@@ -179,7 +179,7 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         (
             [place for place in there if not place.usable],
             "statistics of some",
-            "Processors have no statistics of their time in communication, others have them; records are lost.",
+            "Processors have no statistics of their communication, others have them; records are lost.",
         ),
     ):
         if 0 < len(late) < len(there):
