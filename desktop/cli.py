@@ -195,10 +195,18 @@ def _parser() -> argparse.ArgumentParser:
         if csv_too:
             group.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
 
+    def span(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--start",
+            type=float,
+            metavar="S",
+            help="analyse from this second on (else: as a project says)",
+        )
+        sub.add_argument("--end", type=float, metavar="S", help="analyse up to this second")
+
     def window(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
-        sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
-        sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
+        span(sub)
         sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
 
     sub = command("import", _import, "import traces into HDF5")
@@ -251,6 +259,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_words(sub)
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
     sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}; a project says it itself")
+    span(sub)
 
     spt.add_words(command("spt", _spt, "experiments with artificial delays"))
 
@@ -269,6 +278,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.png")
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
     sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
+    span(sub)
     sub.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH")
     sub.add_argument("--theme", choices=("light", "dark"), default="light")
     return parser
@@ -374,14 +384,16 @@ def _open(path: Path, **options: Any) -> TraceStore:
 def _settle(options: argparse.Namespace) -> None:
     """Where FILE is a project, take the run in it that was shown, and what the words leave open from there.
 
-    `options.trace` is then the trace, `options.phases` the `PhaseSettings` and `options.rules` the rules.
+    `options.trace` is then the trace, `options.phases` the `PhaseSettings`, `options.rules` the rules, and
+    `options.kept` what the project says of the run.
     """
     from desktop.data.project_file import is_project
-    from desktop.workbench.model import PhaseSettings
+    from desktop.workbench.model import PhaseSettings, Project
 
     n, model = getattr(options, "n", None), getattr(options, "model", None)
     free = PhaseSettings(model or DEFAULT_MODEL, n or 1)
     options.trace, options.rules, options.phases, options.project = options.file, None, free, False
+    options.kept = Project()
     if not is_project(options.file):
         return
     from desktop.errors import ProjectError
@@ -399,6 +411,7 @@ def _settle(options: argparse.Namespace) -> None:
             hint="open the project in the window, say where the trace is, and save",
         )
     options.trace, options.rules, options.project = trace, run.project.rules, True
+    options.kept = run.project
     if n is None and model is None:
         options.phases = run.project.phases
     elif n is None:
@@ -537,22 +550,35 @@ def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
 
 
 def _window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
-    """The part that was asked for."""
-    if options.start is None and options.end is None:
+    """The part that was asked for, or else that a project limits the analysis to. Of breaks that the project
+    has by hand or locked, those inside of it are left in `options.phases`."""
+    from desktop.workbench.limiting import limited
+
+    kept, ends = options.kept, (curve.start, curve.start + curve.duration)
+    limit = _span(options, ends) or kept.limit
+    if limit is None:
         return curve
-    end = curve.start + curve.duration
-    return curve.window(
-        curve.start if options.start is None else options.start, end if options.end is None else options.end
+    part = curve.window(*limit)
+    if limit != kept.limit and options.phases is kept.phases:
+        options.phases = limited(kept, (part.start, part.start + part.duration), ends).phases
+    return part
+
+
+def _span(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[float, float] | None:
+    """--start and --end, one of which may be left out; None where both are."""
+    if options.start is None and options.end is None:
+        return None
+    return (
+        ends[0] if options.start is None else options.start,
+        ends[1] if options.end is None else options.end,
     )
 
 
 def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
-    """The phases asked for. Breaks that a project has by hand or locked are those of its whole run."""
+    """The phases asked for."""
     from desktop.core.phases import fit, fit_breaks
 
     phases = options.phases
-    if options.start is not None or options.end is not None:
-        phases = replace(phases.free(), locked=())
     if phases.breaks is not None:
         return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
     return fit(curve, phases.n, phases.model, locked=phases.locked)
@@ -873,6 +899,7 @@ def _snapshot(options: argparse.Namespace) -> int:
             options.output,
             n=options.n,
             model=options.model,
+            span=_span(options, (-math.inf, math.inf)),
             size=options.size,
             theme=options.theme,
         )

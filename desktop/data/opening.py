@@ -18,6 +18,7 @@ from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of
 from desktop.data.clock import ClockResult, Links, check_clocks
+from desktop.data.consistency import judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -427,12 +428,13 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
+        judge(writer, writer.report, Share(left, 0.8, 0.82))
         if writer.repair:  # the shifts count in the curve
-            _apply(_compare(writer, Share(left, 0.8, 0.85)), writer)
+            _apply(_compare(writer, Share(left, 0.82, 0.85)), writer)
             _curve(writer, Share(left, 0.85, 1.0), parts, farm)
         else:
             with _Beside(_compare, writer) as compared:
-                _curve(writer, Share(left, 0.8, 1.0), parts, farm)
+                _curve(writer, Share(left, 0.82, 1.0), parts, farm)
                 _apply(compared.result(left), writer)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:

@@ -249,14 +249,16 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with the clock shifts that `writer` has found, in files of the farm.
+    """The utilization of each part with the clock shifts and the activities of regions that `writer` has found, in files of the farm.
 
     Raises as `read_parts`.
     """
     tasks = []
     for number, part in enumerate(parts):
         shifts = np.array([writer.locations[i].shift for i in part.own], np.int64)
-        tasks.append((part.path, part.own, shifts, writer.repair, farm.folder / f"{number}.curve"))
+        activities = [region.activity for region in writer.regions]
+        target = farm.folder / f"{number}.curve"
+        tasks.append((part.path, part.own, shifts, activities, writer.repair, target))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 
@@ -264,11 +266,14 @@ def _curve_of_part(
     path: Path,
     own: NDArray[np.int64],
     shifts: NDArray[np.int64],
+    activities: Sequence[Activity | None],
     repair: bool,
     target: Path,
     progress: Progress,
 ) -> PartialCurve:
     with open_store(path) as store:
+        for region, activity in zip(store.regions, activities, strict=True):
+            region.activity = activity
         for location, shift in zip(store.locations, shifts.tolist(), strict=True):
             location.shift = shift
         store.description.repair = repair

@@ -173,7 +173,8 @@ class ProjectDesk(QObject):
         view = self._bench.snapshot.project.view
         messages = self._window.timeline.message_filter
         span = self._window.curve_view.visible_range()
-        return replace(view, span=span, order=self._order(), messages=messages)
+        levels = self._window.curve_view.levels
+        return replace(view, span=span, order=self._order(), messages=messages, levels=levels)
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -316,7 +317,7 @@ class ProjectDesk(QObject):
         menu.clear()
         runs, current = self.keeper.workspace.runs, self.keeper.current
         for k, run in enumerate(runs):
-            action = menu.addAction(run.trace.title, partial(self.keeper.show_run, k))
+            action = menu.addAction(run.trace.title.replace("&", "&&"), partial(self.keeper.show_run, k))
             action.setStatusTip(str(run.trace.path))
             action.setCheckable(True)
             action.setChecked(k == current)
@@ -330,7 +331,7 @@ class ProjectDesk(QObject):
             if records:
                 menu.addSection(title)
             for k, one in enumerate(records):
-                action = menu.addAction(one.name, partial(self.open_held, kind, k))
+                action = menu.addAction(one.name.replace("&", "&&"), partial(self.open_held, kind, k))
                 action.setEnabled(one.path is None or one.path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
@@ -338,9 +339,9 @@ class ProjectDesk(QObject):
         if len(runs) > 1:
             out = menu.addMenu(self.tr("Take out of the project"))
             for k, run in enumerate(runs):
-                out.addAction(run.trace.title, partial(self.keeper.remove, "runs", k)).setEnabled(
-                    k != current
-                )
+                out.addAction(
+                    run.trace.title.replace("&", "&&"), partial(self.keeper.remove, "runs", k)
+                ).setEnabled(k != current)
 
     def export_bundle(self) -> None:
         """One file with the project and all that it needs; asks for each file outside of its folder."""
@@ -422,6 +423,8 @@ class ProjectDesk(QObject):
         if view.order:
             self._window.timeline.set_order(view.order)
         self._window.timeline.set_message_filter(view.messages)
+        self._window.curve_view.set_levels(view.levels)
+        self._window.levels_changed()
 
     def go_to(self, start_s: float, end_s: float) -> None:
         """Show a range, with some room around it; about an instant, as much time as is seen now."""

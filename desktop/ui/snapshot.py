@@ -22,6 +22,7 @@ def snapshot(
     model: str | None = None,
     size: tuple[int, int] = (1600, 1000),
     theme: str = "light",
+    span: tuple[float, float] | None = None,
 ) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
@@ -30,6 +31,7 @@ def snapshot(
     n : phases (parameters for the model "budget"); None takes the suggested number, or that of the project.
     model : None: mixed, or that of the project.
     size : of the picture in pixels, (width, height).
+    span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
 
     Returns
     -------
@@ -40,6 +42,7 @@ def snapshot(
     DesktopError : the source cannot be opened.
     OSError : the picture cannot be written.
     """
+    from desktop.data.project_file import is_project
     from desktop.ui.app import application
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
@@ -55,6 +58,11 @@ def snapshot(
         window.show()
         window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
         _settle(window)
+        if span is not None:
+            window.workbench.limit_to(span)
+            _settle(window)
+            if n is None and not (isinstance(source, (str, Path)) and is_project(Path(source))):
+                window.workbench.use_suggestion()
         if model is not None and model != window.workbench.snapshot.project.phases.model:
             window.workbench.set_model(model)
             _settle(window)

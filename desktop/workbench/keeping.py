@@ -142,6 +142,7 @@ class Keeper:
             or run.project.rules is not None
             or run.project.phases.breaks is not None
             or run.project.phases.locked
+            or run.project.limit is not None
             for run in self.workspace.runs
         )
 
@@ -366,6 +367,8 @@ class Keeper:
                 f"{now.title} is not as it was when the project was saved ({then.size} bytes then, "
                 f"{now.size} now, other content): breaks, annotations and views may not fit any more."
             )
+        elif project.limit != before.project.limit:
+            self._tell(f"The limit of the analysis lies outside of {now.name} and was left out.")
         elif project.phases != before.project.phases:
             self._tell(f"Breaks that lie outside of {now.name} were left out.")
 

@@ -23,6 +23,7 @@ from desktop.ui.app import Windows, load_font
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.experiment_window import ExperimentWindow
 from desktop.ui.lending import Lent
+from desktop.ui.mnemonics import plain
 from desktop.ui.model_window import ModelWindow
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
@@ -320,7 +321,7 @@ def test_a_second_run_and_the_way_back(
     settle(qtbot, window)
     assert window.workbench.snapshot.document.source == traces[1]
     window._contents_menu.aboutToShow.emit()
-    names = [action.text() for action in window._contents_menu.actions() if action.isCheckable()]
+    names = [plain(action.text()) for action in window._contents_menu.actions() if action.isCheckable()]
     assert names == ["first.csv", "second.csv"]
     window._contents_menu.actions()[0].trigger()
     settle(qtbot, window)
@@ -344,7 +345,7 @@ def test_tables_and_experiments_are_kept_and_listed(
     assert [one.path for one in window.desk.keeper.workspace.tables] == [table]
     assert "letter.txt is neither" in window.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
-    (listed,) = [action for action in window._contents_menu.actions() if action.text() == "times.csv"]
+    (listed,) = [action for action in window._contents_menu.actions() if plain(action.text()) == "times.csv"]
     asked: list[Lent] = []
     window.modelRequested.connect(asked.append)
     listed.trigger()

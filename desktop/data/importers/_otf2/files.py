@@ -33,7 +33,7 @@ from desktop.errors import reason
 #: Global definitions that are kept: type, fields as `Fields.read` takes them, and which of them are kept, in
 #: the order of `definitions.KEPT`. New fields are appended to a record, so what follows is left unread.
 LAYOUT = {
-    5: ("ClockProperties", "NNN", (0, 2)),
+    5: ("ClockProperties", "NNN", (0, 1, 2)),
     10: ("String", "ns", (0, 1)),
     13: ("LocationGroup", "nnb", (0, 1, 2)),
     14: ("Location", "NnbNn", (0, 1, 2, 3, 4)),
