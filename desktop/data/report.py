@@ -30,6 +30,7 @@ import desktop
 from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.phase_stats import PhaseRow
+from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
@@ -462,7 +463,8 @@ class _Run:
             self.statistics.extend(self._ask(kept, progress))
         keys = [key for key in contents.figures if key in self.material.figures()]
         pictures = [
-            Picture(key, drawn + k, self._finding(key, kept), self.material) for k, key in enumerate(keys, 1)
+            Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
+            for k, key in enumerate(keys, 1)
         ]
         found = [Section("Summary", (Points(tuple(self._summary(kept)), "summary"),))]
         if pictures:
@@ -704,7 +706,14 @@ class _Run:
         lost = [f for f in self._store.report if f.severity in ("loss", "error")]
         if not lost:
             return ""
-        return f"Part of the input was lost: {sum(f.count for f in lost)} findings, listed under “The file”."
+        found = doubt(self._store)
+        said = found.sentence if found else "Part of the input was lost."
+        return f"{said} Findings: {sum(f.count for f in lost)}, listed under “The file”."
+
+    def _doubt(self, figure: str) -> str:
+        """At a curve, how much of it may be wrong."""
+        found = doubt(self._store) if figure in ("curve", "stack") else None
+        return f" {found.sentence}" if found else ""
 
     def _finding(self, figure: str, kept: Statistics) -> str:
         """What a figure shows, in one sentence."""

@@ -47,7 +47,7 @@ from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
-from desktop.ui.pages import column
+from desktop.ui.pages import Floating, column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
@@ -178,8 +178,9 @@ class MainWindow(ProgramWindow):
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        bars = (self.problem_bar, self.report_bar, self.notice_bar, self.chips)
-        self.setCentralWidget(column(*bars, self._pages))
+        # The report comes with the trace and goes when the user has read it; the others come at any time.
+        below = Floating(self._pages, self.problem_bar, self.notice_bar)
+        self.setCentralWidget(column(self.report_bar, below))
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
@@ -236,6 +237,8 @@ class MainWindow(ProgramWindow):
         self._toolbar_menu = ""
         self._turns: dict[str, QAction] = {}
         super()._make_actions()
+        self._toolbar.addSeparator()
+        self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
         shown = self.menus["View"].addMenu(self.tr("Panels"))
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
@@ -380,6 +383,7 @@ class MainWindow(ProgramWindow):
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
+        self.curve_view.set_doubt(document.doubt.short if document and document.doubt else "")
         if run is None or document is None:
             self.curve_view.set_curve(None)
             self.timeline.show_trace(None)
@@ -414,7 +418,10 @@ class MainWindow(ProgramWindow):
         if found:
             first = next(iter(document.report))
             self.report_bar.show_message(
-                self.tr("Import report: {0}. {1}{2}").format(found, first.text[:1].upper(), first.text[1:])
+                self.tr("Import report: {0}. {1}{2}").format(
+                    found, first.text[:1].upper(), first.text[1:].removesuffix(".")
+                )
+                + (f". {document.doubt.sentence}" if document.doubt else "")
             )
         else:
             self.report_bar.hide()

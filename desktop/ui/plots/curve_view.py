@@ -107,6 +107,7 @@ class CurveView(TimePlot):
         self._axis = QRectF()
         self._legend = Legend()
         self._notes = Notes()
+        self._doubt = ""
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
 
@@ -133,6 +134,12 @@ class CurveView(TimePlot):
             if curve is not None:
                 self._nav.reset(curve.start, curve.start + curve.duration)
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
+        self._describe()
+        self._redraw()
+
+    def set_doubt(self, sentence: str) -> None:
+        """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
+        self._doubt = sentence
         self._describe()
         self._redraw()
 
@@ -474,9 +481,10 @@ class CurveView(TimePlot):
             if steps > 2
             else self.tr("every step is drawn")
         )
+        note = self._doubt or note  # what is in doubt matters more than how it is drawn
         limit = row.right() - metrics.horizontalAdvance(note) - em
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), self._entries(), t)
-        painter.setPen(QColor(t.muted))
+        painter.setPen(QColor(t.warning if self._doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
 
     def _entries(self) -> list[Entry]:
@@ -696,6 +704,8 @@ class CurveView(TimePlot):
         )
         if self._fit is not None:
             text += " " + self.tr("Fitted with {0} phases.").format(self._fit.breaks.size - 1)
+        if self._doubt:
+            text += f" {self._doubt[:1].upper()}{self._doubt[1:]}."
         self.setAccessibleDescription(text)
 
     # ---- mouse ---------------------------------------------------------------------------------
