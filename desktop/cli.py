@@ -36,7 +36,19 @@ if TYPE_CHECKING:
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
 _CLEAR = "\r\033[K"  # the line on the terminal
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-COMMANDS = ("import", "info", "phases", "compare", "stats", "report", "snapshot", "model", "spt", "desktop")
+COMMANDS = (
+    "import",
+    "info",
+    "phases",
+    "compare",
+    "stats",
+    "report",
+    "snapshot",
+    "model",
+    "spt",
+    "desktop",
+    "warm-up",
+)
 DEFAULT_MODEL = "mixed"
 
 
@@ -157,7 +169,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from desktop.commands import compare, integration, report, spt
+    from desktop.commands import compare, integration, report, spt, warm_up
     from desktop.commands import model as factor_model
     from desktop.data.importers import FORMATS
 
@@ -257,6 +269,10 @@ def _parser() -> argparse.ArgumentParser:
     formats(sub, csv_too=True)
 
     integration.add_words(command("desktop", _desktop, "put the program into the menus of a Linux desktop"))
+
+    warm_up.add_words(
+        command("warm-up", _warm_up, "compile now what the first trace of each format waits for")
+    )
 
     sub = command("snapshot", _snapshot, "render the window into a picture, without a display")
     sub.add_argument("file", metavar="FILE", type=Path)
@@ -894,6 +910,15 @@ def _desktop(options: argparse.Namespace) -> int:
     from desktop.commands import integration
 
     print("\n  ".join(integration.run(options)))
+    return DONE
+
+
+def _warm_up(options: argparse.Namespace) -> int:
+    from desktop.commands import warm_up
+
+    with _progress() as progress:
+        said = warm_up.run(options, progress)
+    print("\n".join(said))
     return DONE
 
 
