@@ -6,7 +6,7 @@ location rise. A trace of which nearly all keeps such a rule is damaged where it
 everywhere has been written so. Rules that hold in every format are here, those of one format in its importer.
 
 What is found is a loss, and what it may have changed is kept with the locations, as `Location.doubt`: ticks
-of which is not known what the location did. `Utilization.doubt` sums them up for the curve.
+of which is not known what the location did. `doubt` sums them up for the curve.
 
 Sources: MPI 4.1, 2.9 (calls of MPI do not nest but in callbacks); OTF2 3.2 and OTF 1.12, where the records of
 a message or collective stand between the enter and the leave of the call.
@@ -14,19 +14,23 @@ a message or collective stand between the enter and the leave of the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.classify import is_communication, mpi_call, region_activity
-from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, MessageKind, Region
+from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, Location, MessageKind, Region
 from desktop.progress import Progress
 
 #: A rule that no more than this share of the cases breaks is a rule; what breaks it is damaged.
 RARE = 0.02
+
+#: The note of an importer on how many ticks the run has by the trace's own words, where less is there.
+ANNOUNCED = "announced ticks"
 
 #: Of a collective operation whose communicator is not told, or is each process's own.
 NO_COMMUNICATOR = 0xFFFFFFFF
@@ -38,107 +42,17 @@ FARTHEST = 1 << 12
 _RECEIVED = (MessageKind.RECV, MessageKind.IRECV)
 
 #: Calls of MPI by their usual names, for `misspelt`: those that traces are made of.
-_CALLS = frozenset(
-    [
-        "send",
-        "recv",
-        "isend",
-        "irecv",
-        "bsend",
-        "ssend",
-        "rsend",
-        "ibsend",
-        "issend",
-        "irsend",
-        "sendrecv",
-        "sendrecv_replace",
-        "mrecv",
-        "imrecv",
-        "probe",
-        "iprobe",
-        "mprobe",
-        "improbe",
-        "wait",
-        "waitall",
-        "waitany",
-        "waitsome",
-        "test",
-        "testall",
-        "testany",
-        "testsome",
-        "start",
-        "startall",
-        "barrier",
-        "bcast",
-        "gather",
-        "gatherv",
-        "scatter",
-        "scatterv",
-        "allgather",
-        "allgatherv",
-        "alltoall",
-        "alltoallv",
-        "alltoallw",
-        "reduce",
-        "allreduce",
-        "reduce_scatter",
-        "reduce_scatter_block",
-        "scan",
-        "exscan",
-        "ibarrier",
-        "ibcast",
-        "igather",
-        "igatherv",
-        "iscatter",
-        "iscatterv",
-        "iallgather",
-        "iallgatherv",
-        "ialltoall",
-        "ialltoallv",
-        "ialltoallw",
-        "ireduce",
-        "iallreduce",
-        "ireduce_scatter",
-        "iscan",
-        "iexscan",
-        "init",
-        "init_thread",
-        "finalize",
-        "comm_rank",
-        "comm_size",
-        "comm_dup",
-        "comm_split",
-        "comm_create",
-        "comm_free",
-        "put",
-        "get",
-        "accumulate",
-        "rput",
-        "rget",
-        "raccumulate",
-        "win_fence",
-        "win_lock",
-        "win_unlock",
-        "win_create",
-        "win_free",
-        "win_start",
-        "win_complete",
-        "win_post",
-        "win_wait",
-        "win_test",
-        "win_flush",
-        "file_open",
-        "file_close",
-        "file_read",
-        "file_write",
-        "file_read_at",
-        "file_write_at",
-        "file_read_all",
-        "file_write_all",
-        "file_read_at_all",
-        "file_write_at_all",
-    ]
-)
+_USUAL = """send recv isend irecv bsend ssend rsend ibsend issend irsend sendrecv sendrecv_replace mrecv
+    imrecv probe iprobe mprobe improbe wait waitall waitany waitsome test testall testany testsome start
+    startall barrier bcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv alltoallw
+    reduce
+    allreduce reduce_scatter reduce_scatter_block scan exscan ibarrier ibcast igather igatherv iscatter
+    iscatterv iallgather iallgatherv ialltoall ialltoallv ialltoallw ireduce iallreduce ireduce_scatter iscan
+    iexscan init init_thread finalize comm_rank comm_size comm_dup comm_split comm_create comm_free
+    put get accumulate rput rget raccumulate win_fence win_lock win_unlock win_create win_free win_start
+    win_complete win_post win_wait win_test win_flush file_open file_close file_read file_write
+    file_read_at file_write_at file_read_all file_write_all file_read_at_all file_write_at_all"""
+_CALLS = frozenset(_USUAL.split())
 
 
 def misspelt(region: Region) -> bool:
@@ -176,6 +90,76 @@ def nearly_round(resolution: int, bits: int) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """How much of a curve may be wrong for what its trace has lost.
+
+    seconds : processor-seconds at most; None: part of the trace is lost, and how much that is is not known.
+    whole : processor-seconds of the run.
+    """
+
+    seconds: float | None
+    whole: float
+
+    @property
+    def short(self) -> str:
+        """What stands beside a curve."""
+        if self.seconds is None:
+            return "an unknown part is in doubt"
+        share = 100 * self.seconds / self.whole if self.whole else 100.0
+        percent = f"{share:.0f}" if share >= 10 else f"{share:.2g}"
+        return f"up to {self.seconds:.3g} of {self.whole:.3g} processor-seconds ({percent} %) are in doubt"
+
+    @property
+    def sentence(self) -> str:
+        """What a reader of the curve must know."""
+        return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
+
+
+class Judged(Protocol):
+    """A trace whose import is over; a store."""
+
+    @property
+    def ticks_per_second(self) -> float: ...
+
+    @property
+    def repair(self) -> bool: ...
+
+    @property
+    def notes(self) -> Mapping[str, Any]: ...
+
+    @property
+    def locations(self) -> Sequence[Location]: ...
+
+    @property
+    def report(self) -> ImportReport: ...
+
+
+def doubt(store: Judged) -> Doubt | None:
+    """What of the curve is in doubt; None: nothing that is known."""
+    if not store.report.lossy:
+        return None
+    cpus = [location for location in store.locations if location.kind == "cpu"]
+    spans = []
+    for location in cpus:
+        shift = location.shift if store.repair else 0
+        if location.first is not None and location.last is not None:
+            spans.append((location.first + shift, location.last + shift))
+    begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
+    run = max(end - begin, int(store.notes.get(ANNOUNCED, 0)))
+    ticks = 0
+    for location in cpus:
+        here = location.doubt
+        if location.first is None or location.last is None:
+            here = run
+        elif location.damage:
+            # Whatever is missing comes after what is there.
+            here = max(here, end - location.last - (location.shift if store.repair else 0))
+        ticks += min(here, run)
+    unit = 1 / store.ticks_per_second
+    return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)
+
+
 def judge(source: EventSource, report: ImportReport, progress: Progress) -> None:
     """Compare what the events of all locations say; set the activity of regions whose definition is missing
     or contradicted, and add what is wrong to the report and to `Location.doubt`.
@@ -187,7 +171,7 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
     if source.nesting != "outermost":
         return  # states stand beside the regions there
     regions = list(source.regions)
-    walks = {i: walk for i, walk in _walks(source, regions, progress)}
+    walks = dict(_walks(source, regions, progress))
     spoken, heard, calls = (
         sum((getattr(walk, name) for walk in walks.values()), np.zeros(len(regions), np.int64))
         for name in ("spoken", "heard", "calls")
@@ -210,8 +194,8 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
         report.add(
             "regions with messages",
             "loss",
-            "regions in which messages or collective operations lie are defined as something else; they count "
-            "as communication",
+            "regions in which messages or collective operations lie are defined as something else; they "
+            "count as communication",
             count=len(turned),
             where=regions[turned[0]].name,
         )
@@ -253,8 +237,9 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
     if doubtful:
         for i, walk in walks.items():
             source.locations[i].doubt += int(sum(walk.ticks[region] for region in doubtful))
-    off = [i for i, region in enumerate(regions) if region_activity(region) is Activity.UNMEASURED]
-    if not any(calls[i] for i in off):
+    # While a tracer is switched off it records no collectives either.
+    off = [r.synthetic and region_activity(r) is Activity.UNMEASURED for r in regions]
+    if not (calls[np.array(off, bool)] > 0).any():
         short = _short(source, {i for i, walk in walks.items() if walk.died})
         for i in short:
             source.locations[i].doubt = max(source.locations[i].doubt, walks[i].longest if i in walks else 0)
@@ -262,8 +247,8 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
             report.add(
                 "unequal collectives",
                 "loss",
-                "locations take part in fewer collective operations of a communicator than others do; records "
-                "are missing or changed",
+                "locations take part in fewer collective operations of a communicator than others do; "
+                "records are missing or changed",
                 count=len(short),
                 where=source.locations[short[0]].name,
             )

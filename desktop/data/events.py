@@ -89,6 +89,9 @@ UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
 
+#: More ticks than a run has.
+EVERYTHING = 1 << 61
+
 #: Role of a region that the trace names but does not define.
 UNDEFINED = "undefined"
 
@@ -106,7 +109,7 @@ class Location:
     records of the location as the format's reference reader does. `base` is what it does in no region.
     `first`/`last` are ticks as recorded (of any record); `shift` (ticks) is added to repair clocks and is
     uncertain by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.: what the window shows.
-    `doubt`: of at most so many ticks, of those between `first` and `last`, what it did is not sure.
+    `doubt`: of so many ticks at most is not sure what it did; `EVERYTHING` if that is all of them.
     """
 
     id: int
@@ -156,9 +159,10 @@ class ImportReport:
     findings: dict[str, Finding] = field(default_factory=dict)
 
     def add(self, name: str, severity: Severity, text: str, *, count: int = 1, where: str = "") -> None:
-        """Count an oddity; text and first place of the first call are kept."""
+        """Count an oddity; text and first place of the first call are kept, and the worst severity."""
         found = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
         found.count += count
+        found.severity = max(found.severity, severity, key=SEVERITIES.index)
 
     @property
     def lossy(self) -> bool:

@@ -249,7 +249,8 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with the clock shifts and the activities of regions that `writer` has found, in files of the farm.
+    """The utilization of each part with the clock shifts and activities of regions that `writer` has
+    found, in files of the farm.
 
     Raises as `read_parts`.
     """

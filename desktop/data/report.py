@@ -30,6 +30,7 @@ import desktop
 from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.phase_stats import PhaseRow
+from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.material import FIGURES, Material, Subject, gather
 from desktop.data.statistics import RangeStats, RegionRow, Statistics
@@ -44,6 +45,8 @@ _REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
 #: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
 STORY = 8
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
+# Rows of a table that is not parted where a page ends.
+_SHORT = 12
 # A text, a cell longer than this is cut, wherever it came from.
 _LONGEST, _LONGEST_CELL = 4000, 400
 
@@ -184,13 +187,14 @@ def command_line(
     contents: Contents,
     output: str = "report.html",
     title: str = "",
-    style: str = "colour",
     span: tuple[float, float] | None = None,
-    more: Sequence[str] = (),
+    looks: Sequence[str] = (),
+    base: Contents | None = None,
 ) -> str:
     """The words that make the report again of `source`: a trace, of which `subject` is the run, or (None)
     a project, which says everything about its runs itself, but for a `span` that limits them otherwise.
-    `more`: words for how it looks."""
+    `looks`: see `look_words`. `base`: what it holds without words, as a project may say too."""
+    base = base or Contents()
     words = ["phasewright", "report", source, "-o", output]
     if subject is not None:
         words += _fit_words(subject)
@@ -198,22 +202,29 @@ def command_line(
     for word, value in zip(("--start", "--end"), span or (), strict=False):
         if math.isfinite(value):
             words += [word, repr(float(value))]
-    if contents.figures != Contents().figures:
+    if contents.figures != base.figures:
         words += ["--plots", ",".join(contents.figures)]
-    if contents.tables != Contents().tables:
+    if contents.tables != base.tables:
         words += ["--tables", ",".join(contents.tables) or "none"]
-    if not contents.statistics:
+    if contents.statistics != base.statistics:
         words.append("--no-statistics")
-    if not contents.appendix:
+    if contents.appendix != base.appendix:
         words.append("--no-appendix")
-    if contents.by_region:
-        words += ["--timeline", "region"]
-    if style != "colour":
-        words += ["--style", style]
-    words += more
+    if contents.by_region != base.by_region:
+        words += ["--timeline", "region" if contents.by_region else "activity"]
+    words += looks
     if title:
         words += ["--title", title]
     return shlex.join(words)
+
+
+def look_words(
+    style: str, colours: str, theme: str, base: tuple[str, str] = ("colour", "light")
+) -> list[str]:
+    """Words for how a report looks; `base`: style and theme without words."""
+    words = ["--style", style] if style != base[0] else []
+    words += ["--colours", colours] if colours != "soft" else []
+    return words + (["--theme", theme] if theme != base[1] else [])
 
 
 def _fit_words(subject: Subject) -> list[str]:
@@ -452,7 +463,8 @@ class _Run:
             self.statistics.extend(self._ask(kept, progress))
         keys = [key for key in contents.figures if key in self.material.figures()]
         pictures = [
-            Picture(key, drawn + k, self._finding(key, kept), self.material) for k, key in enumerate(keys, 1)
+            Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
+            for k, key in enumerate(keys, 1)
         ]
         found = [Section("Summary", (Points(tuple(self._summary(kept)), "summary"),))]
         if pictures:
@@ -694,7 +706,14 @@ class _Run:
         lost = [f for f in self._store.report if f.severity in ("loss", "error")]
         if not lost:
             return ""
-        return f"Part of the input was lost: {sum(f.count for f in lost)} findings, listed under “The file”."
+        found = doubt(self._store)
+        said = found.sentence if found else "Part of the input was lost."
+        return f"{said} Findings: {sum(f.count for f in lost)}, listed under “The file”."
+
+    def _doubt(self, figure: str) -> str:
+        """At a curve, how much of it may be wrong."""
+        found = doubt(self._store) if figure in ("curve", "stack") else None
+        return f" {found.sentence}" if found else ""
 
     def _finding(self, figure: str, kept: Statistics) -> str:
         """What a figure shows, in one sentence."""
@@ -1083,7 +1102,8 @@ def _section(section: Section, draw: Callable[[Picture], str]) -> str:
 
 def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     if isinstance(block, Paragraph):
-        return f"<p>{_h(block.text)}</p>\n"
+        lead = ' class="lead"' if block.text.endswith(":") else ""
+        return f"<p{lead}>{_h(block.text)}</p>\n"
     if isinstance(block, Points):
         return "<ul>" + "".join(f"<li>{_h(item)}</li>" for item in block.items) + "</ul>\n"
     if isinstance(block, Command):
@@ -1100,8 +1120,9 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     )
     note = f'<p class="note">{_h(block.note)}</p>\n' if block.note else ""
     title = "" if block.title == above else f"<h3>{_h(block.title)}</h3>\n"
+    short = " short" if len(block.rows) <= _SHORT else ""  # stays on one sheet of paper
     return (
-        f'{title}<div class="wide"><table width="100%" cellspacing="0" cellpadding="3">'
+        f'{title}<div class="wide{short}"><table width="100%" cellspacing="0" cellpadding="3">'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{note}"
     )
 

@@ -6,10 +6,9 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QGuiApplication,
-    QImageWriter,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
@@ -426,8 +425,14 @@ class ModelWindow(ProgramWindow):
 
     def save_picture(self) -> None:
         name, _ = QFileDialog.getSaveFileName(self, "Save picture", self.settings.folder, "PNG (*.png)")
-        if name and not QImageWriter(name, QByteArray(b"png")).write(self.plots.picture()):
-            self.bench.complain(f"{name}: the picture cannot be written, choose another place")
+        if not name:
+            return
+        from desktop.ui.reporting import save_png
+
+        try:
+            save_png(Path(name), self.plots.picture())
+        except OSError as error:
+            self.bench.complain(f"{name}: cannot be written ({error.strerror}), choose another place")
 
     # ---- looks
 

@@ -17,10 +17,12 @@ from desktop.data.naming import file_stem
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
+from desktop.ui.bundle import BundleDialog
 from desktop.ui.lending import Lent
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
+from desktop.workbench.bundling import Outside
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
@@ -171,7 +173,8 @@ class ProjectDesk(QObject):
         view = self._bench.snapshot.project.view
         messages = self._window.timeline.message_filter
         span = self._window.curve_view.visible_range()
-        return replace(view, span=span, order=self._order(), messages=messages)
+        levels = self._window.curve_view.levels
+        return replace(view, span=span, order=self._order(), messages=messages, levels=levels)
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -341,7 +344,7 @@ class ProjectDesk(QObject):
                 ).setEnabled(k != current)
 
     def export_bundle(self) -> None:
-        """One file with the project and all that it needs."""
+        """One file with the project and all that it needs; asks for each file outside of its folder."""
         name, _ = QFileDialog.getSaveFileName(
             self._window,
             self.tr("Export bundle"),
@@ -349,13 +352,25 @@ class ProjectDesk(QObject):
             "Bundles (*.zip)",
         )
         if name:
+            self.keeper.find_outside(partial(self._ask_for_files, Path(name)))
+
+    def _ask_for_files(self, target: Path, found: tuple[Outside, ...]) -> None:
+        def pack(allowed: frozenset[Path]) -> None:
             self.keeper.export_bundle(
-                Path(name),
+                target,
                 None,
                 lambda path: self._window.statusBar().showMessage(
                     self.tr("The bundle is in {0}").format(path), 8000
                 ),
+                allowed,
             )
+
+        if not found:
+            pack(frozenset())
+            return
+        dialog = BundleDialog(self._window, found, self.keeper.folder)
+        dialog.chosen.connect(pack)
+        dialog.open()
 
     def save_part(self) -> None:
         """The selection, of all ranks or some, as a trace of its own."""
@@ -408,6 +423,8 @@ class ProjectDesk(QObject):
         if view.order:
             self._window.timeline.set_order(view.order)
         self._window.timeline.set_message_filter(view.messages)
+        self._window.curve_view.set_levels(view.levels)
+        self._window.levels_changed()
 
     def go_to(self, start_s: float, end_s: float) -> None:
         """Show a range, with some room around it; about an instant, as much time as is seen now."""

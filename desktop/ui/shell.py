@@ -109,7 +109,6 @@ class MainWindow(ProgramWindow):
     curve_view: CurveView
     timeline: TimelinePane
     mode: str
-    vertical_locked: bool
     percent: bool
     presentation: Presentation | None
     comparing: CompareWindow | None
@@ -120,7 +119,6 @@ class MainWindow(ProgramWindow):
     def __init__(self, settings: Settings | None = None) -> None:
         super().__init__(settings)
         self.mode = "select"
-        self.vertical_locked = True
         self.percent = False
         self.presentation = None
         self.comparing = None
@@ -302,6 +300,7 @@ class MainWindow(ProgramWindow):
         view.breakRemoveRequested.connect(bench.remove_break)
         view.breakLockToggled.connect(bench.toggle_lock)
         view.classToggled.connect(bench.toggle_class)
+        view.levelsChanged.connect(lambda _: self.levels_changed())
         view.noteAsked.connect(self.desk.annotate)
         rows = self.timeline.view
         for plot in (view, rows):
@@ -312,6 +311,7 @@ class MainWindow(ProgramWindow):
             one.pictureRequested.connect(self.copy_picture)
             one.cursorMoved.connect(other.set_cursor)
             one.cursorMoved.connect(self._show_cursor)
+            one.limitAsked.connect(self.limit_analysis)
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
             one.rangeChanged.connect(lambda *_: self._show_selection())
 
@@ -348,6 +348,9 @@ class MainWindow(ProgramWindow):
             self.timeline.view.set_fit(new.fit)
         if afresh or new.project.phases.locked != old.project.phases.locked:
             self.curve_view.set_locked(new.project.phases.locked)
+        if new.project.limit != old.project.limit:
+            for plot in (self.curve_view, self.timeline.view):
+                plot.set_limit(new.project.limit)
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
         if afresh or view.selection != before.selection:
@@ -380,10 +383,12 @@ class MainWindow(ProgramWindow):
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
-        self.curve_view.set_curve(None if run is None else run.curve, None if run is None else run.stack)
+        self.curve_view.set_doubt(document.doubt.short if document and document.doubt else "")
         if run is None or document is None:
+            self.curve_view.set_curve(None)
             self.timeline.show_trace(None)
-        else:
+        elif old.run is None or old.run.whole is not run.whole:  # a limit of the analysis leaves the plots
+            self.curve_view.set_curve(run.whole.curve, run.whole.stack)
             self.timeline.show_trace(document.store, run.rules, run.utilization.seconds)
         if document is old.document:
             return
@@ -413,7 +418,10 @@ class MainWindow(ProgramWindow):
         if found:
             first = next(iter(document.report))
             self.report_bar.show_message(
-                self.tr("Import report: {0}. {1}{2}").format(found, first.text[:1].upper(), first.text[1:])
+                self.tr("Import report: {0}. {1}{2}").format(
+                    found, first.text[:1].upper(), first.text[1:].removesuffix(".")
+                )
+                + (f". {document.doubt.sentence}" if document.doubt else "")
             )
         else:
             self.report_bar.hide()
@@ -437,13 +445,17 @@ class MainWindow(ProgramWindow):
             return
         if math.isnan(time_s):
             curve = run.curve
+            text = self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)")
+            if run.limit is not None:
+                text = self.tr("analysed: {0}").format(text)
             self._cursor_text.setText(
-                self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)").format(
+                text.format(
                     quantity(curve.duration, "s"),
                     digits(curve.mean),
                     curve.capacity,
                     100 * curve.mean / (curve.capacity or 1),
                 )
+                + (self.tr("; shown: {0}").format(shown) if (shown := self.curve_view.levels_note) else "")
             )
             return
         a, b = self.curve_view.visible_range()
@@ -585,9 +597,22 @@ class MainWindow(ProgramWindow):
         self.curve_view.set_mode(mode)
         self.timeline.view.set_mode(mode)
 
+    @property
+    def vertical_locked(self) -> bool:
+        """Whether all processors are shown, wherever the view is moved."""
+        wanted = self.curve_view.levels.mode
+        return wanted == "all" or (wanted == "start" and not self.curve_view.levels_note)
+
     def set_vertical_locked(self, locked: bool) -> None:
-        self.vertical_locked = locked
-        self.curve_view.set_vertical_locked(locked)
+        if locked:
+            self.curve_view.show_all_levels()
+        else:
+            self.curve_view.fit_levels()
+
+    def levels_changed(self) -> None:
+        """Other processors are shown upright: what else says so."""
+        self._show_cursor(self._cursor)
+        self._refresh_actions()
 
     def set_percent(self, shown: bool) -> None:
         self.percent = shown
@@ -624,6 +649,13 @@ class MainWindow(ProgramWindow):
             row = snapshot.rows[view.phase]
             return row.start_s, row.end_s
         return None
+
+    def limit_analysis(self, span: tuple[float, float] | None) -> None:
+        """Analyse a range of time only; None: the whole run again. What was selected for it is let go."""
+        self.workbench.limit_to(span)
+        if span is not None and self.shown.project.limit is not None:
+            self.workbench.select(None)
+            self.workbench.select_phase(None)
 
     def zoom_to_selection(self) -> None:
         selection = self.selected_range()
@@ -686,12 +718,16 @@ class MainWindow(ProgramWindow):
         dialog = FigureDialog(
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
+            levels=self.curve_view.levels,
         )  # fmt: skip
         dialog.open()
 
     def make_report(self) -> None:
         """The run and its phases as HTML, PDF or slides."""
-        ReportDialog(self.workbench.snapshot, self._results.deliver, self).open()
+        ReportDialog(
+            self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        ).open()  # fmt: skip
 
     def present(self) -> None:
         """The curve over the whole screen, with what is in view."""

@@ -31,6 +31,7 @@ from desktop.workbench.model import (
     OpenOptions,
     PhaseSettings,
     Project,
+    ReportChoices,
     View,
 )
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
+    from desktop.data.consistency import Doubt
     from desktop.data.events import Activity, ImportReport, Region
     from desktop.data.utilization import Rules, Utilization
 
@@ -58,7 +60,8 @@ class Document:
     """A trace that is open: facts that no setting changes.
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
-    `options`: how to open it again; `locations`: what they are called.
+    `options`: how to open it again; `locations`: what they are called; `doubt`: how much of its curve may be
+    wrong, None if nothing was lost.
     """
 
     source: Path
@@ -69,6 +72,7 @@ class Document:
     repaired: bool
     options: OpenOptions = AS_FOUND
     locations: tuple[str, ...] = ()
+    doubt: Doubt | None = None
 
     @property
     def title(self) -> str:
@@ -510,6 +514,11 @@ class Workbench(Bench[Snapshot]):
         if names != self._history.project.names:
             self._edit(f"rename {region}", None, replace(self._history.project, names=names))
 
+    def choose_report(self, choices: ReportChoices) -> None:
+        """What the next report is to hold, as that of today does."""
+        if choices != self._history.project.report:
+            self._edit("choose what reports hold", None, replace(self._history.project, report=choices))
+
     def undo(self) -> None:
         """Take back the last step, of the trace or beside it."""
         if self._last is self._beside:
@@ -874,6 +883,7 @@ def _warm_up() -> None:
 def _open(
     source: Path, options: OpenOptions, kept: Project | None, job: Job
 ) -> tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]:
+    from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
 
@@ -882,7 +892,8 @@ def _open(
         facts, regions = info(store), tuple(store.regions)
         place, again = Path(store.path), options.again()
         names = tuple(map(location_name, store.locations))
-        document = Document(source, place, facts, store.report, regions, store.repair, again, names)
+        lost = doubt(store)
+        document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
         model = DEFAULT_MODEL if kept is None else kept.phases.model
         whole = shown = _build(store, None if kept is None else kept.rules, model, job)
         if kept is not None and kept.limit is not None and _holds(whole[0].curve, kept.limit):

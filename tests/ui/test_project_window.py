@@ -20,6 +20,7 @@ from desktop.data.store import open_store
 from desktop.data.utilization import build
 from desktop.resources import example_table, samples
 from desktop.ui.app import Windows, load_font
+from desktop.ui.bundle import BundleDialog
 from desktop.ui.experiment_window import ExperimentWindow
 from desktop.ui.lending import Lent
 from desktop.ui.mnemonics import plain
@@ -533,6 +534,19 @@ def test_bundle_and_part_from_the_menu(
     window.workbench.annotate("sent", 1.0)
     asked_for(monkeypatch, tmp_path / "b.zip")
     window.actions_by_id["export_bundle"].trigger()
+    settle(qtbot, window)
+    (asking,) = window.findChildren(BundleDialog)
+    assert asking.files.topLevelItemCount() == 1 and not asking.ticked and not (tmp_path / "b.zip").exists()
+    assert "0 of 1 files" in asking.total.text()
+    qtbot.keyClick(asking, Qt.Key.Key_Escape)
+    settle(qtbot, window)
+    assert not (tmp_path / "b.zip").exists()
+    window.actions_by_id["export_bundle"].trigger()
+    settle(qtbot, window)
+    asking = window.findChildren(BundleDialog)[-1]
+    asking.every.click()
+    assert "1 of 1 files" in asking.total.text()
+    qtbot.keyClick(asking, Qt.Key.Key_Return)
     settle(qtbot, window)
     other = opened(qtbot, make(qtbot, tmp_path), tmp_path / "b.zip")
     assert other.workbench.snapshot.project.annotations[0].text == "sent"

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from desktop.data.consistency import nearly_round
-from desktop.data.events import Importer, Sink
+from desktop.data.events import EVERYTHING, Importer, Sink
 from desktop.data.importers._otf2.definitions import Place
 from desktop.data.importers._otf2.engine import Anchor, Damage, Engine, Local
 from desktop.data.importers._otf2.files import Files
@@ -89,14 +89,15 @@ class Archive:
                 "the definitions are damaged, and so is every time in seconds",
                 where=file,
             )
-        # When the run was, with some room; None where the tracer does not say it (EZTrace: from 0 on, to before
-        # its end).
+        # When the run was, with some room; None where the tracer does not say it (EZTrace: from 0 on, to some
+        # time before the end).
         room = length // 100
         self.run = (begin - room, begin + length + room) if begin and length else None
         # No trace lasts longer than 400 days or a thousand times what it says itself.
         self.span = min(max(400 * 86400 * resolution, 1000 * length), 1 << 60)
         first: dict[int, int] = {}
         for place in self.places:
+            place.location.doubt = EVERYTHING if "clock" in report.findings else 0
             place.index = sink.location(place.location)
             place.first = first.setdefault(place.group, place.index)
         self.dense = {place.location.id: place.index for place in self.places}
@@ -219,8 +220,8 @@ class Archive:
             report.add(
                 "wrong clock offsets",
                 "loss",
-                "locations have no clock offsets where others have them, or some that no clock has; their times "
-                "are wrong",
+                "locations have no clock offsets where others have them, or some that no clock has; their "
+                "times are wrong",
                 where=file,
             )
         if local.repeated:
@@ -237,17 +238,20 @@ class Archive:
         """Say what the reading of a location has shown."""
         location, report = place.location, self.sink.report
         where = f"{self.anchor.folder.name}/{location.id}.evt"
-        lasts = 0 if location.first is None or location.last is None else location.last - location.first
-        if self.run and lasts and not self.run[0] <= location.first <= location.last <= self.run[1]:
+        first, end = (
+            (-1, -1) if location.first is None or location.last is None else (location.first, location.last)
+        )
+        lasts = end - first
+        if self.run and lasts and not self.run[0] <= first <= end <= self.run[1]:
             report.add(
                 "times outside of the run",
                 "loss",
                 "times of a location lie outside of the run as the global definitions say it",
                 where=where,
             )
-            location.doubt = lasts
+            location.doubt = max(location.doubt, lasts)
         if place.wrong_clock:
-            location.doubt = lasts
+            location.doubt = max(location.doubt, lasts)
         if last.fault and not last.at and location.first is None:
             location.damage = "no data"
             report.add(
@@ -268,7 +272,7 @@ class Archive:
             location.damage = "no data"
             report.add("no events", "notice", "a location has no events at all", where=where)
         if last.miscounted:
-            location.doubt = lasts
+            location.doubt = max(location.doubt, lasts)
             report.add(
                 "record counts",
                 "loss",
@@ -278,7 +282,7 @@ class Archive:
                 where=f"{where}, from byte {last.miscounted[0]} on",
             )
         if place.declared > location.records:
-            location.doubt = lasts if not last.fault else location.doubt
+            location.doubt = max(location.doubt, 0 if last.fault else lasts)
             report.add(
                 "missing events",
                 "loss",

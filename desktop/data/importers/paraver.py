@@ -13,7 +13,6 @@ Sources: the format as Extrae writes it (bsc-performance-tools), and samples; nu
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,8 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
-from desktop.data.consistency import RARE
+from desktop.data.consistency import ANNOUNCED, RARE
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
@@ -180,7 +180,8 @@ class _Reading:
         self._read_labels()
         self.sink.describe(
             ticks_per_second=self.header.ticks_per_second,
-            notes={"format": "Paraver", "communicators": len(self.communicators)},
+            notes={"format": "Paraver", "communicators": len(self.communicators)}
+            | ({ANNOUNCED: self.header.total} if self.early else {}),
         )
         locations = list(self._locations())
         for location in locations:
@@ -516,6 +517,11 @@ class _Reading:
                     location.doubt = max(location.doubt, missing if last < total else last)
 
     @property
+    def early(self) -> bool:
+        """Whether the last record is before the end that the header says."""
+        return int(self.lines.spans[:, 1].max()) < (1 - LATE) * self.header.total
+
+    @property
     def called(self) -> bool:
         """Whether there are events of MPI calls."""
         return any(0 <= kind < iv.FUNCTION for kind in (self.names.values & 7).tolist())
@@ -523,9 +529,9 @@ class _Reading:
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     with (
-        tempfile.TemporaryDirectory(prefix="phasewright-") as folder,
-        closing(Spill(Path(folder), ln.ACT)) as acts,
-        closing(Spill(Path(folder), ln.MESSAGE)) as messages,
+        scratch_folder() as folder,
+        closing(Spill(folder, ln.ACT)) as acts,
+        closing(Spill(folder, ln.MESSAGE)) as messages,
     ):
         reading = _Reading(path, sink, progress, acts, messages)
         reading.parse()

@@ -10,7 +10,6 @@ states ORNL/TM-11637, section 1.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source, walk
@@ -169,7 +169,7 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         (
             [place for place in there if not place.begun],
             "tracing without begin",
-            "The beginning of tracing is missing of processors, others have it; their first records are lost.",
+            "The beginning of tracing is missing of processors, others have it; first records are lost.",
         ),
         (
             [place for place in there if not place.ended],
@@ -179,7 +179,7 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         (
             [place for place in there if not place.usable],
             "statistics of some",
-            "Processors have no statistics of their time in communication, others have them; records are lost.",
+            "Processors have no statistics of their communication, others have them; records are lost.",
         ),
     ):
         if 0 < len(late) < len(there):
@@ -237,11 +237,11 @@ def _tell_far(places: list[walk.Place], sink: Sink) -> None:
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     try:
-        with tempfile.TemporaryDirectory(prefix="phasewright-") as folder:
-            intake = Intake(path, sink.report, Path(folder))
+        with scratch_folder() as folder:
+            intake = Intake(path, sink.report, folder)
             try:
                 intake.read(progress)
-                _deliver(intake, sink, progress, Path(folder))
+                _deliver(intake, sink, progress, folder)
             finally:
                 intake.close()
     except OSError as error:

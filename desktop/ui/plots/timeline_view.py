@@ -399,6 +399,7 @@ class TimelineView(TimePlot):
         with QPainter(image) as painter:
             painter.setFont(self.font())
             self._paint_links(painter)
+            self._grey_outside(painter, [plot], self._map())
             self._notes.paint(painter, self._map(), [plot], t, self._row_box)
             self._frame(painter, plot)
         return image
@@ -844,6 +845,8 @@ class TimelineView(TimePlot):
             action.setEnabled(grouped)
         menu.addSeparator()
         menu.addAction(self.tr("Show &whole run"), self.show_all)
+        menu.addSeparator()
+        self._add_limit(menu, t)
         menu.addSeparator()
         menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
         return menu

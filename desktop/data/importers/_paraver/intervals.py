@@ -32,8 +32,8 @@ CALLS = 6
 #: Interned numbers that are given before all others: no state at this time, and tracing off.
 GAP, OFF = 0, 1
 
-#: What is known of an interned number: computing, another state, one not compared with the MPI calls, one that
-#: there is in MPI calls only.
+#: What is known of an interned number: computing, another state, one not compared with the MPI calls, one of
+#: MPI calls only.
 COMPUTES, SHOWN, APART, SPEAKS = range(4)
 
 #: End of a call that never ends; of one that begins where it was open, and where it began at that time too.
@@ -254,7 +254,7 @@ def _tick(carry: Any, known: Any, time: int) -> None:
         carry[MISSING] += span
         return
     what = known[carry[NOW_STATE]]
-    if span > 0 and (what == COMPUTES or what == SPEAKS):
+    if span > 0 and what in (COMPUTES, SPEAKS):
         carry[COMPARED] += 1
         if (what == SPEAKS) == (carry[IN_MPI] == 0):
             carry[APART_FROM] += 1

@@ -403,8 +403,8 @@ class Intake:
             self.report.add(
                 "lines out of time order",
                 "loss",
-                "Lines are sorted by time but for single ones, whose times, or those before, are damaged; the "
-                f"largest step back is {self._step:g} s.",
+                "Lines are sorted by time but for single ones, whose times, or those before, are damaged; "
+                f"the largest step back is {self._step:g} s.",
                 count=self._back,
                 where=f"line {self._back_line}",
             )

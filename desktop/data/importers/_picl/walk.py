@@ -253,7 +253,7 @@ class Walk:
         # Who never writes one of the two has a habit.
         every = int(entered.sum()) + count[st.ORPHANS]
         broken = max(count[st.ORPHANS], count[st.OPENED]) <= 0.9 * every
-        told = place.doubtful if broken else partial(place.note, severity="notice")
+        told: Any = place.doubtful if broken else partial(place.note, severity="notice")
         told(
             "exits without entry", count=count[st.ORPHANS], line=count[st.ORPHAN_LINE],
             text="Ends of events or waits without a begin were ignored.",
@@ -469,7 +469,7 @@ class _StatesA:
 
     def finish(self) -> None:
         carry, note = self._carry, self._place.note
-        partly = "loss" if carry[st.PARTIAL] <= max(1, RARE * self._intervals) else "notice"
+        partly: Severity = "loss" if carry[st.PARTIAL] <= max(1, RARE * self._intervals) else "notice"
         note(
             "intervals partly computing", partly, carry[st.PARTIAL], carry[st.PARTIAL_LINE],
             "Statistics at both ends of an interval say that only a part of it was communication; it counts "
@@ -477,8 +477,8 @@ class _StatesA:
         )  # fmt: skip
         self._place.doubtful(
             "impossible statistics", carry[st.GROWN], carry[st.GROWN_LINE],
-            "A running total of the time in communication grows by more than the time that passes; records are "
-            "missing or changed there.",
+            "A running total of the time in communication grows by more than the time that passes; records "
+            "are missing or changed there.",
         )  # fmt: skip
         note(
             "statistics restarted", "loss", carry[st.RESTARTS], carry[st.RESTART_LINE],
