@@ -20,7 +20,6 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeySequence,
     QResizeEvent,
-    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
@@ -190,7 +189,7 @@ class ProgramWindow(QMainWindow):
             menu.aboutToShow.connect(partial(letter_menu, menu))
         app = QApplication.instance()
         assert isinstance(app, QApplication)
-        app.screenRemoved.connect(self._keep_on_screen)
+        app.screenRemoved.connect(self.keep_on_screen)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
         self.apply_settings()
 
@@ -203,12 +202,8 @@ class ProgramWindow(QMainWindow):
             self.move(self.screen().availableGeometry().topLeft())
         keep_on_screen(self)
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._keep_on_screen()
-
-    def _keep_on_screen(self) -> None:
-        """Once its frame is known."""
+    def keep_on_screen(self) -> None:
+        """When its frame is known: in a moment."""
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _may_close(self) -> bool:

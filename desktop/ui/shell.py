@@ -61,7 +61,7 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
 from desktop.ui.task_line import TaskLine
-from desktop.ui.units import digits, instant, quantity
+from desktop.ui.units import digits, instant, quantity, scaled, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -480,11 +480,10 @@ class MainWindow(ProgramWindow):
             self._selection_text.setText("")
             return
         a, b = selection
-        self._selection_text.setText(
-            self.tr("selected {0} to {1} ({2})").format(
-                instant(a, b - a), instant(b, b - a), quantity(b - a, "s")
-            )
-        )
+        start, end = self.curve_view.visible_range()
+        told = (instant(t, b - a, axis_s=end - start) for t in (a, b))
+        long = scaled(b - a, time_scale(end - start))  # all in the unit of the axis
+        self._selection_text.setText(self.tr("selected {0} to {1} ({2})").format(*told, long))
 
     @property
     def shown(self) -> Snapshot:

@@ -32,6 +32,7 @@ from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
 from desktop.ui.exporting import ReportDialog
+from desktop.ui.mnemonics import plain
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.snapshot import snapshot as take_snapshot
@@ -706,7 +707,7 @@ def test_a_trace_with_the_name_of_every_trace_is_called_after_its_folder(
     assert recent is not None
     recent.aboutToShow.emit()
     first = recent.actions()[0]
-    assert first.text().startswith("jacobi && co – ") and first.toolTip() == str(trace)
+    assert plain(first.text()).startswith("jacobi & co – ") and first.toolTip() == str(trace)
     dialog = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
     assert dialog.title.text() == "jacobi & co"
     dialog.close()

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import tables
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import Column, RowsModel
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import grouped, quantity
@@ -240,11 +240,11 @@ class MessagesPanel(QWidget):
             Column(self.tr("Sender"), lambda row: row[0], text=lambda row: name(row[0]), number=False),
             Column(self.tr("Receiver"), lambda row: row[1], text=lambda row: name(row[1]), number=False),
             Column(self.tr("Messages"), lambda row: row[2]),
-            Column(self.tr("Bytes"), lambda row: row[3], text=lambda row: _bytes(row[3])),
+            Column(self.tr("Bytes"), lambda row: row[3], unit="B"),
             Column(
                 self.tr("Mean size"),
                 lambda row: row[3] / row[2] if row[2] else 0.0,
-                text=lambda row: _bytes(row[3] / row[2] if row[2] else 0.0),
+                unit="B",
             ),
         )
 
@@ -252,7 +252,7 @@ class MessagesPanel(QWidget):
         self.matrix.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is not old.explained:
+        if new.explained is not old.explained or why_empty(new) != why_empty(old):
             self._explained = new.explained
             self._fill()
 
@@ -263,7 +263,7 @@ class MessagesPanel(QWidget):
         if talk is None:
             self.matrix.show_pairs(none, none, none, (), "B")
             self.model.show((), self._columns(()))
-            none_yet = self.tr("Appears when a trace with messages is open.")
+            none_yet = why_empty(self._workbench.snapshot)
             self._say(found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet))
             return
         by_bytes = self.weight.currentData() == "bytes"

@@ -112,7 +112,7 @@ class SweepPlot(QWidget):
                 painter.drawPixmap(0, 0, layer)
                 self._paint_above(painter)
             else:
-                text = self.tr("Appears when the fits for all n have been computed.")
+                text = self.tr("Nothing is fitted yet; drawn once every n has been.")
                 paint_note(painter, self, self._theme, text)
             paint_focus(painter, self, self._theme)
 
