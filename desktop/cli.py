@@ -12,17 +12,15 @@ import itertools
 import json
 import math
 import os
-import signal
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop import __version__
+from desktop import __version__, stopping
 from desktop.errors import sentence
 from desktop.printing import Printed, as_csv, printable
 from desktop.progress import Cancelled, Progress
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from desktop.data.utilization import Utilization
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
+_CLEAR = "\r\033[K"  # the line on the terminal
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
 COMMANDS = ("import", "info", "phases", "compare", "stats", "report", "snapshot", "model", "spt", "desktop")
 DEFAULT_MODEL = "mixed"
@@ -81,10 +80,18 @@ def run(argv: list[str]) -> int:
     """Do what the words say; returns the exit code.
 
     0 done; 3 done, but part of the input was lost; 1 not done, one sentence on standard error; 2 the
-    words are wrong.
+    words are wrong; 128 and the number of a signal (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP): asked to end before
+    it was done.
     """
-    with _for_people():
-        return _run(argv)
+    words = [word for word in argv if word != "--debug"]
+    with stopping.listening(), _for_people():
+        if words[:1] and words[0] in COMMANDS:
+            stopping.complete.clear()
+            stopping.leave_no(run, _say_stopped)
+        try:
+            return _run(words, debug=len(words) < len(argv))
+        finally:
+            stopping.left(run)
 
 
 @contextlib.contextmanager
@@ -101,51 +108,45 @@ def _for_people() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def _run(argv: list[str]) -> int:
-    words = [word for word in argv if word != "--debug"]
-    debug = len(words) < len(argv)
+def _run(words: list[str], debug: bool) -> int:
     try:
         if words[:1] and words[0] in COMMANDS:
             options = _parser().parse_args(words)
-            with _ended_as_by_ctrl_c():
-                return int(options.command(options))
+            stopping.check()
+            return int(options.command(options))
         return _window(words)
     except SystemExit as stop:  # argparse: 0 after --help, 2 after wrong words
         return stop.code if isinstance(stop.code, int) else USAGE
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (Exception, KeyboardInterrupt) as error:
+    except (Cancelled, KeyboardInterrupt) as stopped:
+        print(f"phasewright: {_sentence(stopped)}", file=sys.stderr)
+        return stopping.code()
+    except Exception as error:
         if debug:
             raise
         print(f"phasewright: {_sentence(error)}", file=sys.stderr)
         return FAILED
 
 
-@contextlib.contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
-    """A closed terminal and a request to end are taken as Ctrl-C, so that files that are half written go, and
-    workers and measured programs, which belong to no terminal, end with us. Ignored ones (nohup) stay so."""
+def _say_stopped() -> None:
+    """Said by another thread, while this one may hold standard error or wait in it."""
+    kept = printable(_kept(), 2000)
+    line = f"{_CLEAR if sys.stderr.isatty() else ''}phasewright: stopped{kept and f', {kept}'}\n"
+    os.write(2, line.encode("utf-8", "replace"))
 
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []
-    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+def _kept() -> str:
+    """What this command has written before it was stopped, in words; "" if nothing."""
+    there = [str(path) for path in stopping.complete if path.exists()]
+    more = f" and {len(there) - 5} more" if len(there) > 5 else ""
+    return f"complete {'is' if len(there) == 1 else 'are'} {', '.join(there[:5])}{more}" if there else ""
 
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
-        return "stopped, nothing was written"
+        return f"stopped, {str(error) or _kept() or 'nothing was written'}"
     said = sentence(error)
     if said:
         return said
@@ -320,6 +321,7 @@ def _window(words: list[str]) -> int:
     from desktop.ui.app import Start
     from desktop.ui.app import run as run_window
 
+    stopping.check()
     return run_window(files, Start(how.safe_mode, how.log_level, how.log_file, notice))
 
 
@@ -436,13 +438,22 @@ def _import(options: argparse.Namespace) -> int:
         sources = [path for path, _ in found.paths]
         outcomes = import_all(list(zip(sources, places, strict=True)), progress, **how)
     codes, results = [], []
+    left = sum(isinstance(outcome, Cancelled) for outcome in outcomes)
     for source, outcome in zip(sources, outcomes, strict=True):
         if isinstance(outcome, Exception):
             if len(sources) == 1:
                 raise outcome
-            print(f"phasewright: {_sentence(outcome)}", file=sys.stderr)
-            codes.append(FAILED)
-            results.append({"source": {"name": source.name}, "error": _sentence(outcome)})
+            stopped = isinstance(outcome, Cancelled)
+            error = "stopped" if stopped else _sentence(outcome)
+            results.append({"source": {"name": source.name}, "error": error})
+            if not stopped:
+                print(f"phasewright: {error}", file=sys.stderr)
+                codes.append(FAILED)
+            continue
+        if left:
+            results.append({"source": {"name": source.name}, "store": str(outcome)})
+            if not options.json:
+                print(f"{source}: kept in {outcome}")
             continue
         with open_store(outcome) as store:
             facts = info(store)
@@ -460,6 +471,10 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         several = {"imports": results, "not_recognised": [str(path) for path in found.strange]}
         _print_json(results[0] if len(results) == 1 else several)
+    if left:
+        raise Cancelled(
+            f"{sum(isinstance(one, Path) for one in outcomes)} of {len(outcomes)} sources are imported"
+        )
     # Of several sources, those that failed are input that was refused.
     return FAILED if set(codes) == {FAILED} else LOSSY if any(codes) else DONE
 
@@ -722,6 +737,8 @@ def _spt(options: argparse.Namespace) -> int:
         _print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print("\n".join(lines))
+    if result.get("stopped"):
+        return stopping.code()
     return LOSSY if result.get("missing_runs") or result.get("given_up") else DONE
 
 
@@ -922,7 +939,13 @@ def _plain(value: Any) -> Any:
 
 
 def _print_csv(header: tuple[str, ...], rows: Any) -> None:
-    sys.stdout.writelines(as_csv(itertools.chain([header], (_plain(list(row)) for row in rows))))
+    def lines() -> Iterator[Any]:
+        yield header
+        for row in rows:
+            stopping.check()
+            yield _plain(list(row))
+
+    sys.stdout.writelines(as_csv(lines()))
 
 
 def _si(value: float) -> str:

@@ -9,10 +9,13 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
+from desktop import stopping
 from desktop.errors import FileError
 
 try:
@@ -82,16 +85,26 @@ class PartFile:
 
     def __init__(self, target: Path) -> None:
         self.named, self.target = target, place_of(target)
-        target = self.target
-        remove_stale(target)
-        while True:
-            self.part = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
-            with naming(self.named):
-                self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        self._fd = -1
+        remove_stale(self.target)
+        with stopping.making:
+            while not self._make():
+                pass
+            stopping.leave_no(self, self._remove)
+
+    def _make(self) -> bool:
+        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        self.part = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{SUFFIX}")
+        with naming(self.named):
+            self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
             if _lock(self._fd) is not False and _same_file(self._fd, self.part):
-                return
-            # Somebody cleaning up took the file between its creation and its lock.
-            os.close(self._fd)
+                return True
+        except BaseException:
+            self.discard()
+            raise
+        self._close()
+        return False
 
     def __enter__(self) -> Self:
         return self
@@ -117,11 +130,17 @@ class PartFile:
             self._close()
             place_of(self.named)  # it may have become something else meanwhile
             os.replace(self.part, self.target)
+            stopping.left(self)
+            stopping.complete[self.named] = None
             _fsync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove the part; the target stays as it was. May follow a failed `commit`."""
         self._close()
+        self._remove()
+        stopping.left(self)
+
+    def _remove(self) -> None:
         with suppress(OSError):
             self.part.unlink()
 
@@ -170,15 +189,27 @@ class WorkFolder:
 
     def __init__(self, target: Path) -> None:
         _remove_stale_folders(target)
-        while True:
-            self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
-            self.path.mkdir()
+        with stopping.making:
+            while not self._make(target):
+                pass
+            stopping.leave_no(self, lambda: _take_away(self.path))
+
+    def _make(self, target: Path) -> bool:
+        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
+        self.path.mkdir()
+        try:
             lock = self.path / "lock"
-            with suppress(FileNotFoundError):  # somebody cleaning up took it before there was a lock
-                self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
-                if _lock(self._fd) is not False and _same_file(self._fd, lock):
-                    return
-                os.close(self._fd)
+            self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
+            if _lock(self._fd) is not False and _same_file(self._fd, lock):
+                return True
+            os.close(self._fd)
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+        return False
 
     def __enter__(self) -> Path:
         return self.path
@@ -186,6 +217,40 @@ class WorkFolder:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
         shutil.rmtree(self.path, ignore_errors=True)
+        stopping.left(self)
+
+
+def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
+    """A folder among the temporary ones, which is not left behind when this process is asked to end; tell
+    `stopping.left` its name when it is gone. `whatever_happens`: that it cannot be removed is no error.
+
+    Raises
+    ------
+    OSError : it cannot be made.
+    """
+    with stopping.making:
+        made = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
+        stopping.leave_no(made.name, partial(_take_away, Path(made.name)))
+    return made
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """The same, removed when its block ends."""
+    made = scratch()
+    try:
+        with made as name:
+            yield Path(name)
+    finally:
+        stopping.left(made.name)
+
+
+def _take_away(folder: Path) -> None:
+    """Remove a folder into which other threads still write: by its former name, they cannot any more."""
+    gone = folder.with_name(f"{folder.stem}.{secrets.token_hex(4)}{folder.suffix}")
+    with suppress(OSError):
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _remove_stale_folders(target: Path) -> None:

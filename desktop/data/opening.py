@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ from platformdirs import user_cache_path
 
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
-from desktop.data.atomic import WorkFolder, place_of
+from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, Links, check_clocks
 from desktop.data.consistency import judge
 from desktop.data.events import Importer
@@ -36,7 +35,7 @@ from desktop.data.store import (
 )
 from desktop.data.utilization import keep
 from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
-from desktop.progress import Progress, Share
+from desktop.progress import Cancelled, Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -146,11 +145,8 @@ def import_all(
 
     Returns
     -------
-    The store of each, or why there is none. One that fails, or whose process dies, does not stop the others.
-
-    Raises
-    ------
-    Cancelled : by `progress`; stores that were complete by then are kept.
+    The store of each, or why there is none: `Cancelled` if `progress` stopped it before it was complete. One
+    that fails, or whose process dies, does not stop the others.
     """
     progress = progress or Progress()
     workers = min(cores(), len(sources))
@@ -158,14 +154,17 @@ def import_all(
     if workers > 1 and not on_cluster and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
         options = options | {"workers": _worthwhile(cores() // workers)}
         tasks = [(path, output, options) for path, output in sources]
-        with TemporaryDirectory(prefix="phasewright-") as folder, Farm(Path(folder), workers) as farm:
-            done = farm.run(_import_one, tasks, progress, "importing")
-        return [_outcome(future, path) for future, (path, _) in zip(done, sources, strict=True)]
+        with scratch_folder() as folder, Farm(folder, workers) as farm:
+            with suppress(Cancelled):  # some may be complete all the same
+                farm.run(_import_one, tasks, progress, "importing")
+            return [_outcome(farm.ended.get(i), path) for i, (path, _) in enumerate(sources)]
     outcomes: list[Path | Exception] = []
     for number, (path, output) in enumerate(sources):
         share = Share(progress, number / len(sources), (number + 1) / len(sources))
         try:
             outcomes.append(_import_one(path, output, options, share))
+        except Cancelled as stopped:
+            return [*outcomes, *[stopped] * (len(sources) - number)]
         except (DesktopError, OSError, ValueError, MemoryError) as error:
             outcomes.append(error)
     return outcomes
@@ -181,7 +180,9 @@ def _import_one(path: Path, output: Path | None, options: dict[str, Any], progre
         return store.path
 
 
-def _outcome(done: Future[Path], source: Path) -> Path | Exception:
+def _outcome(done: Future[Path] | None, source: Path) -> Path | Exception:
+    if done is None or done.cancelled():
+        return Cancelled()
     error = done.exception()
     if error is None:
         return done.result()

@@ -34,7 +34,7 @@ from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
-from desktop.data.utilization import STRENGTH, Rules, region_classes
+from desktop.data.utilization import STRENGTH, Rules, classes_of, region_classes
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
@@ -235,7 +235,6 @@ class TimelineDigest:
             emit = source.derive
         self._source, self._emit, self._rules = source, emit, rules or Rules()
         self._location = -1
-        self._known = -1
         self._strip = _Strip()
         self._classes = self._active = np.zeros(0, np.uint8)
         self._walker: _Walker | None = None
@@ -274,10 +273,12 @@ class TimelineDigest:
         self._close()
 
     def _know(self) -> None:
-        if len(self._source.regions) != self._known:
-            self._known = len(self._source.regions)
-            self._classes = region_classes(self._source, self._rules)
-            self._active = np.array([is_parallel(region) for region in self._source.regions], np.uint8)
+        # The importer's thread may define more at any time: a slice of the list is made in one go.
+        more = self._source.regions[self._classes.size :]
+        if more:
+            active = np.array([is_parallel(region) for region in more], np.uint8)
+            self._classes = np.concatenate([self._classes, classes_of(more, self._rules)])
+            self._active = np.concatenate([self._active, active])
 
     def _mark(self, time: int, stack: Ints, since: Ints) -> None:
         self._marked = self._rows

@@ -1,10 +1,11 @@
-"""What limits or changes the numbers, as chips above the plots; the cross of each ends it."""
+"""What limits or changes the numbers, as chips beside the tools; the cross of each ends it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from desktop.ui.units import count, instant
@@ -95,12 +96,10 @@ class ChipBar(QWidget):
         self._buttons: dict[str, QToolButton] = {}
         self.setObjectName("chips")
         self.setAccessibleName(self.tr("Active limits"))
-        # Chips that do not fit must not make the window wider.
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(8, 3, 8, 3)
+        self._row.setContentsMargins(8, 0, 8, 0)
         self._row.addStretch(1)
-        self.hide()
 
     @property
     def texts(self) -> list[str]:
@@ -125,7 +124,10 @@ class ChipBar(QWidget):
             button.setToolTip(chip.tip)
             button.setAccessibleName(chip.text)
             button.setAccessibleDescription(chip.tip)
-        self.setVisible(bool(self._shown))
+
+    def minimumSizeHint(self) -> QSize:
+        """Chips that do not fit must not make the window wider."""
+        return QSize(1, super().minimumSizeHint().height())
 
     def _end(self, key: str) -> None:
         for chip in self._shown:

@@ -32,7 +32,7 @@ from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
-from desktop.ui.pages import column, first_page, quiet
+from desktop.ui.pages import Floating, first_page, quiet
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
@@ -113,7 +113,7 @@ class CompareWindow(ProgramWindow):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
-        self.setCentralWidget(column(self.problem_bar, self.notice_bar, self._pages))
+        self.setCentralWidget(Floating(self._pages, self.problem_bar, self.notice_bar))
 
     def _make_controls(self) -> None:
         self.runs = QToolButton()

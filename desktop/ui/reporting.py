@@ -13,11 +13,12 @@ from itertools import pairwise
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
+from PySide6.QtCore import QBuffer, QByteArray, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
     QImage,
+    QImageWriter,
     QPageLayout,
     QPageSize,
     QPaintDevice,
@@ -92,6 +93,14 @@ def write(
     )
     progress.step(1, 1, "writing")
     write_bytes(path, made)
+
+
+def save_png(path: Path, picture: QImage) -> None:
+    """A picture as a file, as `write_bytes` does it."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    QImageWriter(buffer, QByteArray(b"png")).write(picture)
+    write_bytes(path, bytes(buffer.data().data()))
 
 
 def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:

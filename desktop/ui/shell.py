@@ -47,7 +47,7 @@ from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
-from desktop.ui.pages import column
+from desktop.ui.pages import Floating, column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
@@ -178,8 +178,9 @@ class MainWindow(ProgramWindow):
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        bars = (self.problem_bar, self.report_bar, self.notice_bar, self.chips)
-        self.setCentralWidget(column(*bars, self._pages))
+        # The report comes with the trace and goes when the user has read it; the others come at any time.
+        below = Floating(self._pages, self.problem_bar, self.notice_bar)
+        self.setCentralWidget(column(self.report_bar, below))
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
@@ -236,6 +237,8 @@ class MainWindow(ProgramWindow):
         self._toolbar_menu = ""
         self._turns: dict[str, QAction] = {}
         super()._make_actions()
+        self._toolbar.addSeparator()
+        self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
         shown = self.menus["View"].addMenu(self.tr("Panels"))
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))

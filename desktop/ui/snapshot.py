@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QBuffer, QEventLoop
+from PySide6.QtCore import QEventLoop
 
-from desktop.data.atomic import place_of, write_bytes
+from desktop import stopping
+from desktop.data.atomic import place_of
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def snapshot(
     """
     from desktop.data.project_file import is_project
     from desktop.ui.app import application
+    from desktop.ui.reporting import save_png
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
     from desktop.ui.theme import DARK, LIGHT
@@ -75,9 +77,7 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        png = QBuffer()
-        window.grab().toImage().save(png, "PNG")  # type: ignore[call-overload]  # its stub wants bytes
-        write_bytes(Path(output), bytes(png.data().data()))
+        save_png(Path(output), window.grab().toImage())
         return run.curve, fit
     finally:
         window.close_unasked()
@@ -89,5 +89,6 @@ def _settle(window: Any) -> None:
     loop = QEventLoop()
     while window.busy:
         loop.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    stopping.check()
     for _ in range(5):
         loop.processEvents()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Literal
 
 from desktop.data.naming import file_stem
@@ -69,9 +68,10 @@ def pack(
     Cancelled : by `progress`; nothing is left behind.
     """
     from desktop.data import project_file
+    from desktop.data.atomic import scratch_folder
 
-    with TemporaryDirectory(prefix="phasewright-") as name:
-        bundle = _Bundle(Path(name), folder, allowed)
+    with scratch_folder() as work:
+        bundle = _Bundle(work, folder, allowed)
         runs = []
         for k, run in enumerate(workspace.runs):
             share = Share(progress, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))

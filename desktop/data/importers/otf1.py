@@ -12,13 +12,13 @@ Source: the Open Trace Format 1.12 (TU Dresden).
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.consistency import RARE, nearly_round
 from desktop.data.events import EVERYTHING, UNITS, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
@@ -253,7 +253,7 @@ class Trace:
         stop = Event()
         begun: deque[Task] = deque()
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="phasewright-")))
+            folder = stack.enter_context(scratch_folder())
             stack.callback(lambda: deque(map(Task.close, begun)))
             pool = stack.enter_context(ThreadPoolExecutor(READERS, "otf stream"))
             stack.callback(stop.set)

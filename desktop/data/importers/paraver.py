@@ -13,7 +13,6 @@ Sources: the format as Extrae writes it (bsc-performance-tools), and samples; nu
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
 from desktop.data.consistency import ANNOUNCED, RARE
 from desktop.data.events import Activity, Importer, Location, Region, Sink
@@ -529,9 +529,9 @@ class _Reading:
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     with (
-        tempfile.TemporaryDirectory(prefix="phasewright-") as folder,
-        closing(Spill(Path(folder), ln.ACT)) as acts,
-        closing(Spill(Path(folder), ln.MESSAGE)) as messages,
+        scratch_folder() as folder,
+        closing(Spill(folder, ln.ACT)) as acts,
+        closing(Spill(folder, ln.MESSAGE)) as messages,
     ):
         reading = _Reading(path, sink, progress, acts, messages)
         reading.parse()

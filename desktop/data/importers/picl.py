@@ -10,7 +10,6 @@ states ORNL/TM-11637, section 1.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.consistency import tell_far
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
@@ -212,11 +212,11 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     try:
-        with tempfile.TemporaryDirectory(prefix="phasewright-") as folder:
-            intake = Intake(path, sink.report, Path(folder))
+        with scratch_folder() as folder:
+            intake = Intake(path, sink.report, folder)
             try:
                 intake.read(progress)
-                _deliver(intake, sink, progress, Path(folder))
+                _deliver(intake, sink, progress, folder)
             finally:
                 intake.close()
     except OSError as error:

@@ -248,9 +248,9 @@ class TimePlot(QWidget):
     def _add_limit(self, menu: QMenu, t: float) -> None:
         """To a context menu: analyse the selected range only, or the whole run again."""
         span = self._selection or self._phase_span(t)
-        text = self.tr("&Limit analysis to this range")
+        text = self.tr("Limit anal&ysis to this range")
         if self._selection is None and span is not None:
-            text = self.tr("&Limit analysis to this phase")
+            text = self.tr("Limit anal&ysis to this phase")
         menu.addAction(text, lambda: self.limitAsked.emit(span)).setEnabled(span is not None)
         gone = menu.addAction(self.tr("Remove li&mit of the analysis"), lambda: self.limitAsked.emit(None))
         gone.setEnabled(self._limit is not None)
