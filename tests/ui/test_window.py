@@ -512,6 +512,23 @@ def test_cancel_leaves_what_was(qtbot: QtBot, window: MainWindow, monkeypatch: p
     assert window.workbench.snapshot.problem is None
 
 
+def test_the_curve_says_what_is_in_doubt(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    """On the curve itself, as its bar can be dismissed; a whole trace says nothing."""
+    lines = (Path(__file__).parents[1] / "data/paraver/farm_6.prv").read_bytes().splitlines(keepends=True)
+    cut = tmp_path / "cut.prv"
+    cut.write_bytes(b"".join(lines[: len(lines) // 2]))
+    window.open_path(cut)
+    settle(qtbot, window)
+    assert "processor-seconds" in window.report_bar.sentence and "in doubt" in window.report_bar.sentence
+    assert "are in doubt" in window.curve_view.accessibleDescription()
+    doubted = window.curve_view.picture(1.0)
+    window.curve_view.set_doubt("")
+    assert window.curve_view.picture(1.0) != doubted  # it is painted
+    window.open_path(samples()[0].path)
+    settle(qtbot, window)
+    assert "doubt" not in window.curve_view.accessibleDescription()
+
+
 def test_a_real_trace_its_clocks_report_and_classes(qtbot: QtBot, window: MainWindow) -> None:
     sample = next(s for s in samples() if "EZTrace" in s.title)
     window.open_path(sample.path)
