@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from desktop.core.density import ink
 from desktop.core.gantt import region_classes
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
-from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots import fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
@@ -44,6 +44,7 @@ _COMFORT = 22.0
 class TimelineView(TimePlot):
     """Rows of locations over time. What it shows comes from `Tiles`; what it is asked goes out by signals."""
 
+    FIGURE, HELP = "timeline", "guide.md#the-timeline"
     looked = Signal(int, float)  # location and time under the pointer; -1 where there is none
     stackAsked = Signal(int, float)
     noteActivated = Signal(int)  # an annotation, by its place in the project
@@ -842,11 +843,29 @@ class TimelineView(TimePlot):
         ):
             action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
             action.setEnabled(grouped)
-        menu.addSeparator()
-        menu.addAction(self.tr("Show &whole run"), self.show_all)
-        menu.addSeparator()
-        menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
-        return menu
+        return plot_menu.finish(menu, self)
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        """What each row in view does most, as stretches of the columns that are drawn."""
+        yield "row", "name", "start_s", "end_s", "state"
+        first, last = self._in_view()
+        columns = 0 if self._raster is None else self._raster.image.width()
+        if self._rows is None or not columns:
+            return
+        for band in range(first // self._per, min(-(-last // self._per), self._bands)):
+            row = self._rows.rows[band * self._per]
+            known = self._tiles.known(View(self._nav.a, self._nav.b, columns, band, band + 1))
+            if not known:
+                continue
+            placed = known[-1]
+            tile = placed.tile
+            cells = tile.dominant[band - placed.first]
+            cut = np.concatenate([[0], np.flatnonzero(np.diff(cells)) + 1, [cells.size]])
+            times = tile.a + cut * placed.pixel
+            for k, at in enumerate(cut[:-1].tolist()):
+                begin, end = max(times[k], self._nav.a), min(times[k + 1], self._nav.b)
+                if end > begin and cells[at] != gantt.ABSENT:
+                    yield row.label, row.title, begin, end, self._class_name(int(cells[at]))
 
     def fit_rows(self) -> None:
         """Rows so high that all of them are in view."""
