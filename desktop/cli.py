@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import itertools
 import json
 import math
@@ -24,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import __version__
-from desktop.errors import DesktopError
+from desktop.errors import sentence
+from desktop.printing import Printed, as_csv, printable
 from desktop.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ class TerminalProgress(Progress):
 
     def __init__(self) -> None:
         super().__init__()
-        self._visible = sys.stderr.isatty()
+        # Its line is written over again and again, which others may not do.
+        self._stream = getattr(sys.stderr, "beneath", sys.stderr)
+        self._visible = self._stream.isatty()
         self._next = 0.0
         self._shown = 0
 
@@ -56,13 +58,13 @@ class TerminalProgress(Progress):
             return
         self._next = now + 0.1
         share = f" {100 * done / total:.0f} %" if total > 0 else ""
-        line = f"{text or 'working'}{share}"[:78]
-        print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
+        line = printable(f"{text or 'working'}{share}", 78)
+        print(f"\r{line:<{self._shown}}", end="", file=self._stream, flush=True)
         self._shown = len(line)
 
     def clear(self) -> None:
         if self._shown:
-            print("\r" + " " * self._shown + "\r", end="", file=sys.stderr, flush=True)
+            print("\r" + " " * self._shown + "\r", end="", file=self._stream, flush=True)
             self._shown = 0
 
 
@@ -81,6 +83,25 @@ def run(argv: list[str]) -> int:
     0 done; 3 done, but part of the input was lost; 1 not done, one sentence on standard error; 2 the
     words are wrong.
     """
+    with _for_people():
+        return _run(argv)
+
+
+@contextlib.contextmanager
+def _for_people() -> Iterator[None]:
+    """What is printed comes from strangers' files in part: a terminal shows it and obeys none of it."""
+    before = sys.stdout, sys.stderr
+    # A program without a terminal (a frozen one on Windows) may have no streams.
+    sys.stdout, sys.stderr = (
+        stream if stream is None or isinstance(stream, Printed) else Printed(stream) for stream in before
+    )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _run(argv: list[str]) -> int:
     words = [word for word in argv if word != "--debug"]
     debug = len(words) < len(argv)
     try:
@@ -94,19 +115,10 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (DesktopError, Cancelled, KeyboardInterrupt, OSError, ValueError, MemoryError) as error:
+    except (Exception, KeyboardInterrupt) as error:
         if debug:
             raise
         print(f"phasewright: {_sentence(error)}", file=sys.stderr)
-        return FAILED
-    except Exception as error:
-        if debug:
-            raise
-        print(
-            f"phasewright: an error of the program itself ({type(error).__name__}: {error}), "
-            "repeat with --debug and report what it prints",
-            file=sys.stderr,
-        )
         return FAILED
 
 
@@ -134,11 +146,13 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 def _sentence(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
         return "stopped, nothing was written"
-    if isinstance(error, MemoryError):
-        return "there is not enough memory for this, close other programs or choose a smaller part"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+    said = sentence(error)
+    if said:
+        return said
+    return (
+        f"an error of the program itself ({type(error).__name__}: {' '.join(str(error).split())}), "
+        "repeat with --debug and report what it prints"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -169,10 +183,18 @@ def _parser() -> argparse.ArgumentParser:
         if csv_too:
             group.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
 
+    def span(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--start",
+            type=float,
+            metavar="S",
+            help="analyse from this second on (else: as a project says)",
+        )
+        sub.add_argument("--end", type=float, metavar="S", help="analyse up to this second")
+
     def window(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
-        sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
-        sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
+        span(sub)
         sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
 
     sub = command("import", _import, "import traces into HDF5")
@@ -225,6 +247,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_words(sub)
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
     sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}; a project says it itself")
+    span(sub)
 
     spt.add_words(command("spt", _spt, "experiments with artificial delays"))
 
@@ -239,6 +262,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.png")
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
     sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
+    span(sub)
     sub.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH")
     sub.add_argument("--theme", choices=("light", "dark"), default="light")
     return parser
@@ -344,14 +368,16 @@ def _open(path: Path, **options: Any) -> TraceStore:
 def _settle(options: argparse.Namespace) -> None:
     """Where FILE is a project, take the run in it that was shown, and what the words leave open from there.
 
-    `options.trace` is then the trace, `options.phases` the `PhaseSettings` and `options.rules` the rules.
+    `options.trace` is then the trace, `options.phases` the `PhaseSettings`, `options.rules` the rules, and
+    `options.kept` what the project says of the run.
     """
     from desktop.data.project_file import is_project
-    from desktop.workbench.model import PhaseSettings
+    from desktop.workbench.model import PhaseSettings, Project
 
     n, model = getattr(options, "n", None), getattr(options, "model", None)
     free = PhaseSettings(model or DEFAULT_MODEL, n or 1)
     options.trace, options.rules, options.phases, options.project = options.file, None, free, False
+    options.kept = Project()
     if not is_project(options.file):
         return
     from desktop.errors import ProjectError
@@ -369,6 +395,7 @@ def _settle(options: argparse.Namespace) -> None:
             hint="open the project in the window, say where the trace is, and save",
         )
     options.trace, options.rules, options.project = trace, run.project.rules, True
+    options.kept = run.project
     if n is None and model is None:
         options.phases = run.project.phases
     elif n is None:
@@ -472,7 +499,8 @@ def _info(options: argparse.Namespace) -> int:
 
 def _print_info(facts: dict[str, Any]) -> None:
     source, use, clock = facts["source"], facts["utilization"], facts["clock"]
-    print(f"{source['name']}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
+    name = printable(source["name"])
+    print(f"{name}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
     print(f"duration        {_si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
     totals = facts["totals"]
     print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
@@ -491,9 +519,10 @@ def _print_info(facts: dict[str, Any]) -> None:
     for place in facts["locations"]:
         times = "".join(f"{_si(place[name]):>11}s" for name in ("computing_s", "overhead_s", "idle_s"))
         head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
-        print(f"{head}{times}  {place['name']}")
+        print(f"{head}{times}  {printable(place['name'])}")
     for finding in facts["report"]:
-        print(f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}".rstrip())
+        said = f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}"
+        print(printable(said, 2000))
 
 
 def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
@@ -505,22 +534,35 @@ def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
 
 
 def _window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
-    """The part that was asked for."""
-    if options.start is None and options.end is None:
+    """The part that was asked for, or else that a project limits the analysis to. Of breaks that the project
+    has by hand or locked, those inside of it are left in `options.phases`."""
+    from desktop.workbench.limiting import limited
+
+    kept, ends = options.kept, (curve.start, curve.start + curve.duration)
+    limit = _span(options, ends) or kept.limit
+    if limit is None:
         return curve
-    end = curve.start + curve.duration
-    return curve.window(
-        curve.start if options.start is None else options.start, end if options.end is None else options.end
+    part = curve.window(*limit)
+    if limit != kept.limit and options.phases is kept.phases:
+        options.phases = limited(kept, (part.start, part.start + part.duration), ends).phases
+    return part
+
+
+def _span(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[float, float] | None:
+    """--start and --end, one of which may be left out; None where both are."""
+    if options.start is None and options.end is None:
+        return None
+    return (
+        ends[0] if options.start is None else options.start,
+        ends[1] if options.end is None else options.end,
     )
 
 
 def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
-    """The phases asked for. Breaks that a project has by hand or locked are those of its whole run."""
+    """The phases asked for."""
     from desktop.core.phases import fit, fit_breaks
 
     phases = options.phases
-    if options.start is not None or options.end is not None:
-        phases = replace(phases.free(), locked=())
     if phases.breaks is not None:
         return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
     return fit(curve, phases.n, phases.model, locked=phases.locked)
@@ -771,13 +813,14 @@ def _print_stats(
         print(f"\n{name}")
         if stats.is_processor.any():
             ends = [
-                f"{kept.name(i)} ({100 * stats.utilization[i]:.1f}%)"
+                f"{printable(kept.name(i))} ({100 * stats.utilization[i]:.1f}%)"
                 for i in (int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0]))
             ]
             print(f"  computing most of the time {ends[0]}, least {ends[1]}")
         for row in kept.flat(stats, use)[:5]:
+            name = printable(row.name, 32)
             print(
-                f"  {row.name[:32]:<32}{100 * row.share:>7.1f}%{_si(row.exclusive_s):>10}s exclusive"
+                f"  {name:<32}{100 * row.share:>7.1f}%{_si(row.exclusive_s):>10}s exclusive"
                 f"{_si(row.inclusive_s):>10}s inclusive{row.calls:>10} calls"
             )
         replayed = stats.replayed
@@ -831,6 +874,7 @@ def _snapshot(options: argparse.Namespace) -> int:
             options.output,
             n=options.n,
             model=options.model,
+            span=_span(options, (-math.inf, math.inf)),
             size=options.size,
             theme=options.theme,
         )
@@ -860,9 +904,7 @@ def _plain(value: Any) -> Any:
 
 
 def _print_csv(header: tuple[str, ...], rows: Any) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(_plain(list(row)) for row in rows)
+    sys.stdout.writelines(as_csv(itertools.chain([header], (_plain(list(row)) for row in rows))))
 
 
 def _si(value: float) -> str:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from desktop.errors import FileError
 
 try:
     import fcntl
@@ -18,34 +24,100 @@ SUFFIX = ".part"
 WORK_SUFFIX = ".work"
 
 
+def place_of(target: Path) -> Path:
+    """Where a file is written that is called `target`: there, or, where that is a link, at what it leads to.
+
+    Raises
+    ------
+    FileError : something is there that is no regular file, and would be lost or waited for without end.
+    """
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    try:
+        mode = place.lstat().st_mode
+    except FileNotFoundError:
+        return place
+    for test, what in _OTHERS:
+        if test(mode):
+            raise FileError(f"cannot be written, it is {what}", file=target, hint="choose another name")
+    return place
+
+
+_OTHERS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a link that leads nowhere"),
+    (lambda mode: not stat.S_ISREG(mode), "a device, a pipe or a socket"),
+)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, or one that nobody knows, name
+    this one."""
+    try:
+        yield
+    except OSError as error:
+        _name(error, file)
+        raise
+
+
+def _name(error: OSError, file: Path) -> None:
+    nameless = error.filename is None or str(error.filename).endswith((SUFFIX, WORK_SUFFIX))
+    if error.errno is not None and nameless:
+        error.filename, error.filename2 = str(file), None
+
+
 class PartFile:
     """A new content of `target`, written beside it and renamed over it by `commit`.
+
+    A target that is a link stays one; what it leads to is replaced (`place_of`). In a ``with`` block it is
+    committed at the end, or discarded if there is an exception, which then names the target.
 
     The part is locked while it is written, so that parts left by a killed process can be told from those
     in use: making a `PartFile` removes the former. Content is written through `part` by whatever library.
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : the folder cannot be written, or the target is no regular file.
     """
 
     def __init__(self, target: Path) -> None:
-        self.target = target
+        self.named, self.target = target, place_of(target)
+        target = self.target
         remove_stale(target)
         while True:
             self.part = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
-            self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            with naming(self.named):
+                self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             if _lock(self._fd) is not False and _same_file(self._fd, self.part):
                 return
             # Somebody cleaning up took the file between its creation and its lock.
             os.close(self._fd)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self.commit()
+                return
+            except BaseException:
+                self.discard()
+                raise
+        self.discard()
+        if isinstance(error, OSError):
+            _name(error, self.named)
+
     def commit(self) -> None:
         """Make the part the target; it must have been closed by whoever wrote it."""
-        os.fsync(self._fd)
-        self._close()
-        os.replace(self.part, self.target)
-        _fsync_folder(self.target.parent)
+        with naming(self.named):
+            os.fsync(self._fd)
+            self._close()
+            place_of(self.named)  # it may have become something else meanwhile
+            os.replace(self.part, self.target)
+            _fsync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove the part; the target stays as it was. May follow a failed `commit`."""
@@ -60,19 +132,19 @@ class PartFile:
 
 
 def write_text(target: Path, text: str) -> None:
-    """A text file that is there whole or as it was before.
+    """A text file that is there whole or as it was before; errors as of `write_bytes`."""
+    write_bytes(target, text.encode())
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """A file that is there whole or as it was before.
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : it cannot be written, or something is there that is no regular file.
     """
-    part = PartFile(target)
-    try:
-        part.part.write_text(text, encoding="utf-8", newline="")
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
+    with PartFile(target) as part:
+        part.part.write_bytes(content)
 
 
 def remove_stale(target: Path) -> None:

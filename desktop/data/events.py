@@ -89,6 +89,9 @@ UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
 
+#: Role of a region that the trace names but does not define.
+UNDEFINED = "undefined"
+
 #: Which of several open regions decides what a location does, see `Sink.describe`.
 Nesting = Literal["outermost", "strongest"]
 
@@ -103,6 +106,7 @@ class Location:
     records of the location as the format's reference reader does. `base` is what it does in no region.
     `first`/`last` are ticks as recorded (of any record); `shift` (ticks) is added to repair clocks and is
     uncertain by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.: what the window shows.
+    `doubt`: of at most so many ticks, of those between `first` and `last`, what it did is not sure.
     """
 
     id: int
@@ -118,6 +122,7 @@ class Location:
     shift: int = 0
     half_width: float = 0.0
     damage: str = ""
+    doubt: int = 0
 
 
 @dataclass

@@ -22,7 +22,7 @@ from threading import Event, Thread
 from typing import Any, Self
 
 from desktop import __version__
-from desktop.errors import DesktopError
+from desktop.errors import DesktopError, reason
 from desktop.progress import Cancelled, Progress
 
 #: Seconds between two looks at the folder.
@@ -210,11 +210,10 @@ class Cluster(Farm):
             raise
         except Exception as error:
             # What is no scheduler may send anything, which then is taken for lengths and offsets.
-            reason = "something else does"
-            if isinstance(error, OSError | ValueError | TypeError):
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            answers = "something else does" if not isinstance(error, OSError | ValueError | TypeError) else ""
+            why = answers or reason(error, "nobody is there, or it is no address such as tcp://host:8786")
             raise DesktopError(
-                f"no scheduler answers at {scheduler} ({reason})", hint="start one, or import without it"
+                f"no scheduler answers at {scheduler} ({why})", hint="start one, or import without it"
             ) from error
         if not threads:
             raise DesktopError(f"the scheduler at {scheduler} has no workers", hint="start some")

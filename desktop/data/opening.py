@@ -16,8 +16,9 @@ from platformdirs import user_cache_path
 
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
-from desktop.data.atomic import WorkFolder
+from desktop.data.atomic import WorkFolder, place_of
 from desktop.data.clock import ClockResult, Links, check_clocks
+from desktop.data.consistency import judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -34,7 +35,7 @@ from desktop.data.store import (
     open_store,
 )
 from desktop.data.utilization import keep
-from desktop.errors import DesktopError, StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
@@ -96,7 +97,7 @@ def open_trace(
         path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
-    target = _cached(source, stamp) if output is None else Path(output).absolute()
+    target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
     if target.exists():
         known = _known(target, source, stamp, replaceable=force or output is None)
         if known is not None and not force:
@@ -114,6 +115,23 @@ def open_trace(
     if output is None:
         _drop_superseded(target)
     return open_store(target)
+
+
+def files_of(
+    path: Path, progress: Progress, format_id: str | None, time_unit: str, member: str | None
+) -> list[tuple[Path, int]]:
+    """The files that `open_trace` would read, links followed, and their bytes.
+
+    Raises
+    ------
+    DesktopError : nothing usable can be read from the source.
+    """
+    path = path.absolute()
+    if format_id is None and is_store(path):
+        return [(path.resolve(), path.stat().st_size)]
+    if path.is_dir() and not opens(path):
+        path, member = _chosen(path, "a folder", format_id, member, progress), None
+    return [(Path(name), size) for name, size, _ in _Source(path, format_id, time_unit, member).stamp()]
 
 
 def import_all(
@@ -269,7 +287,7 @@ class _Source:
             return stamp
         except OSError as error:
             raise TraceFormatError(
-                f"cannot be read ({error.strerror})", file=error.filename or self.path
+                f"cannot be read ({reason(error)})", file=error.filename or self.path
             ) from None
 
     @contextmanager
@@ -312,7 +330,7 @@ def _work_folder(target: Path) -> WorkFolder:
         return WorkFolder(target)
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror})", file=target, hint="choose another folder or make room"
+            f"cannot be written ({reason(error)})", file=target, hint="choose another folder or make room"
         ) from error
 
 
@@ -353,7 +371,7 @@ def _make_cache(target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"the cache cannot be made ({error.strerror})",
+            f"the cache cannot be made ({reason(error)})",
             file=target.parent,
             hint="say with -o where the imported file may go",
         ) from None
@@ -410,12 +428,13 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
+        judge(writer, writer.report, Share(left, 0.8, 0.82))
         if writer.repair:  # the shifts count in the curve
-            _apply(_compare(writer, Share(left, 0.8, 0.85)), writer)
+            _apply(_compare(writer, Share(left, 0.82, 0.85)), writer)
             _curve(writer, Share(left, 0.85, 1.0), parts, farm)
         else:
             with _Beside(_compare, writer) as compared:
-                _curve(writer, Share(left, 0.8, 1.0), parts, farm)
+                _curve(writer, Share(left, 0.82, 1.0), parts, farm)
                 _apply(compared.result(left), writer)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
@@ -431,7 +450,7 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
             links.keep()
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror or error})",
+            f"cannot be written ({reason(error)})",
             file=writer.path,
             hint="make room there and in the temporary folder",
         ) from error

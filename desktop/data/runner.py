@@ -39,7 +39,7 @@ from desktop.data.experiment import (
 )
 from desktop.data.guard import guard
 from desktop.environment import as_given
-from desktop.errors import RunError
+from desktop.errors import RunError, reason
 from desktop.progress import Cancelled, Progress
 
 #: Bytes of a program's output that are looked at, and after which it is ended.
@@ -463,7 +463,7 @@ class Runner:
                 )
             except (OSError, ValueError) as error:
                 raise RunError(
-                    f"{words[0]} cannot be started ({getattr(error, 'strerror', None) or error})",
+                    f"{words[0]} cannot be started ({reason(error, 'its words are none for a program')})",
                     file=self.experiment.folder,
                     hint="is it installed and built?",
                 ) from None

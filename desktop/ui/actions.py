@@ -54,6 +54,7 @@ _selected = When(_range_selected, "a selected range or phase")
 #: The selected phase ends at an interior break.
 _on_break = When(_break_selected, "a selected phase that is not the last one")
 _by_hand = When[Snapshot](lambda shown: shown.project.phases.breaks is not None, "breaks set by hand")
+_limited = When[Snapshot](lambda shown: shown.project.limit is not None, "an analysis that is limited")
 _suggested = When[Snapshot](lambda shown: shown.suggestion is not None, "the fits of every n to a trace")
 
 
@@ -253,6 +254,11 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.on_selected_break(w.workbench.remove_break), ("Del",), _on_break),
     Command("refit", "Find breaks again", "Analyse", "Let the algorithm place all breaks that are not locked",
             lambda w: w.workbench.refit(), ("R",), _by_hand),
+    Command("limit", "Limit analysis to this range", "Analyse",
+            "Fit, suggestion, statistics and report of the selected range or phase only",
+            lambda w: w.limit_analysis(w.selected_range()), ("Ctrl+L",), _selected, rule=True),
+    Command("unlimit", "Remove limit of the analysis", "Analyse", "Analyse the whole run again",
+            lambda w: w.limit_analysis(None), ("Ctrl+Shift+L",), _limited),
     Command("compare", "Compare runs…", "Analyse", "The runs of the project over or beside each other",
             lambda w: w.compare_runs(), ("Ctrl+Shift+R",), rule=True),
     Command("new_experiment", "New experiment…", "Experiment", "Describe an experiment of artificial delays",

@@ -25,6 +25,7 @@ from desktop.ui.lending import Borrower, Lent
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.shell import MainWindow
+from desktop.ui.sizes import stand_beside
 from desktop.workbench.keeping import recoveries
 
 if TYPE_CHECKING:  # loaded with the first window of their kind
@@ -240,7 +241,7 @@ class Windows:
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
         if self._open:
-            window.move(self._open[-1].x() + 32, self._open[-1].y() + 32)
+            stand_beside(window, self._open[-1])
         self._open.append(window)
         window.show()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from desktop.ui.units import count, instant
+from desktop.workbench.limiting import waiting
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
@@ -56,6 +57,20 @@ def chips(shown: Snapshot, bench: Workbench) -> list[Chip]:
                     bench.reset_computing,
                 )
             )
+    limit = shown.project.limit
+    if limit is not None:
+        a, b = limit
+        kept = waiting(shown.project)
+        waits = f"; {count(kept, 'break')} outside of it not applied" if kept else ""
+        found.append(
+            Chip(
+                "limit",
+                f"analysis limited to {instant(a, b - a)} to {instant(b, b - a)}{waits}",
+                "End it: analyse the whole run"
+                + (", with the breaks outside that are locked or set by hand" if kept else ""),
+                lambda: bench.limit_to(None),
+            )
+        )
     selection = shown.project.view.selection
     if selection is not None:
         a, b = selection
@@ -97,6 +112,7 @@ class ChipBar(QWidget):
         for key in [key for key in self._buttons if key not in keys]:
             button = self._buttons.pop(key)
             self._row.removeWidget(button)
+            button.hide()
             button.deleteLater()
         for place, chip in enumerate(self._shown):
             if chip.key not in self._buttons:

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
@@ -382,13 +383,13 @@ class CompareWindow(ProgramWindow):
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
         from desktop.core.contrast import Cell
-        from desktop.data.material import as_csv
+        from desktop.printing import as_csv
 
         rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
         try:
             write_text(path, "".join(as_csv(rows)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     # ---- layout
 

@@ -171,10 +171,16 @@ def texts(figure: str, material: Material) -> dict[str, str]:
         }
     if figure == "timeline":
         assert material.bars is not None
-        return common | {"time": "Time"} | {name: CLASSES.get(name, name) for name in material.bars.classes}
+        named = zip(_class_keys(material.bars), material.bars.classes, strict=True)
+        return common | {"time": "Time"} | {key: CLASSES.get(name, name) for key, name in named}
     if figure == "comparison":
         return common | _comparison_texts(material.contrast)
     return common
+
+
+def _class_keys(bars: Bars) -> list[str]:
+    """Under which texts the names of a timeline's classes stand; a region may be called anything."""
+    return [f"region {k}" for k, _ in enumerate(bars.classes, 1)] if bars.shades else list(bars.classes)
 
 
 def _comparison_texts(contrast: Contrast | None) -> dict[str, str]:
@@ -759,7 +765,7 @@ def _timeline(frame: _Frame, material: Material) -> None:
     assert bars is not None
     words, em, sheet = frame.words, frame.em, frame.sheet
     fills = _bar_fills(frame, bars)
-    frame.legend([(fill, None, words[name]) for fill, name in zip(fills, bars.classes, strict=True)])
+    frame.legend([(fill, None, words[name]) for fill, name in zip(fills, _class_keys(bars), strict=True)])
     if max(bars.merged) > 1:
         note = f"{sum(bars.merged)} processors in {len(bars.names)} rows: neighbours share a row"
         frame.top += 0.7 * em

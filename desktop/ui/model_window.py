@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -417,7 +418,7 @@ class ModelWindow(ProgramWindow):
         try:
             write_text(path, comma_separated(view.copied(everything=True)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.plots.picture())

@@ -17,10 +17,12 @@ from desktop.data.naming import file_stem
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
+from desktop.ui.bundle import BundleDialog
 from desktop.ui.lending import Lent
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
+from desktop.workbench.bundling import Outside
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
@@ -315,7 +317,7 @@ class ProjectDesk(QObject):
         menu.clear()
         runs, current = self.keeper.workspace.runs, self.keeper.current
         for k, run in enumerate(runs):
-            action = menu.addAction(run.trace.title, partial(self.keeper.show_run, k))
+            action = menu.addAction(run.trace.title.replace("&", "&&"), partial(self.keeper.show_run, k))
             action.setStatusTip(str(run.trace.path))
             action.setCheckable(True)
             action.setChecked(k == current)
@@ -329,7 +331,7 @@ class ProjectDesk(QObject):
             if records:
                 menu.addSection(title)
             for k, one in enumerate(records):
-                action = menu.addAction(one.name, partial(self.open_held, kind, k))
+                action = menu.addAction(one.name.replace("&", "&&"), partial(self.open_held, kind, k))
                 action.setEnabled(one.path is None or one.path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
@@ -337,12 +339,12 @@ class ProjectDesk(QObject):
         if len(runs) > 1:
             out = menu.addMenu(self.tr("Take out of the project"))
             for k, run in enumerate(runs):
-                out.addAction(run.trace.title, partial(self.keeper.remove, "runs", k)).setEnabled(
-                    k != current
-                )
+                out.addAction(
+                    run.trace.title.replace("&", "&&"), partial(self.keeper.remove, "runs", k)
+                ).setEnabled(k != current)
 
     def export_bundle(self) -> None:
-        """One file with the project and all that it needs."""
+        """One file with the project and all that it needs; asks for each file outside of its folder."""
         name, _ = QFileDialog.getSaveFileName(
             self._window,
             self.tr("Export bundle"),
@@ -350,13 +352,25 @@ class ProjectDesk(QObject):
             "Bundles (*.zip)",
         )
         if name:
+            self.keeper.find_outside(partial(self._ask_for_files, Path(name)))
+
+    def _ask_for_files(self, target: Path, found: tuple[Outside, ...]) -> None:
+        def pack(allowed: frozenset[Path]) -> None:
             self.keeper.export_bundle(
-                Path(name),
+                target,
                 None,
                 lambda path: self._window.statusBar().showMessage(
                     self.tr("The bundle is in {0}").format(path), 8000
                 ),
+                allowed,
             )
+
+        if not found:
+            pack(frozenset())
+            return
+        dialog = BundleDialog(self._window, found, self.keeper.folder)
+        dialog.chosen.connect(pack)
+        dialog.open()
 
     def save_part(self) -> None:
         """The selection, of all ranks or some, as a trace of its own."""

@@ -340,6 +340,7 @@ class MainWindow(ProgramWindow):
             one.pictureRequested.connect(self.copy_picture)
             one.cursorMoved.connect(other.set_cursor)
             one.cursorMoved.connect(self._show_cursor)
+            one.limitAsked.connect(self.limit_analysis)
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
             one.rangeChanged.connect(lambda *_: self._show_selection())
 
@@ -376,6 +377,9 @@ class MainWindow(ProgramWindow):
             self.timeline.view.set_fit(new.fit)
         if afresh or new.project.phases.locked != old.project.phases.locked:
             self.curve_view.set_locked(new.project.phases.locked)
+        if new.project.limit != old.project.limit:
+            for plot in (self.curve_view, self.timeline.view):
+                plot.set_limit(new.project.limit)
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
         if afresh or view.selection != before.selection:
@@ -408,10 +412,11 @@ class MainWindow(ProgramWindow):
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
-        self.curve_view.set_curve(None if run is None else run.curve, None if run is None else run.stack)
         if run is None or document is None:
+            self.curve_view.set_curve(None)
             self.timeline.show_trace(None)
-        else:
+        elif old.run is None or old.run.whole is not run.whole:  # a limit of the analysis leaves the plots
+            self.curve_view.set_curve(run.whole.curve, run.whole.stack)
             self.timeline.show_trace(document.store, run.rules, run.utilization.seconds)
         if document is old.document:
             return
@@ -465,8 +470,11 @@ class MainWindow(ProgramWindow):
             return
         if math.isnan(time_s):
             curve = run.curve
+            text = self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)")
+            if run.limit is not None:
+                text = self.tr("analysed: {0}").format(text)
             self._cursor_text.setText(
-                self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)").format(
+                text.format(
                     quantity(curve.duration, "s"),
                     digits(curve.mean),
                     curve.capacity,
@@ -668,6 +676,13 @@ class MainWindow(ProgramWindow):
             return row.start_s, row.end_s
         return None
 
+    def limit_analysis(self, span: tuple[float, float] | None) -> None:
+        """Analyse a range of time only; None: the whole run again. What was selected for it is let go."""
+        self.workbench.limit_to(span)
+        if span is not None and self.shown.project.limit is not None:
+            self.workbench.select(None)
+            self.workbench.select_phase(None)
+
     def zoom_to_selection(self) -> None:
         selection = self.selected_range()
         if selection is not None:
@@ -737,7 +752,10 @@ class MainWindow(ProgramWindow):
 
     def make_report(self) -> None:
         """The run and its phases as HTML, PDF or slides."""
-        ReportDialog(self.workbench.snapshot, self._results.deliver, self).open()
+        ReportDialog(
+            self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        ).open()  # fmt: skip
 
     def present(self) -> None:
         """The curve over the whole screen, with what is in view."""
@@ -773,12 +791,11 @@ class MainWindow(ProgramWindow):
         self._show_selection()
         self._show_cursor(self._cursor)
 
-    def _about_focus(self) -> str:
-        focus = self.focusWidget()
+    def place_about(self, widget: QWidget | None) -> str:
         for spec in panels():
-            if focus is not None and self._docks[spec.id].isAncestorOf(focus):
+            if widget is not None and self._docks[spec.id].isAncestorOf(widget):
                 return spec.page
-        if focus is not None and self.timeline.isAncestorOf(focus):
+        if widget is not None and self.timeline.isAncestorOf(widget):
             return "guide.md#the-timeline"
         return "guide.md#the-curve" if self.workbench.snapshot.run is not None else self.PAGE
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QEventLoop
-from PySide6.QtGui import QImageWriter
+from PySide6.QtCore import QBuffer, QEventLoop
 
+from desktop.data.atomic import place_of, write_bytes
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def snapshot(
     model: str | None = None,
     size: tuple[int, int] = (1600, 1000),
     theme: str = "light",
+    span: tuple[float, float] | None = None,
 ) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
@@ -30,6 +31,7 @@ def snapshot(
     n : phases (parameters for the model "budget"); None takes the suggested number, or that of the project.
     model : None: mixed, or that of the project.
     size : of the picture in pixels, (width, height).
+    span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
 
     Returns
     -------
@@ -37,13 +39,16 @@ def snapshot(
 
     Raises
     ------
-    DesktopError : the source cannot be opened, or the picture cannot be written.
+    DesktopError : the source cannot be opened.
+    OSError : the picture cannot be written.
     """
+    from desktop.data.project_file import is_project
     from desktop.ui.app import application
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
     from desktop.ui.theme import DARK, LIGHT
 
+    place_of(Path(output))  # before all the work
     application()
     # The user's own layout, theme and list of files are neither used nor touched.
     window = MainWindow(Settings.passing())
@@ -53,6 +58,11 @@ def snapshot(
         window.show()
         window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
         _settle(window)
+        if span is not None:
+            window.workbench.limit_to(span)
+            _settle(window)
+            if n is None and not (isinstance(source, (str, Path)) and is_project(Path(source))):
+                window.workbench.use_suggestion()
         if model is not None and model != window.workbench.snapshot.project.phases.model:
             window.workbench.set_model(model)
             _settle(window)
@@ -65,8 +75,9 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
-            raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
+        png = QBuffer()
+        window.grab().toImage().save(png, "PNG")  # type: ignore[call-overload]  # its stub wants bytes
+        write_bytes(Path(output), bytes(png.data().data()))
         return run.curve, fit
     finally:
         window.close_unasked()

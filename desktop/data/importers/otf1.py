@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
+from desktop.data.consistency import RARE, nearly_round
 from desktop.data.events import UNITS, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import STREAM, Definitions, locations, read_master
@@ -50,14 +51,19 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
         "files of definitions cannot be read to their end; what came before the damage was kept",
     ),
     "bad definitions": ("loss", "lines of the definitions are damaged; they were left out"),
-    "repeated definitions": ("notice", "definitions have the number of an earlier one; the last was taken"),
+    "repeated definitions": ("loss", "definitions have the number of an earlier one; the last was taken"),
     "timer resolution": (
-        "notice",
+        "loss",
         "how many ticks make a second is not defined; a tick is taken as one unit of time, as set on import "
         "(--time-unit, or the unit of time in the import options), which is a second unless one is chosen",
     ),
+    "odd timer resolution": (
+        "loss",
+        "how many ticks make a second is a power of ten but for one digit; the definitions are damaged, and so "
+        "is every time in seconds",
+    ),
     "timer resolutions": (
-        "notice",
+        "loss",
         "the timer resolution is defined differently by streams; the first counts",
     ),
     "parents": ("notice", "processes are threads of none that is defined; they count as processes"),
@@ -92,6 +98,14 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
         "records have no time or no process, for want of a line that says it; they were left out",
     ),
     "times": ("notice", "times go back; the records were put in order of time"),
+    "odd times": (
+        "loss",
+        "single times go back, so some are damaged; the records were put in order of time",
+    ),
+    "no end": (
+        "loss",
+        "processes have no record of their end, as others have; they are incomplete",
+    ),
     "collectives": ("notice", "collective operations have no begin or no end; they were left out"),
     "comments": ("notice", "comments are so many that only the first ones are stored"),
 }
@@ -201,6 +215,7 @@ class Trace:
         resolutions = [each.resolution for each in every if each.resolution]
         self.tell("timer resolution", not resolutions)
         self.tell("timer resolutions", len(set(resolutions)) > 1)
+        self.tell("odd timer resolution", any(nearly_round(number, 4) for number in resolutions))
         if resolutions and self.unit != IMPORTER.unit:
             raise TraceFormatError(
                 "says its own unit of time", file=self.files.master, hint="leave the unit of time out"
@@ -290,6 +305,12 @@ class Trace:
         self.judge(task, stream)
         self.done += stream.text.read
 
+    def doubt(self, task: Task) -> None:
+        """Of all processes of a stream is not known what they did when."""
+        for location in (self.locations[process] for process in task.wanted):
+            if location.first is not None and location.last is not None:
+                location.doubt = location.last - location.first
+
     def judge(self, task: Task, stream: Stream) -> None:
         """Say what the reading of a stream has shown."""
         text, state = stream.text, stream.state
@@ -321,7 +342,12 @@ class Trace:
         self.tell("unknown records", int(state[ln.UNKNOWN]), name)
         self.tell("other processes", int(state[ln.FOREIGN]), name)
         self.tell("nobody's records", int(state[ln.LOST]), name)
-        self.tell("times", int(state[ln.BACK]), line(ln.FIRST_BACK))
+        # A writer that sorts nothing has many of them.
+        back = int(state[ln.BACK])
+        odd = back <= max(1, RARE * int(stream.known[:, ln.RECORDS].sum()))
+        self.tell("odd times" if odd else "times", back, line(ln.FIRST_BACK))
+        if odd and back:
+            self.doubt(task)
 
 
 def master_of(path: Path) -> Path | None:

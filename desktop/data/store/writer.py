@@ -34,7 +34,7 @@ from desktop.data.store.layout import (
     check_values,
 )
 from desktop.data.store.reader import TraceStore
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 
 #: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
 #: they may be behind.
@@ -493,9 +493,11 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        if isinstance(error, DesktopError):
+            raise
+        why = reason(error, "the file became unusable while it was written")
         raise StoreError(
-            f"cannot be written ({reason})", file=path, hint="choose another folder or make room"
+            f"cannot be written ({why})", file=path, hint="choose another folder or make room"
         ) from error
 
 

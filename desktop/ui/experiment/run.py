@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Page, beside, button, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
+from desktop.ui.mnemonics import rename
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits, left, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
@@ -115,7 +116,7 @@ class RunPage(Page):
         self.check.setEnabled(idle and new.consented)
         self.run.setEnabled(idle and new.consented)
         self.pause.setEnabled(new.running in ("running", "paused"))
-        self.pause.setText("&Go on" if new.running == "paused" else "&Pause")
+        rename(self.pause, "Go on" if new.running == "paused" else "Pause")
         self.stop.setEnabled(new.running in ("running", "paused"))
         self.stop_now.setEnabled(not idle)
         self.leave_out.setEnabled(idle)

@@ -94,6 +94,9 @@ def draw_residual(
     em, dpr = metrics.height(), painter.device().devicePixelRatioF()
     x = scales.column_edges(m, raster.image.width())
     r = fit_overlay.residual(envelope(curve), fit, x, columns)
+    outside = (x[1:] <= fit.breaks[0]) | (x[:-1] >= fit.breaks[-1])
+    if outside.any():  # the analysis is limited: there is no fit to differ from
+        r = fit_overlay.Residual(*(np.where(outside, 0.0, v) for v in r))
     rms = fit.error / np.sqrt(fit.duration)
     show = fit_overlay.visible(fit, m.a, m.b)
     # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of
@@ -117,6 +120,10 @@ def draw_residual(
     for level in (rms[phases], -rms[phases]):
         raster.marks(raster.scale(level, -top, top), thickness, QColor(theme.fit))
     raster.draw(painter, lane.rect.left(), lane.rect.top())
+    for a, b in ((m.a, min(float(fit.breaks[0]), m.b)), (max(float(fit.breaks[-1]), m.a), m.b)):
+        if a < b:
+            blank = QRectF(m.x(a), lane.rect.top(), m.x(b) - m.x(a), lane.rect.height())
+            painter.fillRect(blank, QColor(theme.background))
     ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
     scales.level_axis(painter, lane, ticks, theme, tr("Residual (proc)"))
     scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])

@@ -366,6 +366,9 @@ class CurveView(TimePlot):
         if self._curve is not None:
             with QPainter(image) as painter:
                 painter.setFont(self.font())
+                self._grey_outside(painter, [self._rail, *self._lanes], m)
+                if self._run.rect.top() >= 0:
+                    self._grey_outside(painter, [self._run.rect], self._run_map())
                 self._notes.paint(painter, m, self._lanes, self._theme)
         return image
 
@@ -776,7 +779,7 @@ class CurveView(TimePlot):
         if index is not None and self._fit is not None:
             drag.kind, drag.index, drag.now = "break", index, float(self._fit.breaks[index])
             drag.a = drag.now
-        elif region == "rail" and self._fit is not None:
+        elif region == "rail" and self._phase_span(t) is not None:
             self.phaseSelected.emit(self._phase_at(t))
         else:
             return False
@@ -871,7 +874,7 @@ class CurveView(TimePlot):
             self.show_all()
         elif region == "levels":
             self.reset_levels()
-        elif region and self._fit is not None:
+        elif region and self._phase_span(self._time(event.position().x())) is not None:
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
 
     def wheelEvent(self, event) -> None:
@@ -899,7 +902,7 @@ class CurveView(TimePlot):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
         add = menu.addAction(self.tr("&Add break here"), lambda: self.breakAddRequested.emit(t))
-        add.setEnabled(fit is not None and near is None)
+        add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
         remove = menu.addAction(self.tr("&Remove break"), lambda: self.breakRemoveRequested.emit(number))
         held = fit is not None and near in self._held(fit)
@@ -910,7 +913,9 @@ class CurveView(TimePlot):
         menu.addAction(self.tr("A&nnotate here…"), lambda: self.noteAsked.emit(t))
         menu.addSeparator()
         to_phase = menu.addAction(self.tr("&Zoom to phase"), lambda: self._zoom_to_phase(t))
-        to_phase.setEnabled(fit is not None)
+        to_phase.setEnabled(self._phase_span(t) is not None)
+        menu.addSeparator()
+        self._add_limit(menu, t)
         menu.addSeparator()
         menu.addAction(self.tr("&Fit levels to what is visible"), self.fit_levels)
         menu.addAction(self.tr("All &processors"), self.show_all_levels)
@@ -946,9 +951,18 @@ class CurveView(TimePlot):
                 fit_overlay.polynomial(fit, inside, x[1:])[0],
             )
             left = fit_overlay.residual(env, fit, x, c).mean
+            beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis
+            ends = np.where(beyond, math.nan, ends[0]), np.where(beyond, math.nan, ends[1])
+            left = np.where(beyond, math.nan, left)
         yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *ends, left, strict=True)
 
+    def _phase_span(self, t: float) -> tuple[float, float] | None:
+        if self._fit is None or not self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
+            return None
+        i = self._phase_at(t)
+        return float(self._fit.breaks[i]), float(self._fit.breaks[i + 1])
+
     def _zoom_to_phase(self, t: float) -> None:
-        if self._fit is not None:
-            i = self._phase_at(t)
-            self.zoom_to(float(self._fit.breaks[i]), float(self._fit.breaks[i + 1]))
+        span = self._phase_span(t)
+        if span is not None:
+            self.zoom_to(*span)

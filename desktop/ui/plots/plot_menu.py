@@ -2,7 +2,7 @@
 
 A plot says by `table` which numbers it shows. It may have `show_all`, `pictureRequested` (who listens copies
 a picture of more than it), `FIGURE` (a key of `desktop.data.material.FIGURES`, drawn by the window's export)
-and `HELP` (a place in the handbook; else the window says it of what has the focus).
+and `HELP` (a place in the handbook; else the window says it).
 """
 
 from __future__ import annotations
@@ -133,9 +133,6 @@ def export(plot: Any) -> None:
 
 def explain(plot: QWidget) -> None:
     """Open the handbook at what it says of the plot."""
-    window, place = plot.window(), getattr(plot, "HELP", "")
-    if place and hasattr(window, "show_help"):
-        window.show_help(place)
-    elif hasattr(window, "explain_focus"):
-        plot.setFocus()
-        window.explain_focus()
+    window = plot.window()
+    if hasattr(window, "place_about"):
+        window.show_help(getattr(plot, "HELP", "") or window.place_about(plot))

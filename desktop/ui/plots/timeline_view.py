@@ -400,6 +400,7 @@ class TimelineView(TimePlot):
         with QPainter(image) as painter:
             painter.setFont(self.font())
             self._paint_links(painter)
+            self._grey_outside(painter, [plot], self._map())
             self._notes.paint(painter, self._map(), [plot], t, self._row_box)
             self._frame(painter, plot)
         return image
@@ -843,6 +844,8 @@ class TimelineView(TimePlot):
         ):
             action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
             action.setEnabled(grouped)
+        menu.addSeparator()
+        self._add_limit(menu, t)
         return plot_menu.finish(menu, self)
 
     def table(self) -> Iterable[plot_menu.Row]:
