@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from PySide6.QtCore import QByteArray, QCoreApplication, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from desktop.ui.tables import comma_separated, tab_separated
 
@@ -131,7 +131,7 @@ def export(plot: Any) -> None:
         box.open()
 
 
-def explain(plot: QWidget) -> None:
+def explain(plot: Any) -> None:
     """Open the handbook at what it says of the plot."""
     window = plot.window()
     if hasattr(window, "place_about"):
