@@ -744,7 +744,7 @@ class MainWindow(ProgramWindow):
         dialog = FigureDialog(
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
-            levels=self.curve_view.levels,
+            levels=self.curve_view.levels, messages=self.timeline.message_filter,
         )  # fmt: skip
         if figure:
             dialog.choose(figure)

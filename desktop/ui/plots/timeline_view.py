@@ -13,10 +13,11 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
-from desktop.core.density import ink
+from desktop.core.density import LEAST_INK, MOST_INK, ink
 from desktop.core.gantt import region_classes
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
+from desktop.ui.drawing import shaded
 from desktop.ui.plots import fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
-#: Opacity of a single message where they are counted by pixel, and of the most in one: states stay visible.
-LEAST_INK, MOST_INK = 0.1, 0.42
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
 
@@ -590,7 +589,7 @@ class TimelineView(TimePlot):
             return  # the rows are others by now
         key = (marks, self._theme.text)
         if self._inked is None or self._inked[0] != key:
-            self._inked = key, _inked(marks.density, QColor(self._theme.text))
+            self._inked = key, shaded(ink(marks.density, LEAST_INK, MOST_INK), self._theme.text)
         top = self._plot.top() + view.scrolled / dpr - self._scroll * self._row_height
         x0, x1 = float(m.x(view.a)), float(m.x(view.b))
         painter.drawImage(QRectF(x0, top, x1 - x0, view.height / dpr), self._inked[1])
@@ -879,17 +878,6 @@ class TimelineView(TimePlot):
         if self._rows is not None:
             self._rows.open_all(opened)
             self.rows_changed()
-
-
-def _inked(density: NDArray[np.int32], colour: QColor) -> QImage:
-    """A colour as strong as lines are many."""
-    alpha = ink(density, LEAST_INK, MOST_INK).astype(np.uint32)
-    pixels = alpha << 24
-    for shift, part in ((16, colour.red()), (8, colour.green()), (0, colour.blue())):
-        pixels |= ((alpha * part + 127) // 255) << shift
-    height, width = pixels.shape
-    made = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
-    return made.copy()
 
 
 #: A tile, its row of every band (-1: none) and the columns (from, to) of it that each pixel column shows.
