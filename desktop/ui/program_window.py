@@ -123,8 +123,8 @@ class ProgramWindow(QMainWindow):
     def _placed(self, command: Command[Any, Any], menu: QMenu, action: QAction) -> None:
         """A command has been put into its menu."""
 
-    def _about_focus(self) -> str:
-        """Page and heading of the handbook on what has the focus."""
+    def place_about(self, widget: QWidget | None) -> str:
+        """Page and heading of the handbook on a widget of this window."""
         return self.PAGE
 
     # ---- building
@@ -349,7 +349,7 @@ class ProgramWindow(QMainWindow):
         handbook().show_place(place or self.PAGE)
 
     def explain_focus(self) -> None:
-        self.show_help(self._about_focus())
+        self.show_help(self.place_about(self.focusWidget()))
 
     def show_about(self) -> None:
         from desktop.ui.about import About

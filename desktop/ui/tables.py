@@ -180,6 +180,34 @@ def markdown(texts: Iterable[Sequence[str]]) -> str:
     return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *body))
 
 
+#: What LaTeX takes for something else.
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "−": "$-$", "·": r"$\cdot$", "√": r"$\surd$", "²": "$^2$", "ε": r"$\varepsilon$",
+    "µ": r"$\mu$",
+}  # fmt: skip
+
+
+def latex(texts: Iterable[Sequence[str]]) -> str:
+    """A tabular with rules above, below and under the headings; columns of numbers to the right."""
+    head, *body = ([" ".join(cell.split()) for cell in line] for line in texts)
+
+    def number(text: str) -> bool:
+        try:
+            float(text.replace("−", "-"))
+        except ValueError:
+            return not text
+        return True
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX.get(c, c) for c in cell) for cell in cells) + r" \\" + "\n"
+
+    form = "".join("r" if all(number(row[k]) for row in body) else "l" for k in range(len(head)))
+    rule = "\\hline\n"
+    inside = rule + line(head) + rule + "".join(map(line, body)) + rule
+    return f"\\begin{{tabular}}{{{form}}}\n{inside}\\end{{tabular}}\n"
+
+
 def as_text(columns: Sequence[Column], rows: Sequence[Any]) -> str:
     """For a spreadsheet; numbers in full."""
 

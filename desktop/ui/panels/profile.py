@@ -149,6 +149,10 @@ class ProfilePanel(QWidget):
         layout.addLayout(row)
         layout.addWidget(self.view, 1)
 
+    def room(self) -> int:
+        """The height in which ten rows are seen."""
+        return 17 * self.fontMetrics().height()
+
     def set_theme(self, theme: Any) -> None:
         """Text follows the palette."""
 

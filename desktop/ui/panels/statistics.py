@@ -178,6 +178,11 @@ class StatisticsPanel(QWidget):
         em = self.fontMetrics().height()
         return QSize(super().minimumSizeHint().width(), self.chart.minimumSizeHint().height() + em // 2)
 
+    def room(self) -> int:
+        """The height in which all numbers are seen."""
+        rows = max(self.model.rowCount(), 12) * self.table.verticalHeader().defaultSectionSize()
+        return rows + self.table.horizontalHeader().sizeHint().height() + 2 * self.fontMetrics().height()
+
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for, as the note is wrapped: not the height that one would like to have."""
         return self.minimumSizeHint().height()
@@ -195,7 +200,7 @@ class StatisticsPanel(QWidget):
         """Numbers and picture beside each other, or one of them where there is no room for both; what is
         chosen above them, or beside them where that leaves too little height."""
         em = self.fontMetrics().height()
-        self.table.verticalHeader().setDefaultSectionSize(em + 6)
+        self.table.verticalHeader().setDefaultSectionSize(round(1.25 * em))
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         narrow = self.width() < _BESIDE * em
         if narrow != self._narrow:
@@ -209,7 +214,7 @@ class StatisticsPanel(QWidget):
         numbers = self.picture.currentData() == "numbers"
         self.table.setVisible(numbers or not narrow)
         self.chart.setVisible(not numbers)
-        low = self.height() < _ABOVE * em
+        low = self.height() < max(_ABOVE * em, 0 if narrow else self.room() + 5 * em)
         self.note.setVisible(not (narrow or low))  # then it is told where the pointer rests
         way = QBoxLayout.Direction
         self._whole.setDirection(way.RightToLeft if low else way.TopToBottom)
