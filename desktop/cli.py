@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import __version__
+from desktop.core.units import si
 from desktop.errors import DesktopError
 from desktop.progress import Cancelled, Progress
 
@@ -473,7 +474,7 @@ def _info(options: argparse.Namespace) -> int:
 def _print_info(facts: dict[str, Any]) -> None:
     source, use, clock = facts["source"], facts["utilization"], facts["clock"]
     print(f"{source['name']}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
-    print(f"duration        {_si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
+    print(f"duration        {si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
     totals = facts["totals"]
     print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
     print(
@@ -483,13 +484,14 @@ def _print_info(facts: dict[str, Any]) -> None:
     print(
         f"clocks          {clock['violations_before']} of {clock['checked']} checks contradict, "
         f"{clock['violations_after']} after repair ({clock['repair']})"
+        + (f", by {si(clock['most_before_s'])}s at most as recorded" if clock["violations_before"] else "")
     )
     if facts["locations"]:
         print(
             f"{'location':>12} {'kind':<12}{'events':>10}{'computing':>12}{'overhead':>12}{'idle':>12}  name"
         )
     for place in facts["locations"]:
-        times = "".join(f"{_si(place[name]):>11}s" for name in ("computing_s", "overhead_s", "idle_s"))
+        times = "".join(f"{si(place[name]):>11}s" for name in ("computing_s", "overhead_s", "idle_s"))
         head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
         print(f"{head}{times}  {place['name']}")
     for finding in facts["report"]:
@@ -647,7 +649,7 @@ def _print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error")
     print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>13}{:>11}".format(*heads))
     for index, row in enumerate(phases, 1):
-        times = "".join(f"{_si(value):>10}s" for value in (row.start_s, row.end_s, row.end_s - row.start_s))
+        times = "".join(f"{si(value):>10}s" for value in (row.start_s, row.end_s, row.end_s - row.start_s))
         degree = ("constant", "linear", "quadratic")[row.degree]
         print(
             f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
@@ -698,7 +700,7 @@ def _compare(options: argparse.Namespace) -> int:
     elif options.csv:
         _print_csv(compare.COLUMNS, (cell.values() for cell in result["cells"]))
     else:
-        print("\n".join(compare.told(result, _si)))
+        print("\n".join(compare.told(result, si)))
     return max(codes)
 
 
@@ -764,7 +766,7 @@ def _print_stats(
         told = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
         count = "-" if stats.messages is None else f"{stats.messages.sent.sum()}"
         print(
-            f"{name:<10}{_si(stats.start_s):>10}s{_si(stats.duration_s):>10}s{stats.computing:>10.4g}"
+            f"{name:<10}{si(stats.start_s):>10}s{si(stats.duration_s):>10}s{stats.computing:>10.4g}"
             f"{told[0]:>9}{told[1]:>9}{told[2]:>9}{told[3]:>9}{told[4]:>10}{count:>10}"
         )
     for name, stats in zip(names, found, strict=True):
@@ -777,14 +779,14 @@ def _print_stats(
             print(f"  computing most of the time {ends[0]}, least {ends[1]}")
         for row in kept.flat(stats, use)[:5]:
             print(
-                f"  {row.name[:32]:<32}{100 * row.share:>7.1f}%{_si(row.exclusive_s):>10}s exclusive"
-                f"{_si(row.inclusive_s):>10}s inclusive{row.calls:>10} calls"
+                f"  {row.name[:32]:<32}{100 * row.share:>7.1f}%{si(row.exclusive_s):>10}s exclusive"
+                f"{si(row.inclusive_s):>10}s inclusive{row.calls:>10} calls"
             )
         replayed = stats.replayed
         if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
             print(
-                f"  waiting for partners {_si(float(replayed.waiting_s.sum()))}s, "
-                f"other communication {_si(float(replayed.transfer_s.sum()))}s, over all processors"
+                f"  waiting for partners {si(float(replayed.waiting_s.sum()))}s, "
+                f"other communication {si(float(replayed.transfer_s.sum()))}s, over all processors"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
@@ -863,11 +865,3 @@ def _print_csv(header: tuple[str, ...], rows: Any) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(_plain(list(row)) for row in rows)
-
-
-def _si(value: float) -> str:
-    """Four significant digits and an SI prefix."""
-    if value == 0 or not math.isfinite(value):
-        return f"{value:g} "
-    exponent = max(-4, min(2, math.floor(math.log10(abs(value)) / 3)))
-    return f"{value / 1000.0**exponent:.4g} {('p', 'n', 'µ', 'm', '', 'k', 'M')[exponent + 4]}"

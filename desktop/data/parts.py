@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.clock_line import Clock
 from desktop.data import importers
 from desktop.data.events import Activity, Importer, ImportReport, Region, Severity
 from desktop.data.farm import Farm
@@ -249,28 +250,28 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with the clock shifts that `writer` has found, in files of the farm.
+    """The utilization of each part with the clocks as `writer` has them repaired, in files of the farm.
 
     Raises as `read_parts`.
     """
     tasks = []
     for number, part in enumerate(parts):
-        shifts = np.array([writer.locations[i].shift for i in part.own], np.int64)
-        tasks.append((part.path, part.own, shifts, writer.repair, farm.folder / f"{number}.curve"))
+        clocks = [writer.locations[i].clock(True) for i in part.own]
+        tasks.append((part.path, part.own, clocks, writer.repair, farm.folder / f"{number}.curve"))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 
 def _curve_of_part(
     path: Path,
     own: NDArray[np.int64],
-    shifts: NDArray[np.int64],
+    clocks: list[Clock],
     repair: bool,
     target: Path,
     progress: Progress,
 ) -> PartialCurve:
     with open_store(path) as store:
-        for location, shift in zip(store.locations, shifts.tolist(), strict=True):
-            location.shift = shift
+        for location, clock in zip(store.locations, clocks, strict=True):
+            location.shift, location.drift, location.origin = clock
         store.description.repair = repair
         return partial_curve(store, Rules(), own, target, progress)
 

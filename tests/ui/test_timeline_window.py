@@ -15,8 +15,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from desktop.core import gantt
-from desktop.data.clock import Links, check_clocks
+from desktop.data.clock import check_clocks
 from desktop.data.events import Activity, Importer, Location, Region
+from desktop.data.matching import Links
 from desktop.data.store import Source, StoreWriter
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep

@@ -195,7 +195,7 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
 IMPORTER = Importer(
     id="picl",
     title="PICL trace",
-    version="2",
+    version="3",
     detect=source.detect,
     read=_read,
     files=lambda path: [path],
