@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 from desktop.environment import set_for_ourselves
@@ -11,8 +12,19 @@ from desktop.environment import set_for_ourselves
 set_for_ourselves("OPENBLAS_NUM_THREADS", "1")
 
 
+def _listen() -> None:
+    # Python raises an exception at Ctrl-C; while the rest is imported, it ends the process without a word.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from desktop import stopping
+
+    stopping.listen()
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit code of `desktop.cli`."""
+    if argv is None:
+        _listen()
     from desktop import cli
 
     return cli.run(sys.argv[1:] if argv is None else argv)
@@ -20,6 +32,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def window() -> int:
     """Start the window from an icon: every argument is a file, unless options of the window come first."""
+    _listen()
     from desktop import cli
 
     words = sys.argv[1:]

@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
 import itertools
 import json
 import math
 import os
-import signal
 import sys
 import textwrap
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop import __version__
+from desktop import __version__, stopping
 from desktop.core.units import si
-from desktop.errors import DesktopError
+from desktop.errors import sentence
+from desktop.printing import Printed, as_csv, printable
 from desktop.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
@@ -37,6 +35,7 @@ if TYPE_CHECKING:
     from desktop.data.utilization import Utilization
 
 DONE, FAILED, USAGE, LOSSY = 0, 1, 2, 3
+_CLEAR = "\r\033[K"  # the line on the terminal
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
 COMMANDS = ("import", "info", "phases", "compare", "stats", "report", "snapshot", "model", "spt", "desktop")
 DEFAULT_MODEL = "mixed"
@@ -47,7 +46,9 @@ class TerminalProgress(Progress):
 
     def __init__(self) -> None:
         super().__init__()
-        self._visible = sys.stderr.isatty()
+        # Its line is written over again and again, which others may not do.
+        self._stream = getattr(sys.stderr, "beneath", sys.stderr)
+        self._visible = self._stream.isatty()
         self._next = 0.0
         self._shown = 0
 
@@ -57,13 +58,13 @@ class TerminalProgress(Progress):
             return
         self._next = now + 0.1
         share = f" {100 * done / total:.0f} %" if total > 0 else ""
-        line = f"{text or 'working'}{share}"[:78]
-        print(f"\r{line:<{self._shown}}", end="", file=sys.stderr, flush=True)
+        line = printable(f"{text or 'working'}{share}", 78)
+        print(f"\r{line:<{self._shown}}", end="", file=self._stream, flush=True)
         self._shown = len(line)
 
     def clear(self) -> None:
         if self._shown:
-            print("\r" + " " * self._shown + "\r", end="", file=sys.stderr, flush=True)
+            print("\r" + " " * self._shown + "\r", end="", file=self._stream, flush=True)
             self._shown = 0
 
 
@@ -80,66 +81,80 @@ def run(argv: list[str]) -> int:
     """Do what the words say; returns the exit code.
 
     0 done; 3 done, but part of the input was lost; 1 not done, one sentence on standard error; 2 the
-    words are wrong.
+    words are wrong; 128 and the number of a signal (130 Ctrl-C, 143 SIGTERM, 129 SIGHUP): asked to end before
+    it was done.
     """
     words = [word for word in argv if word != "--debug"]
-    debug = len(words) < len(argv)
+    with stopping.listening(), _for_people():
+        if words[:1] and words[0] in COMMANDS:
+            stopping.complete.clear()
+            stopping.leave_no(run, _say_stopped)
+        try:
+            return _run(words, debug=len(words) < len(argv))
+        finally:
+            stopping.left(run)
+
+
+@contextlib.contextmanager
+def _for_people() -> Iterator[None]:
+    """What is printed comes from strangers' files in part: a terminal shows it and obeys none of it."""
+    before = sys.stdout, sys.stderr
+    # A program without a terminal (a frozen one on Windows) may have no streams.
+    sys.stdout, sys.stderr = (
+        stream if stream is None or isinstance(stream, Printed) else Printed(stream) for stream in before
+    )
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _run(words: list[str], debug: bool) -> int:
     try:
         if words[:1] and words[0] in COMMANDS:
             options = _parser().parse_args(words)
-            with _ended_as_by_ctrl_c():
-                return int(options.command(options))
+            stopping.check()
+            return int(options.command(options))
         return _window(words)
     except SystemExit as stop:  # argparse: 0 after --help, 2 after wrong words
         return stop.code if isinstance(stop.code, int) else USAGE
     except BrokenPipeError:  # the reader of our output has gone, as `| head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
-    except (DesktopError, Cancelled, KeyboardInterrupt, OSError, ValueError, MemoryError) as error:
+    except (Cancelled, KeyboardInterrupt) as stopped:
+        print(f"phasewright: {_sentence(stopped)}", file=sys.stderr)
+        return stopping.code()
+    except Exception as error:
         if debug:
             raise
         print(f"phasewright: {_sentence(error)}", file=sys.stderr)
         return FAILED
-    except Exception as error:
-        if debug:
-            raise
-        print(
-            f"phasewright: an error of the program itself ({type(error).__name__}: {error}), "
-            "repeat with --debug and report what it prints",
-            file=sys.stderr,
-        )
-        return FAILED
 
 
-@contextlib.contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
-    """A closed terminal and a request to end are taken as Ctrl-C, so that files that are half written go, and
-    workers and measured programs, which belong to no terminal, end with us. Ignored ones (nohup) stay so."""
+def _say_stopped() -> None:
+    """Said by another thread, while this one may hold standard error or wait in it."""
+    kept = printable(_kept(), 2000)
+    line = f"{_CLEAR if sys.stderr.isatty() else ''}phasewright: stopped{kept and f', {kept}'}\n"
+    os.write(2, line.encode("utf-8", "replace"))
 
-    def end(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []
-    numbers = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]
-    for number in numbers:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            signal.signal(number, signal.SIG_DFL)
+def _kept() -> str:
+    """What this command has written before it was stopped, in words; "" if nothing."""
+    there = [str(path) for path in stopping.complete if path.exists()]
+    more = f" and {len(there) - 5} more" if len(there) > 5 else ""
+    return f"complete {'is' if len(there) == 1 else 'are'} {', '.join(there[:5])}{more}" if there else ""
 
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, Cancelled | KeyboardInterrupt):
-        return "stopped, nothing was written"
-    if isinstance(error, MemoryError):
-        return "there is not enough memory for this, close other programs or choose a smaller part"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-    return " ".join(str(error).split())
+        return f"stopped, {str(error) or _kept() or 'nothing was written'}"
+    said = sentence(error)
+    if said:
+        return said
+    return (
+        f"an error of the program itself ({type(error).__name__}: {' '.join(str(error).split())}), "
+        "repeat with --debug and report what it prints"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -170,10 +185,18 @@ def _parser() -> argparse.ArgumentParser:
         if csv_too:
             group.add_argument("--csv", action="store_true", help="comma-separated rows on standard output")
 
+    def span(sub: argparse.ArgumentParser) -> None:
+        sub.add_argument(
+            "--start",
+            type=float,
+            metavar="S",
+            help="analyse from this second on (else: as a project says)",
+        )
+        sub.add_argument("--end", type=float, metavar="S", help="analyse up to this second")
+
     def window(sub: argparse.ArgumentParser) -> None:
         sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
-        sub.add_argument("--start", type=float, metavar="S", help="begin of the window, seconds")
-        sub.add_argument("--end", type=float, metavar="S", help="end of the window, seconds")
+        span(sub)
         sub.add_argument("--as-recorded", action="store_true", help="do not repair contradicting clocks")
 
     sub = command("import", _import, "import traces into HDF5")
@@ -226,6 +249,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_words(sub)
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
     sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}; a project says it itself")
+    span(sub)
 
     spt.add_words(command("spt", _spt, "experiments with artificial delays"))
 
@@ -240,6 +264,7 @@ def _parser() -> argparse.ArgumentParser:
     sub.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.png")
     sub.add_argument("-n", type=_positive, metavar="N", help="phases (default: the suggested number)")
     sub.add_argument("--model", choices=MODELS, help=f"default {DEFAULT_MODEL}")
+    span(sub)
     sub.add_argument("--size", type=_size, default=(1600, 1000), metavar="WxH")
     sub.add_argument("--theme", choices=("light", "dark"), default="light")
     return parser
@@ -297,6 +322,7 @@ def _window(words: list[str]) -> int:
     from desktop.ui.app import Start
     from desktop.ui.app import run as run_window
 
+    stopping.check()
     return run_window(files, Start(how.safe_mode, how.log_level, how.log_file, notice))
 
 
@@ -335,6 +361,15 @@ def _outcome(store: TraceStore) -> int:
     return LOSSY if store.report.lossy else DONE
 
 
+def _print_doubt(store: TraceStore) -> None:
+    """Say at the numbers of a curve how much of them may be wrong."""
+    from desktop.data.consistency import doubt
+
+    found = doubt(store)
+    if found is not None:
+        print(found.sentence)
+
+
 def _open(path: Path, **options: Any) -> TraceStore:
     from desktop.data.opening import open_trace
 
@@ -345,14 +380,16 @@ def _open(path: Path, **options: Any) -> TraceStore:
 def _settle(options: argparse.Namespace) -> None:
     """Where FILE is a project, take the run in it that was shown, and what the words leave open from there.
 
-    `options.trace` is then the trace, `options.phases` the `PhaseSettings` and `options.rules` the rules.
+    `options.trace` is then the trace, `options.phases` the `PhaseSettings`, `options.rules` the rules, and
+    `options.kept` what the project says of the run.
     """
     from desktop.data.project_file import is_project
-    from desktop.workbench.model import PhaseSettings
+    from desktop.workbench.model import PhaseSettings, Project
 
     n, model = getattr(options, "n", None), getattr(options, "model", None)
     free = PhaseSettings(model or DEFAULT_MODEL, n or 1)
     options.trace, options.rules, options.phases, options.project = options.file, None, free, False
+    options.kept = Project()
     if not is_project(options.file):
         return
     from desktop.errors import ProjectError
@@ -370,6 +407,7 @@ def _settle(options: argparse.Namespace) -> None:
             hint="open the project in the window, say where the trace is, and save",
         )
     options.trace, options.rules, options.project = trace, run.project.rules, True
+    options.kept = run.project
     if n is None and model is None:
         options.phases = run.project.phases
     elif n is None:
@@ -401,13 +439,22 @@ def _import(options: argparse.Namespace) -> int:
         sources = [path for path, _ in found.paths]
         outcomes = import_all(list(zip(sources, places, strict=True)), progress, **how)
     codes, results = [], []
+    left = sum(isinstance(outcome, Cancelled) for outcome in outcomes)
     for source, outcome in zip(sources, outcomes, strict=True):
         if isinstance(outcome, Exception):
             if len(sources) == 1:
                 raise outcome
-            print(f"phasewright: {_sentence(outcome)}", file=sys.stderr)
-            codes.append(FAILED)
-            results.append({"source": {"name": source.name}, "error": _sentence(outcome)})
+            stopped = isinstance(outcome, Cancelled)
+            error = "stopped" if stopped else _sentence(outcome)
+            results.append({"source": {"name": source.name}, "error": error})
+            if not stopped:
+                print(f"phasewright: {error}", file=sys.stderr)
+                codes.append(FAILED)
+            continue
+        if left:
+            results.append({"source": {"name": source.name}, "store": str(outcome)})
+            if not options.json:
+                print(f"{source}: kept in {outcome}")
             continue
         with open_store(outcome) as store:
             facts = info(store)
@@ -425,6 +472,10 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         several = {"imports": results, "not_recognised": [str(path) for path in found.strange]}
         _print_json(results[0] if len(results) == 1 else several)
+    if left:
+        raise Cancelled(
+            f"{sum(isinstance(one, Path) for one in outcomes)} of {len(outcomes)} sources are imported"
+        )
     # Of several sources, those that failed are input that was refused.
     return FAILED if set(codes) == {FAILED} else LOSSY if any(codes) else DONE
 
@@ -468,12 +519,14 @@ def _info(options: argparse.Namespace) -> int:
             _print_json(facts)
         else:
             _print_info(facts)
+            _print_doubt(store)
         return _outcome(store)
 
 
 def _print_info(facts: dict[str, Any]) -> None:
     source, use, clock = facts["source"], facts["utilization"], facts["clock"]
-    print(f"{source['name']}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
+    name = printable(source["name"])
+    print(f"{name}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
     print(f"duration        {si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
     totals = facts["totals"]
     print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
@@ -493,9 +546,10 @@ def _print_info(facts: dict[str, Any]) -> None:
     for place in facts["locations"]:
         times = "".join(f"{si(place[name]):>11}s" for name in ("computing_s", "overhead_s", "idle_s"))
         head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
-        print(f"{head}{times}  {place['name']}")
+        print(f"{head}{times}  {printable(place['name'])}")
     for finding in facts["report"]:
-        print(f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}".rstrip())
+        said = f"{finding['severity']}: {finding['count']} x {finding['text']} {finding['where']}"
+        print(printable(said, 2000))
 
 
 def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
@@ -507,22 +561,35 @@ def _use(store: TraceStore, options: argparse.Namespace) -> Utilization:
 
 
 def _window_of(curve: StepCurve, options: argparse.Namespace) -> StepCurve:
-    """The part that was asked for."""
-    if options.start is None and options.end is None:
+    """The part that was asked for, or else that a project limits the analysis to. Of breaks that the project
+    has by hand or locked, those inside of it are left in `options.phases`."""
+    from desktop.workbench.limiting import limited
+
+    kept, ends = options.kept, (curve.start, curve.start + curve.duration)
+    limit = _span(options, ends) or kept.limit
+    if limit is None:
         return curve
-    end = curve.start + curve.duration
-    return curve.window(
-        curve.start if options.start is None else options.start, end if options.end is None else options.end
+    part = curve.window(*limit)
+    if limit != kept.limit and options.phases is kept.phases:
+        options.phases = limited(kept, (part.start, part.start + part.duration), ends).phases
+    return part
+
+
+def _span(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[float, float] | None:
+    """--start and --end, one of which may be left out; None where both are."""
+    if options.start is None and options.end is None:
+        return None
+    return (
+        ends[0] if options.start is None else options.start,
+        ends[1] if options.end is None else options.end,
     )
 
 
 def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
-    """The phases asked for. Breaks that a project has by hand or locked are those of its whole run."""
+    """The phases asked for."""
     from desktop.core.phases import fit, fit_breaks
 
     phases = options.phases
-    if options.start is not None or options.end is not None:
-        phases = replace(phases.free(), locked=())
     if phases.breaks is not None:
         return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
     return fit(curve, phases.n, phases.model, locked=phases.locked)
@@ -534,6 +601,8 @@ def _check_budget(model: str, n: int | None) -> None:
 
 
 def _phases(options: argparse.Namespace) -> int:
+    from desktop.data.info import in_doubt
+
     _settle(options)
     if options.n is None and options.max_n is None and not options.project:
         print("phasewright phases: say how many, -n N, or --max-n N for all up to N", file=sys.stderr)
@@ -542,13 +611,15 @@ def _phases(options: argparse.Namespace) -> int:
     with _open(options.trace) as store:
         curve = _window_of(_use(store, options).curve(), options)
         if options.max_n:
-            _print_sweep(curve, options)
+            _print_sweep(curve, options, in_doubt(store))
         else:
-            _print_phases(curve, options)
+            _print_phases(curve, options, in_doubt(store))
+        if not (options.json or options.csv):
+            _print_doubt(store)
         return _outcome(store)
 
 
-def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
+def _print_sweep(curve: StepCurve, options: argparse.Namespace, in_doubt_s: float | None) -> None:
     from desktop.core.selection import search
 
     model = options.phases.model
@@ -568,6 +639,7 @@ def _print_sweep(curve: StepCurve, options: argparse.Namespace) -> None:
                 "suggested_breaks_s": suggested.breaks.tolist(),
                 "reason": suggestion.reason,
                 "limit_reached": suggestion.limit_reached,
+                "in_doubt_s": in_doubt_s,
             }
         )
     elif options.csv:
@@ -604,7 +676,7 @@ PHASE_COLUMNS = (
 )
 
 
-def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
+def _print_phases(curve: StepCurve, options: argparse.Namespace, in_doubt_s: float | None) -> None:
     from desktop.core.phase_stats import phase_table
 
     model = _fit(curve, options)
@@ -622,6 +694,7 @@ def _print_phases(curve: StepCurve, options: argparse.Namespace) -> None:
                 "breaks_s": model.breaks.tolist(),
                 "break_ranges_s": list(zip(model.break_low.tolist(), model.break_high.tolist(), strict=True)),
                 "note": model.note,
+                "in_doubt_s": in_doubt_s,
                 "phases": rows,
             }
         )
@@ -666,6 +739,8 @@ def _spt(options: argparse.Namespace) -> int:
         _print_csv(tuple(rows[0]), (row.values() for row in rows))
     else:
         print("\n".join(lines))
+    if result.get("stopped"):
+        return stopping.code()
     return LOSSY if result.get("missing_runs") or result.get("given_up") else DONE
 
 
@@ -705,10 +780,11 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _stats(options: argparse.Namespace) -> int:
-    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, and ``ranges``, the whole (``name`` "run" or
-    "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
+    """JSON: ``source``, ``model``, ``n``, ``breaks_s``, ``in_doubt_s``, and ``ranges``, the whole (``name``
+    "run" or "window") before its phases (``name`` "phase 1", ...), each with ``level`` (mean of the fitted
     polynomial) and the keys of `desktop.data.explain.explained`."""
     from desktop.data.explain import explained, single
+    from desktop.data.info import in_doubt
     from desktop.data.statistics import Statistics
 
     _settle(options)
@@ -736,7 +812,7 @@ def _stats(options: argparse.Namespace) -> int:
                 for name, level, stats, former in zip(names, levels, found, before, strict=False)
             ]
             model_id = options.phases.model if by_phase else None
-            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks}
+            how = {"model": model_id, "n": len(found) - 1, "breaks_s": breaks, "in_doubt_s": in_doubt(store)}
             _print_json({"source": store.source.name, **how, "ranges": told})
         elif options.csv:
             rows = [
@@ -746,6 +822,7 @@ def _stats(options: argparse.Namespace) -> int:
             _print_csv(tuple(rows[0]), (row.values() for row in rows))
         else:
             _print_stats(kept, use, names, found)
+            _print_doubt(store)
         return _outcome(store)
 
 
@@ -773,13 +850,14 @@ def _print_stats(
         print(f"\n{name}")
         if stats.is_processor.any():
             ends = [
-                f"{kept.name(i)} ({100 * stats.utilization[i]:.1f}%)"
+                f"{printable(kept.name(i))} ({100 * stats.utilization[i]:.1f}%)"
                 for i in (int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0]))
             ]
             print(f"  computing most of the time {ends[0]}, least {ends[1]}")
         for row in kept.flat(stats, use)[:5]:
+            name = printable(row.name, 32)
             print(
-                f"  {row.name[:32]:<32}{100 * row.share:>7.1f}%{si(row.exclusive_s):>10}s exclusive"
+                f"  {name:<32}{100 * row.share:>7.1f}%{si(row.exclusive_s):>10}s exclusive"
                 f"{si(row.inclusive_s):>10}s inclusive{row.calls:>10} calls"
             )
         replayed = stats.replayed
@@ -833,6 +911,7 @@ def _snapshot(options: argparse.Namespace) -> int:
             options.output,
             n=options.n,
             model=options.model,
+            span=_span(options, (-math.inf, math.inf)),
             size=options.size,
             theme=options.theme,
         )
@@ -862,6 +941,10 @@ def _plain(value: Any) -> Any:
 
 
 def _print_csv(header: tuple[str, ...], rows: Any) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(_plain(list(row)) for row in rows)
+    def lines() -> Iterator[Any]:
+        yield header
+        for row in rows:
+            stopping.check()
+            yield _plain(list(row))
+
+    sys.stdout.writelines(as_csv(lines()))

@@ -9,14 +9,22 @@
     ├── TableError          a table of measurements that cannot be used
     ├── ExperimentError     an experiment that cannot be read or run
     ├── ProjectError        a project file that cannot be used
+    ├── FileError           a file or place that is none to read from or write to (an ``OSError`` too)
     └── RunError            a program that could not be built or run as it should
 
 Wrong arguments of a function are ``ValueError``. A damaged trace is usually no exception: it is
 counted in the `desktop.data.events.ImportReport` and what could be read is kept.
+
+What libraries and the system raise becomes such a sentence by `sentence` and `reason`: the words of a
+library and the names of its exceptions tell a user nothing.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import re
+import tempfile
 from pathlib import Path
 
 
@@ -93,3 +101,75 @@ class ProjectError(DesktopError):
 
 class RunError(DesktopError):
     """A program could not be built or did not run as it should; `hint` holds the end of its output."""
+
+
+class FileError(DesktopError, OSError):
+    """A file that can be neither read nor written, whatever its content: whoever handles the errors of
+    the system handles it too."""
+
+
+#: What to do about an error of the system, where its own words do not say it.
+_REMEDIES = {
+    errno.ENOSPC: "make room there or choose another place",
+    errno.EDQUOT: "make room there or choose another place",
+    errno.EFBIG: "raise the limit (ulimit -f) or choose another place",
+    errno.EROFS: "choose another place",
+    errno.EMFILE: "close other programs or raise the limit (ulimit -n)",
+    errno.ENFILE: "close other programs",
+    errno.EAGAIN: "close other programs or raise the limit (ulimit -u)",
+    errno.ENOMEM: "close other programs",
+}
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: How HDF5 says what the system said.
+_ERRNO = re.compile(r"errno = ([1-9]\d*)")
+
+
+def reason(error: BaseException, otherwise: str = "it is cut or damaged") -> str:
+    """Why something could not be done, in the system's words or ours; `otherwise`: only a library knows."""
+    if isinstance(error, DesktopError):
+        return error.what
+    if type(error) is ValueError:  # its kinds are of others: of JSON, of text that is none
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    number = _number(error)
+    if number == errno.EAGAIN:
+        return "the system allows no more threads or processes"
+    return os.strerror(number) if number in errno.errorcode else otherwise
+
+
+def sentence(error: BaseException) -> str:
+    """An exception as the user reads it: file, what, what to do. Empty: nobody has foreseen it."""
+    if isinstance(error, DesktopError | ValueError):
+        return " ".join(str(error).split())
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this, close other programs or choose a smaller part"
+    number = _number(error)
+    if number not in errno.errorcode:
+        return ""
+    file = getattr(error, "filename", None)
+    words = [reason(error)]
+    if file is None and number in _FULL:
+        words.append(f"make room in the temporary folder{_temporary()} and where the result goes")
+    elif number in _REMEDIES:
+        words.append(_REMEDIES[number])
+    return f"{os.fsdecode(file)}: {', '.join(words)}" if file else ", ".join(words)
+
+
+def _number(error: BaseException) -> int:
+    """The system's number of an error, also where a library has wrapped it; 0: it has none."""
+    number = getattr(error, "errno", None)
+    if isinstance(number, int):
+        return number
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return errno.EAGAIN
+    if isinstance(error, OSError | RuntimeError) and (found := _ERRNO.search(str(error))):
+        return int(found[1])
+    return 0
+
+
+def _temporary() -> str:
+    try:
+        return f" ({tempfile.gettempdir()})"
+    except OSError:  # there is none that can be written
+        return ""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+#: Its one byte is 1 once all work of this process is to end, see `desktop.stopping`. Kernels can look at it.
+ENDING = bytearray(1)
+
 
 class Cancelled(Exception):
-    """The user asked for the work to end; whoever started it discards its traces."""
+    """The user asked for the work to end; whoever started it discards its traces. It says what was kept."""
 
 
 class Progress:
     """Silent progress; subclasses show it.
 
     Long work calls `step` at natural boundaries (a block of a file). `step` raises `Cancelled`
-    once `cancel` was called, from whatever thread.
+    once `cancel` was called, from whatever thread, or the process was asked to end.
     """
 
     def __init__(self) -> None:
@@ -23,7 +26,7 @@ class Progress:
 
     @property
     def cancelled(self) -> bool:
-        return self._cancelled
+        return self._cancelled or ENDING[0] == 1
 
     def step(self, done: float, total: float, text: str = "") -> None:
         """Report that `done` of `total` (any unit; total 0 = unknown) is reached.
@@ -32,7 +35,7 @@ class Progress:
         ------
         Cancelled : when `cancel` was called.
         """
-        if self._cancelled:
+        if self.cancelled:
             raise Cancelled
         self.show(done, total, text)
 

@@ -9,7 +9,6 @@ import math
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -281,22 +280,3 @@ def test_a_pipe_is_not_waited_for(tmp_path, words):
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert ended.returncode == 1 and "a pipe or a device" in ended.stderr and ended.stderr.count("\n") == 1
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there is no such signal")
-def test_an_import_that_is_asked_to_end_leaves_nothing(tmp_path):
-    trace, made, scratch = tmp_path / "long.trf", tmp_path / "made", tmp_path / "scratch"
-    trace.write_text("".join(f"15 {k} 0 {k % 8} 1\n" for k in range(1_500_000)))
-    made.mkdir()
-    scratch.mkdir()
-    command = [sys.executable, "-m", "desktop", "import", str(trace), "-o", str(made / "long.h5")]
-    there = os.environ | {"TMPDIR": str(scratch)}
-    with subprocess.Popen(command, env=there, stderr=subprocess.PIPE, text=True) as running:
-        begun = time.monotonic()
-        while not any(made.iterdir()):
-            assert running.poll() is None and time.monotonic() - begun < 120
-            time.sleep(0.002)
-        running.terminate()
-        said = running.communicate(timeout=60)[1]
-    assert running.returncode == 1 and "phasewright: stopped, nothing was written" in said
-    assert not any(made.iterdir()) and not any(scratch.iterdir())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "desktop"
 
 # Each layer with the layers and packages it must not know. `errors`, `progress` and `environment` know
-# nobody.
+# nobody, `stopping` knows `progress` only.
 FORBIDDEN = {
     "core": (
         "desktop.data",
@@ -64,6 +65,15 @@ def test_layers_import_only_downwards(layer):
 def test_errors_progress_and_environment_know_nobody():
     for name in ("errors.py", "progress.py", "environment.py"):
         assert not knows(imports(PACKAGE / name), "desktop")
+    known = {name for name in imports(PACKAGE / "stopping.py") if knows({name}, "desktop")}
+    assert {name for name in known if not knows({name}, "desktop.progress")} <= {"desktop"}
+
+
+def test_temporary_folders_and_named_files_are_made_in_one_place():
+    """Which has them removed however the process is asked to end; nameless files go by themselves."""
+    made = re.compile(r"\b(TemporaryDirectory|NamedTemporaryFile|mkdtemp|mkstemp)\(")
+    found = {path.name for path in PACKAGE.rglob("*.py") if made.search(path.read_text(encoding="utf-8"))}
+    assert found == {"atomic.py"}
 
 
 def test_the_store_has_one_door_and_two_rooms_that_know_hdf5():

@@ -69,7 +69,7 @@ def run(
     ValueError, DesktopError, OSError : as the words or a source deserve.
     """
     from desktop.core.contrast import align, place, table
-    from desktop.workbench.contrasting import load, pairs_by_run, phased, run_names
+    from desktop.workbench.contrasting import load, names_of, pairs_by_run, phased
     from desktop.workbench.model import run_keys
 
     kept, matched, axis, reference, share = _settled(options)
@@ -77,7 +77,7 @@ def run(
         raise ValueError(f"a comparison needs two runs or more, {options.files[0]} alone is {len(kept)}")
     if not 0 <= reference < len(kept):
         raise ValueError(f"--reference {reference + 1}: there are {len(kept)} runs")
-    names = run_names([run.trace for run, _, _ in kept])
+    names = names_of([run for run, _, _ in kept])
     runs = []
     for k, (one, phases, project) in enumerate(kept):
         part = Share(progress, k / len(kept), (k + 1) / len(kept))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from desktop.progress import Progress, Share
 
@@ -19,10 +20,13 @@ if TYPE_CHECKING:
     from desktop.data.material import Subject
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Rules
+    from desktop.ui.figures import Style
+    from desktop.workbench.model import ReportChoices
 
 _Compare = Callable[["Sequence[Phased]"], "Contrast | None"]
 ACTIVITIES = ("computing", "overhead", "idle", "io", "unmeasured")
 STYLES = ("colour", "grey", "patterns")
+COLOURS = ("soft", "okabe-ito", "tol")
 
 
 def add_words(parser: argparse.ArgumentParser) -> None:
@@ -35,8 +39,19 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plots", metavar="P,P", help="of curve, stack, residual, epsilon, timeline, phases, comparison"
     )
-    parser.add_argument("--style", choices=STYLES, default="colour", help="of the plots; default colour")
+    parser.add_argument(
+        "--tables", metavar="T,T",
+        help="none, or of summary, phases, formulas, breaks, certificate, efficiencies, activities, loads, "
+        "regions, changes, comparison, file, import, options, origin",
+    )  # fmt: skip
+    parser.add_argument("--style", choices=STYLES, help="of the plots; default colour")
+    parser.add_argument("--colours", choices=COLOURS, default="soft", help="set of colours; default soft")
+    parser.add_argument("--theme", choices=("light", "dark"), help="ground of slides; default light")
+    parser.add_argument(
+        "--timeline", choices=("activity", "region"), help="what its colours stand for; default activity"
+    )
     parser.add_argument("--no-statistics", action="store_true", help="leave out what phases are made of")
+    parser.add_argument("--no-appendix", action="store_true", help="slides: the story only")
     parser.add_argument(
         "--lock", action="append", default=[], type=float, metavar="S", help="a break to keep"
     )
@@ -71,33 +86,49 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     ------
     ValueError, DesktopError, OSError : as the words, the source or the place of the output deserve.
     """
+    from desktop.data.atomic import place_of
     from desktop.data.material import FIGURES
     from desktop.data.project_file import is_project
-    from desktop.data.report import Contents, command_line, compose
+    from desktop.data.report import TABLES, command_line, compose, look_words
+    from desktop.errors import FileError
     from desktop.ui.reporting import kind_of, write
+    from desktop.workbench import presenting
+    from desktop.workbench.model import ReportChoices
 
     kind = kind_of(options.output)
-    figures = tuple(options.plots.split(",")) if options.plots else tuple(FIGURES)
-    if not set(figures) <= set(FIGURES):
-        raise ValueError(f"--plots {options.plots}: choose of {', '.join(FIGURES)}")
+    figures = _listed("--plots", options.plots, FIGURES)
+    tables = _listed("--tables", options.tables, TABLES)
     if not options.output.absolute().parent.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(options.output.parent))
+        raise FileError("there is no such folder", file=options.output.parent)
+    place_of(options.output)
     _prepare_qt()
     project = is_project(options.file)
     opening = Share(progress, 0, 0.3)
-    compare = None
+    compare, kept = None, ReportChoices()
+    span = _span(options)
     if project:
-        subjects, compare = _of_project(options, opening)
+        subjects, compare, kept = _of_project(options, span, opening)
     else:
-        subjects = [_of_trace(options, opening)]
-    contents = Contents(figures, not options.no_statistics)
+        subjects = [_of_trace(options, span, opening)]
+    base = presenting.contents(kept)
+    style, theme = options.style or kept.style, options.theme or kept.theme
+    contents = replace(
+        base,
+        figures=base.figures if figures is None else figures,
+        tables=base.tables if tables is None else tables,
+        statistics=base.statistics and not options.no_statistics,
+        appendix=base.appendix and not options.no_appendix,
+        by_region=base.by_region if options.timeline is None else options.timeline == "region",
+    )
     words = command_line(
         str(options.file),
         None if project else subjects[0],
         contents,
         options.output.name,
         options.title,
-        options.style,
+        span,
+        look_words(style, options.colours, theme, (kept.style, kept.theme)),
+        base,
     )
     report = compose(
         subjects,
@@ -107,7 +138,14 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
         progress=Share(progress, 0.3, 0.8),
         compare=compare,
     )
-    write(report, options.output, style=options.style, progress=Share(progress, 0.8, 1))
+    write(
+        report,
+        options.output,
+        style=cast("Style", style),
+        colours=options.colours,
+        dark=theme == "dark",
+        progress=Share(progress, 0.8, 1),
+    )
     content = options.output.read_bytes()
     return {
         "output": str(options.output),
@@ -122,6 +160,16 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     }, [subject.store for subject in subjects if subject.store is not None]
 
 
+def _listed(word: str, given: str | None, known: Iterable[str]) -> tuple[str, ...] | None:
+    """What was asked for, in the order of a report; None if nothing was said."""
+    if given is None:
+        return None
+    asked = [] if given == "none" else given.split(",")
+    if not set(asked) <= set(known):
+        raise ValueError(f"{word} {given}: choose of {', '.join(known)}")
+    return tuple(asked)
+
+
 def _prepare_qt() -> None:
     """Fonts need a QGuiApplication, but no display."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
@@ -130,19 +178,35 @@ def _prepare_qt() -> None:
     application()
 
 
-def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[Subject], _Compare]:
-    """All runs of a project, as it says, and how it compares them."""
+def _span(options: argparse.Namespace) -> tuple[float, float] | None:
+    """The range of time that is asked for, open at an end that is not given; None: the whole."""
+    if options.start is None and options.end is None:
+        return None
+    start, end = options.start, options.end
+    return -math.inf if start is None else start, math.inf if end is None else end
+
+
+def _of_project(
+    options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress
+) -> tuple[list[Subject], _Compare, ReportChoices]:
+    """All runs of a project, as it says, how it compares them, and what the last report of the one that was
+    shown held."""
     from desktop.data.opening import open_trace
     from desktop.errors import ProjectError
-    from desktop.workbench.contrasting import contrast, run_names
+    from desktop.workbench.contrasting import contrast, names_of
     from desktop.workbench.keeping import read_workspace
+    from desktop.workbench.limiting import limited
     from desktop.workbench.presenting import subject
 
     asked = (options.n, options.model, options.lock, options.breaks, options.computing, options.classify)
     if any(asked) or options.degrees or options.as_recorded or options.repaired:
         raise ValueError("a project says its fits and rules itself, leave out the words that do")
     workspace = read_workspace(options.file)
-    runs, names = workspace.runs, run_names([run.trace for run in workspace.runs])
+    runs = workspace.runs
+    if span is not None:
+        whole = -math.inf, math.inf
+        runs = tuple(replace(run, project=limited(run.project, span, whole)) for run in runs)
+    names = names_of(runs)
     if not runs:
         raise ProjectError("holds no run to report on", file=options.file)
     subjects = []
@@ -156,10 +220,10 @@ def _of_project(options: argparse.Namespace, progress: Progress) -> tuple[list[S
         share = Share(progress, k / len(runs), (k + 1) / len(runs))
         store = open_trace(run.trace.path, share, **asdict(run.trace.options))
         subjects.append(subject(run.project, store, names[k]))
-    return subjects, partial(contrast, workspace)
+    return subjects, partial(contrast, workspace), runs[workspace.shown].project.report
 
 
-def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
+def _of_trace(options: argparse.Namespace, span: tuple[float, float] | None, progress: Progress) -> Subject:
     from desktop.data.material import Subject
     from desktop.data.naming import run_name
     from desktop.data.opening import open_trace
@@ -182,6 +246,7 @@ def _of_trace(options: argparse.Namespace, progress: Progress) -> Subject:
         locked=tuple(sorted(options.lock)),
         breaks=tuple(sorted(options.breaks)) or (None if options.degrees is None else ()),
         degrees=options.degrees,
+        limit=span,
     )
 
 

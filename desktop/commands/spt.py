@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from desktop.errors import DesktopError, RunError
-from desktop.progress import Progress
+from desktop import stopping
+from desktop.errors import DesktopError
+from desktop.progress import Cancelled, Progress
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
@@ -151,7 +152,7 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
     if options.trial is not None:
         jobs.run_one(experiment, options.trial)
         return {"trial": options.trial}, [f"trial {options.trial} is done"]
-    runner = Runner(experiment)
+    runner, stopped = Runner(experiment), False
     with _shown() as progress:
         try:
             done = experiments.state_of(experiment, experiments.read_journal(experiment))
@@ -178,10 +179,13 @@ def run(options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
                     f"delay takes {1e9 * unit:.3g} ns here"
                 ]
             runner.run(progress)
-        except KeyboardInterrupt:
-            runner.stop(at_once=True)
-            print("stopped; the same command goes on from here", file=sys.stderr)
-    return _stands(experiment)
+        except Cancelled:
+            stopped = True
+    result, lines = _stands(experiment)
+    if stopped:
+        print("stopped; the same command goes on from here", file=sys.stderr)
+        result["stopped"] = True
+    return result, lines
 
 
 def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
@@ -195,11 +199,8 @@ def _piloted(experiment: Experiment, options: argparse.Namespace) -> tuple[dict[
     with _shown() as progress:
         try:
             found = pilots.run_pilot(runner, progress)
-        except KeyboardInterrupt:
-            runner.stop(at_once=True)
-            raise RunError(
-                "the pilot was stopped", file=file, hint="the same command goes on from here"
-            ) from None
+        except Cancelled:
+            raise Cancelled(f"the same command goes on from here, with the runs in {file}") from None
     rows = pilots.told(found)
     result = {"pilot": str(file), "base": found.base, "largest": found.largest, "places": rows,
               "size": found.size or None, "reason": found.reason}  # fmt: skip
@@ -224,7 +225,9 @@ def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -
         print(f"  ... and {len(commands) - 20} more of the kind", file=sys.stderr)
     if not sys.stdin.isatty():
         raise ValueError("nothing was run: read the commands above and say --yes")
-    if input("Run them? [y/N] ").strip().lower() not in ("y", "yes"):
+    with stopping.prompting():
+        answer = input("Run them? [y/N] ")
+    if answer.strip().lower() not in ("y", "yes"):
         raise ValueError("nothing was run")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock
 from typing import Any
 
@@ -49,9 +50,17 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     # Numba raises when neither the module's folder nor the user's cache folder can be written; then the
     # kernel is compiled anew in every process, which is slower but right.
     try:
-        return njit(nogil=True, cache=True, **options)(function)
+        made = njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
         return njit(nogil=True, **options)(function)
+    keep = made._cache.save_overload
+
+    def keep_if_possible(signature: Any, compiled: Any) -> None:
+        with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
+            keep(signature, compiled)
+
+    made._cache.save_overload = keep_if_possible
+    return made
 
 
 class _Compilations(event.Listener):

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from desktop.core import partition
 from desktop.core.curve import StepCurve
 from desktop.core.tree import MomentTree, moment_tree
-from desktop.progress import Cancelled
+from desktop.progress import ENDING, Cancelled
 
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
 
@@ -353,7 +353,7 @@ def _solve(
     tries: Floats,
     stop: NDArray[Any] | None,
 ) -> list[_Raw]:
-    flag = np.zeros(1, np.uint8) if stop is None else stop.view(np.uint8)
+    flag = np.frombuffer(ENDING, np.uint8) if stop is None else stop.view(np.uint8)
     rows = last - first + 1
     degree = np.zeros((rows, last), np.int64)
     j = np.zeros((rows, 3, last + 1), np.int64)

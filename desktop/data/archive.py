@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 
 from desktop.data.lines import opener, unpacked_head
 from desktop.data.reading import head
-from desktop.errors import TraceFormatError
+from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 #: Files and folders in an archive; the largest OTF2 archives have two files a location.
@@ -121,13 +121,10 @@ def unpack(archive: Path, folder: Path, progress: Progress) -> None:
     except RecursionError:
         raise refuse("is an archive whose headers are nested without end", name) from None
     except _BROKEN as error:
-        if isinstance(error, OSError) and error.strerror:
-            raise refuse(f"cannot be unpacked ({error.strerror})", name) from error
-        raise refuse(
-            f"is an archive that is cut or damaged ({error or type(error).__name__})",
-            name,
-            "copy it again",
-        ) from error
+        why = reason(error, "")
+        if why:
+            raise refuse(f"cannot be unpacked ({why})", name) from error
+        raise refuse("is an archive that is cut or damaged", name, "copy it again") from error
 
 
 class _Member(NamedTuple):

@@ -5,9 +5,18 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import stat
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
+
+from desktop import stopping
+from desktop.errors import FileError
 
 try:
     import fcntl
@@ -18,38 +27,120 @@ SUFFIX = ".part"
 WORK_SUFFIX = ".work"
 
 
+def place_of(target: Path) -> Path:
+    """Where a file is written that is called `target`: there, or, where that is a link, at what it leads to.
+
+    Raises
+    ------
+    FileError : something is there that is no regular file, and would be lost or waited for without end.
+    """
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    try:
+        mode = place.lstat().st_mode
+    except FileNotFoundError:
+        return place
+    for test, what in _OTHERS:
+        if test(mode):
+            raise FileError(f"cannot be written, it is {what}", file=target, hint="choose another name")
+    return place
+
+
+_OTHERS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a link that leads nowhere"),
+    (lambda mode: not stat.S_ISREG(mode), "a device, a pipe or a socket"),
+)
+
+
+@contextmanager
+def naming(file: Path) -> Iterator[None]:
+    """Errors of the system that name no file, such as that of a full disk, or one that nobody knows, name
+    this one."""
+    try:
+        yield
+    except OSError as error:
+        _name(error, file)
+        raise
+
+
+def _name(error: OSError, file: Path) -> None:
+    nameless = error.filename is None or str(error.filename).endswith((SUFFIX, WORK_SUFFIX))
+    if error.errno is not None and nameless:
+        error.filename, error.filename2 = str(file), None
+
+
 class PartFile:
     """A new content of `target`, written beside it and renamed over it by `commit`.
+
+    A target that is a link stays one; what it leads to is replaced (`place_of`). In a ``with`` block it is
+    committed at the end, or discarded if there is an exception, which then names the target.
 
     The part is locked while it is written, so that parts left by a killed process can be told from those
     in use: making a `PartFile` removes the former. Content is written through `part` by whatever library.
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : the folder cannot be written, or the target is no regular file.
     """
 
     def __init__(self, target: Path) -> None:
-        self.target = target
-        remove_stale(target)
-        while True:
-            self.part = target.with_name(f"{target.name}.{secrets.token_hex(4)}{SUFFIX}")
+        self.named, self.target = target, place_of(target)
+        self._fd = -1
+        remove_stale(self.target)
+        with stopping.making:
+            while not self._make():
+                pass
+            stopping.leave_no(self, self._remove)
+
+    def _make(self) -> bool:
+        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        self.part = self.target.with_name(f"{self.target.name}.{secrets.token_hex(4)}{SUFFIX}")
+        with naming(self.named):
             self._fd = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        try:
             if _lock(self._fd) is not False and _same_file(self._fd, self.part):
+                return True
+        except BaseException:
+            self.discard()
+            raise
+        self._close()
+        return False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            try:
+                self.commit()
                 return
-            # Somebody cleaning up took the file between its creation and its lock.
-            os.close(self._fd)
+            except BaseException:
+                self.discard()
+                raise
+        self.discard()
+        if isinstance(error, OSError):
+            _name(error, self.named)
 
     def commit(self) -> None:
         """Make the part the target; it must have been closed by whoever wrote it."""
-        os.fsync(self._fd)
-        self._close()
-        os.replace(self.part, self.target)
-        _fsync_folder(self.target.parent)
+        with naming(self.named):
+            os.fsync(self._fd)
+            self._close()
+            place_of(self.named)  # it may have become something else meanwhile
+            os.replace(self.part, self.target)
+            stopping.left(self)
+            stopping.complete[self.named] = None
+            _fsync_folder(self.target.parent)
 
     def discard(self) -> None:
         """Remove the part; the target stays as it was. May follow a failed `commit`."""
         self._close()
+        self._remove()
+        stopping.left(self)
+
+    def _remove(self) -> None:
         with suppress(OSError):
             self.part.unlink()
 
@@ -60,19 +151,19 @@ class PartFile:
 
 
 def write_text(target: Path, text: str) -> None:
-    """A text file that is there whole or as it was before.
+    """A text file that is there whole or as it was before; errors as of `write_bytes`."""
+    write_bytes(target, text.encode())
+
+
+def write_bytes(target: Path, content: bytes) -> None:
+    """A file that is there whole or as it was before.
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : it cannot be written, or something is there that is no regular file.
     """
-    part = PartFile(target)
-    try:
-        part.part.write_text(text, encoding="utf-8", newline="")
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
+    with PartFile(target) as part:
+        part.part.write_bytes(content)
 
 
 def remove_stale(target: Path) -> None:
@@ -98,15 +189,27 @@ class WorkFolder:
 
     def __init__(self, target: Path) -> None:
         _remove_stale_folders(target)
-        while True:
-            self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
-            self.path.mkdir()
+        with stopping.making:
+            while not self._make(target):
+                pass
+            stopping.leave_no(self, lambda: _take_away(self.path))
+
+    def _make(self, target: Path) -> bool:
+        """Make and lock it; False if somebody cleaning up took it before there was a lock."""
+        self.path = target.with_name(f"{target.name}.{secrets.token_hex(4)}{WORK_SUFFIX}")
+        self.path.mkdir()
+        try:
             lock = self.path / "lock"
-            with suppress(FileNotFoundError):  # somebody cleaning up took it before there was a lock
-                self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
-                if _lock(self._fd) is not False and _same_file(self._fd, lock):
-                    return
-                os.close(self._fd)
+            self._fd = os.open(lock, os.O_RDWR | os.O_CREAT)
+            if _lock(self._fd) is not False and _same_file(self._fd, lock):
+                return True
+            os.close(self._fd)
+        except FileNotFoundError:
+            pass
+        except BaseException:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+        return False
 
     def __enter__(self) -> Path:
         return self.path
@@ -114,6 +217,40 @@ class WorkFolder:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
         shutil.rmtree(self.path, ignore_errors=True)
+        stopping.left(self)
+
+
+def scratch(*, whatever_happens: bool = False) -> TemporaryDirectory[str]:
+    """A folder among the temporary ones, which is not left behind when this process is asked to end; tell
+    `stopping.left` its name when it is gone. `whatever_happens`: that it cannot be removed is no error.
+
+    Raises
+    ------
+    OSError : it cannot be made.
+    """
+    with stopping.making:
+        made = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=whatever_happens)
+        stopping.leave_no(made.name, partial(_take_away, Path(made.name)))
+    return made
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """The same, removed when its block ends."""
+    made = scratch()
+    try:
+        with made as name:
+            yield Path(name)
+    finally:
+        stopping.left(made.name)
+
+
+def _take_away(folder: Path) -> None:
+    """Remove a folder into which other threads still write: by its former name, they cannot any more."""
+    gone = folder.with_name(f"{folder.stem}.{secrets.token_hex(4)}{folder.suffix}")
+    with suppress(OSError):
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def _remove_stale_folders(target: Path) -> None:

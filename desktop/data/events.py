@@ -90,6 +90,12 @@ UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 SEVERITIES: tuple[Severity, ...] = ("info", "notice", "loss", "error")
 
+#: More ticks than a run has.
+EVERYTHING = 1 << 61
+
+#: Role of a region that the trace names but does not define.
+UNDEFINED = "undefined"
+
 #: Which of several open regions decides what a location does, see `Sink.describe`.
 Nesting = Literal["outermost", "strongest"]
 
@@ -105,6 +111,7 @@ class Location:
     `first`/`last` are ticks as recorded (of any record). `shift`, `drift`, `origin` repair its clock, see
     `Clock`, which may then be off by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.:
     what the window shows.
+    `doubt`: of so many ticks at most is not sure what it did; `EVERYTHING` if that is all of them.
     """
 
     id: int
@@ -122,6 +129,7 @@ class Location:
     origin: int = 0
     half_width: float = 0.0
     damage: str = ""
+    doubt: int = 0
 
     def clock(self, repaired: bool) -> Clock:
         """What makes ticks as recorded those of the common clock; as they are if it is not `repaired`."""
@@ -159,9 +167,10 @@ class ImportReport:
     findings: dict[str, Finding] = field(default_factory=dict)
 
     def add(self, name: str, severity: Severity, text: str, *, count: int = 1, where: str = "") -> None:
-        """Count an oddity; text and first place of the first call are kept."""
+        """Count an oddity; text and first place of the first call are kept, and the worst severity."""
         found = self.findings.setdefault(name, Finding(name, severity, text, 0, where))
         found.count += count
+        found.severity = max(found.severity, severity, key=SEVERITIES.index)
 
     @property
     def lossy(self) -> bool:

@@ -39,7 +39,7 @@ from desktop.core.design import (
 from desktop.core.effects import Trials, trials
 from desktop.data.atomic import lock_file, write_text
 from desktop.data.reading import plain
-from desktop.errors import ExperimentError
+from desktop.errors import ExperimentError, reason
 
 FORMAT = 1
 DESCRIPTION, JOURNAL, BUILDS = "experiment.toml", "trials.csv", "builds"
@@ -194,7 +194,7 @@ class Experiment:
                 found[name] = hashlib.sha256((self.folder / name).read_bytes()).hexdigest()
             except OSError as error:
                 raise ExperimentError(
-                    f"source {name} cannot be read ({error.strerror})", file=self.folder
+                    f"source {name} cannot be read ({reason(error)})", file=self.folder
                 ) from None
         return found
 
@@ -265,7 +265,7 @@ def read_experiment(path: Path) -> Experiment:
             raise ExperimentError(f"is larger than {_LARGEST >> 20} MB", file=path)
         said = tomllib.loads(plain(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise ExperimentError(f"cannot be read ({error.strerror})", file=path) from None
+        raise ExperimentError(f"cannot be read ({reason(error)})", file=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ExperimentError(f"is no description of an experiment ({error})", file=path) from None
     try:
@@ -769,7 +769,7 @@ def read_journal(experiment: Experiment) -> tuple[Trial, ...]:
             )
         except (KeyError, ValueError, TypeError, csv.Error) as error:
             raise ExperimentError(
-                f"is damaged ({error})",
+                f"is damaged ({reason(error, 'it is not what was written here')})",
                 file=path,
                 where=f"line {reader.line_num + 1}",
                 hint="mend or move it",

@@ -13,16 +13,16 @@ import os
 import platform
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait as wait_for_end
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Self
 
-from desktop import __version__
-from desktop.errors import DesktopError
+from desktop import __version__, stopping
+from desktop.errors import DesktopError, reason
 from desktop.progress import Cancelled, Progress
 
 #: Seconds between two looks at the folder.
@@ -54,6 +54,8 @@ class Farm:
     def __init__(self, folder: Path, workers: int) -> None:
         self.folder = folder
         self.workers = workers
+        #: Tasks that have ended, of those that were run last; all of them unless they were stopped.
+        self.ended: dict[int, Future[Any]] = {}
         self._executor: Executor | None = None
         self._size = 0
 
@@ -80,6 +82,7 @@ class Farm:
         Cancelled : by `progress`, after all tasks have ended.
         """
         ended: dict[int, Future[Any]] = {}
+        self.ended = ended
         died = [0] * len(tasks)
         while len(ended) < len(tasks):
             left = [i for i in range(len(tasks)) if i not in ended]
@@ -113,8 +116,9 @@ class Farm:
         executor = self._open(min(self.workers, len(batch)))
         futures: dict[int, Future[Any]] = {}
         try:
-            for i in batch:
-                futures[i] = executor.submit(_work, __version__, function, tasks[i], self._mark(i))
+            with _deaf():  # which the processes that are started are from their first line
+                for i in batch:
+                    futures[i] = executor.submit(_work, __version__, function, tasks[i], self._mark(i))
             while wait(futures.values(), PAUSE).not_done:
                 done = len(ended) + sum(_read(self._mark(i)) for i in batch)
                 progress.step(done, len(tasks), text)
@@ -129,6 +133,7 @@ class Farm:
             wait(futures.values())
         except BaseException:
             self._stop(futures)
+            ended.update((i, future) for i, future in futures.items() if future.done())
             raise
         if any(isinstance(_error(future), BrokenExecutor) for future in futures.values()):
             self._close()
@@ -160,12 +165,24 @@ class Farm:
     def _make(self, workers: int) -> Executor:
         # Forking a process with threads and HDF5 in it is not safe.
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(workers, context, _begin)
+        _start_tracker()
+        stopping.leave_no(self, self._leave)
+        return ProcessPoolExecutor(workers, context, _begin, (self.folder / _END,))
 
     def _close(self) -> None:
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
+            stopping.left(self)
+
+    def _leave(self) -> None:
+        """Have the processes remove what they write, and end, before this one ends outright."""
+        (self.folder / _END).touch()
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            ending = Thread(target=executor.shutdown, name="end of a farm", daemon=True)
+            ending.start()
+            ending.join(_LAST_WORDS)
 
     def _explain(self, error: BaseException) -> BaseException:
         """What a task raised, in the user's words."""
@@ -210,11 +227,10 @@ class Cluster(Farm):
             raise
         except Exception as error:
             # What is no scheduler may send anything, which then is taken for lengths and offsets.
-            reason = "something else does"
-            if isinstance(error, OSError | ValueError | TypeError):
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            answers = "something else does" if not isinstance(error, OSError | ValueError | TypeError) else ""
+            why = answers or reason(error, "nobody is there, or it is no address such as tcp://host:8786")
             raise DesktopError(
-                f"no scheduler answers at {scheduler} ({reason})", hint="start one, or import without it"
+                f"no scheduler answers at {scheduler} ({why})", hint="start one, or import without it"
             ) from error
         if not threads:
             raise DesktopError(f"the scheduler at {scheduler} has no workers", hint="start some")
@@ -310,6 +326,40 @@ def _failed(error: BaseException) -> Future[Any]:
 
 
 _STOP = "stop"
+_END = "end"
+#: Seconds that processes have to end outright.
+_LAST_WORDS = 2.0
+
+
+def _start_tracker() -> None:
+    """Start the process that removes semaphores which others leave, as those do that end outright: without a
+    word. It lets signals through when it is started, so that is done before the others are."""
+    if os.name != "posix":  # others need none
+        return
+    from multiprocessing import resource_tracker
+
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        with _deaf():
+            resource_tracker.ensure_running()
+    finally:
+        del os.environ["PYTHONWARNINGS"]
+        if before is not None:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Requests to end wait meanwhile; processes that are started now never hear any until they ask for it."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, stopping.REQUESTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _work(version: str, function: Callable[..., Any], task: tuple[Any, ...], mark: Path) -> Any:
@@ -358,15 +408,21 @@ def _read(mark: Path) -> float:
         return 0.0
 
 
-def _begin() -> None:
-    """Let a worker end with the process that started it, and by its will only."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all of them; the parent tells them to stop
+def _begin(end: Path) -> None:
+    """Let a worker end with the process that started it, and by its will only: Ctrl-C in a terminal and the
+    end of a session reach all of them, and the parent tells them what to do. `end`: a file that asks them to
+    end outright."""
+    for number in stopping.REQUESTS:
+        signal.signal(number, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, stopping.REQUESTS)
     parent = multiprocessing.parent_process()
     assert parent is not None
 
     def watch() -> None:
         # A parent that is killed tells nobody, and its workers would wait for work for ever.
-        wait_for_end([parent.sentinel])
-        os._exit(1)
+        while not wait_for_end([parent.sentinel], PAUSE) and not end.exists():
+            pass
+        stopping.end(1)
 
     Thread(target=watch, name="end with parent", daemon=True).start()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from desktop.data.classify import mpi_call
+from desktop.data.consistency import doubt
 from desktop.data.events import Activity, Location
 from desktop.data.store import TraceStore
 from desktop.data.utilization import build
@@ -79,6 +80,7 @@ def info(store: TraceStore) -> dict[str, Any]:
                 "mean": curve.mean,
                 "max": float(curve.level.max()),
                 "integral_s": curve.integral,
+                "in_doubt_s": in_doubt(store),
             },
             "clock": {
                 "checked": clock.checked,
@@ -100,6 +102,12 @@ def info(store: TraceStore) -> dict[str, Any]:
             ],
         }
     )
+
+
+def in_doubt(store: TraceStore) -> float | None:
+    """Processor-seconds of the curve that may be wrong for what was lost, at most; None: not known."""
+    found = doubt(store)
+    return 0.0 if found is None else found.seconds
 
 
 def _mpi_calls(store: TraceStore) -> tuple[Counter[str], list[int]]:

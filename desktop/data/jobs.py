@@ -15,7 +15,7 @@ from pathlib import Path
 from desktop.data.atomic import write_text
 from desktop.data.experiment import Experiment, Journal, Trial, state_of
 from desktop.data.runner import Runner
-from desktop.errors import ExperimentError
+from desktop.errors import ExperimentError, reason
 
 RESULTS = "results"
 _LARGEST = 1 << 20
@@ -122,5 +122,9 @@ def _read(path: Path, experiment: Experiment, key: tuple[int, int], order: int) 
         if len(trial.responses) != (0 if trial.status == "failed" else len(experiment.responses)):
             raise ValueError(f"it has {len(trial.responses)} responses")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ExperimentError(f"is no result of a trial ({error})", file=path, hint="remove it") from None
+        raise ExperimentError(
+            f"is no result of a trial ({reason(error, 'it is not what was written here')})",
+            file=path,
+            hint="remove it",
+        ) from None
     return trial

@@ -88,14 +88,13 @@ def blocks(path: Path, report: ImportReport) -> Iterator[tuple[bytes, bool, int]
             while size < BLOCK:
                 try:
                     piece = stream.read1(BLOCK - size)
-                except _BROKEN as error:
+                except _BROKEN:
                     if unpack is None:
                         raise
                     report.add(
                         "compressed stream damaged",
                         "loss",
-                        f"The compressed file breaks off or is damaged ({error}); what could be unpacked "
-                        "was read.",
+                        "The compressed file breaks off or is damaged; what could be unpacked was read.",
                         where=f"byte {raw.tell()}",
                     )
                     piece = b""

@@ -6,10 +6,7 @@ stay as they are here; whoever writes them into a document makes them `printable
 
 from __future__ import annotations
 
-import csv
-import io
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -53,24 +50,6 @@ FIGURES = {
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
 _OTHER_REGIONS = "(other regions)"
 
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ud800-\udfff"
-    "\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
-)
-
-
-def printable(text: str, most: int = 200) -> str:
-    """One line that every document can hold and that shows as it reads.
-
-    Control characters, which XML forbids, and those that turn the direction of reading become U+FFFD;
-    whitespace becomes single blanks; what is longer than `most` characters is cut with an ellipsis.
-
-    >>> printable("a\\x00b\\n c"), printable("abcdef", 4)
-    ('a\ufffdb c', 'abc…')
-    """
-    line = " ".join(_UNPRINTABLE.sub("\ufffd", text[: 4 * most]).split())
-    return line if len(line) <= most else line[: most - 1] + "…"
-
 
 @dataclass(frozen=True)
 class Mark:
@@ -97,7 +76,8 @@ class Subject:
 
     `model`, `n` (None: the suggested number), `locked` and `breaks` (all inner ones, set by hand; seconds)
     are the fit, with `degrees` of the phases between `breaks` as `fit_breaks` takes them; `marks` are drawn
-    on the curve; `names`: what regions are called instead. `store` None: there is nothing to draw yet.
+    on the curve; `names`: what regions are called instead. `limit`: the only range of time (seconds) that is
+    analysed, None for the whole run. `store` None: there is nothing to draw yet.
     """
 
     store: TraceStore | None
@@ -110,6 +90,7 @@ class Subject:
     degrees: tuple[int, ...] | None = None
     marks: tuple[Mark, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    limit: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +190,7 @@ def gather(
     if store is None:
         raise ValueError(f"the trace of {subject.title} is not open")
     use = build(store, rules, Share(progress, 0, 0.4))
-    curve = use.curve()
+    curve = use.curve() if subject.limit is None else use.curve().window(*subject.limit)
     progress.step(0.4, 1, "fitting every n")
     swept, suggestion = search(curve, subject.model, locked=subject.locked, to=subject.n or 0, stop=stop)
     if subject.breaks is not None:
@@ -230,7 +211,7 @@ def gather(
     found = Material(
         title=subject.title,
         curve=curve,
-        stack=stack(use),
+        stack=stack(use, subject.limit),
         fit=fit,
         rows=tuple(phase_table(curve, fit)),
         sweep=swept,
@@ -250,14 +231,18 @@ def gather(
     return found, use
 
 
-def stack(use: Utilization) -> dict[str, StepCurve]:
-    """Processors by class over time, those that occur; what counts as computing is one class."""
+def stack(use: Utilization, limit: tuple[float, float] | None = None) -> dict[str, StepCurve]:
+    """Processors by class over time, those that occur; what counts as computing is one class. Within `limit`
+    (seconds), if one is given."""
     found = {"computing": use.curve()}
     for name in list(CLASSES)[1:]:
         drawn_as = frozenset({Activity[name.upper()]}) - use.rules.computing
         level = replace(use, rules=replace(use.rules, computing=drawn_as)).curve()
         if level.level.any():
             found[name] = level
+    if limit is not None:
+        parts = {name: level.window(*limit) for name, level in found.items()}
+        found = {name: part for name, part in parts.items() if name == "computing" or part.level.any()}
     return found
 
 
@@ -323,8 +308,8 @@ def _columns(
     curve: StepCurve, span: tuple[float, float] | None, breaks: Iterable[float], count: int
 ) -> NDArray[np.int64]:
     """Ends of about so many columns, in ticks; rounded as statistics round the ends of ranges."""
-    last = int(curve.edges[-1])
-    a, b = (0, last) if span is None else np.clip(np.rint(np.array(span) / curve.unit), 0, last)
+    ends = np.rint(curve.edges[[0, -1]])
+    a, b = ends if span is None else np.clip(np.rint(np.array(span) / curve.unit), *ends)
     if not a < b:
         raise ValueError(f"the range {span} holds no tick of the curve")
     between = np.rint(np.fromiter(breaks, float) / curve.unit)
@@ -374,28 +359,6 @@ def tables(
     if figure == "comparison" and material.contrast is not None:
         found = _compared(material.contrast)
     return found
-
-
-def as_csv(rows: Iterable[tuple[object, ...]]) -> Iterator[str]:
-    """Lines of a CSV file, in pieces. Text that a spreadsheet would take for a formula is kept from it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    for k, row in enumerate(rows):
-        writer.writerow([_cell(value) for value in row])
-        if k % 4096 == 4095:
-            yield out.getvalue()
-            out.seek(0)
-            out.truncate()
-    yield out.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, float):
-        return repr(value) if np.isfinite(value) else ""
-    if isinstance(value, str):
-        line = printable(value)
-        return f"'{line}" if line[:1] in ("=", "+", "-", "@") else line
-    return value
 
 
 def _steps(curve: StepCurve) -> Iterator[tuple[object, ...]]:

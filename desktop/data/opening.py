@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
@@ -18,8 +17,9 @@ from platformdirs import user_cache_path
 from desktop.core.units import si
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
-from desktop.data.atomic import WorkFolder
+from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
+from desktop.data.consistency import judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -37,8 +37,8 @@ from desktop.data.store import (
     open_store,
 )
 from desktop.data.utilization import keep
-from desktop.errors import DesktopError, StoreError, TraceFormatError
-from desktop.progress import Progress, Share
+from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
+from desktop.progress import Cancelled, Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
 
@@ -99,7 +99,7 @@ def open_trace(
         path, member = _chosen(path, "a folder", format_id, member, progress), None
     source = _Source(path, format_id, time_unit, member)
     stamp = source.stamp()
-    target = _cached(source, stamp) if output is None else Path(output).absolute()
+    target = _cached(source, stamp) if output is None else place_of(Path(output).absolute())
     if target.exists():
         known = _known(target, source, stamp, replaceable=force or output is None)
         if known is not None and not force:
@@ -119,6 +119,23 @@ def open_trace(
     return open_store(target)
 
 
+def files_of(
+    path: Path, progress: Progress, format_id: str | None, time_unit: str, member: str | None
+) -> list[tuple[Path, int]]:
+    """The files that `open_trace` would read, links followed, and their bytes.
+
+    Raises
+    ------
+    DesktopError : nothing usable can be read from the source.
+    """
+    path = path.absolute()
+    if format_id is None and is_store(path):
+        return [(path.resolve(), path.stat().st_size)]
+    if path.is_dir() and not opens(path):
+        path, member = _chosen(path, "a folder", format_id, member, progress), None
+    return [(Path(name), size) for name, size, _ in _Source(path, format_id, time_unit, member).stamp()]
+
+
 def import_all(
     sources: Sequence[tuple[Path, Path | None]], progress: Progress | None = None, **options: Any
 ) -> list[Path | Exception]:
@@ -131,11 +148,8 @@ def import_all(
 
     Returns
     -------
-    The store of each, or why there is none. One that fails, or whose process dies, does not stop the others.
-
-    Raises
-    ------
-    Cancelled : by `progress`; stores that were complete by then are kept.
+    The store of each, or why there is none: `Cancelled` if `progress` stopped it before it was complete. One
+    that fails, or whose process dies, does not stop the others.
     """
     progress = progress or Progress()
     workers = min(cores(), len(sources))
@@ -143,14 +157,17 @@ def import_all(
     if workers > 1 and not on_cluster and sum(_size(path) for path, _ in sources) >= SIDE_BY_SIDE:
         options = options | {"workers": _worthwhile(cores() // workers)}
         tasks = [(path, output, options) for path, output in sources]
-        with TemporaryDirectory(prefix="phasewright-") as folder, Farm(Path(folder), workers) as farm:
-            done = farm.run(_import_one, tasks, progress, "importing")
-        return [_outcome(future, path) for future, (path, _) in zip(done, sources, strict=True)]
+        with scratch_folder() as folder, Farm(folder, workers) as farm:
+            with suppress(Cancelled):  # some may be complete all the same
+                farm.run(_import_one, tasks, progress, "importing")
+            return [_outcome(farm.ended.get(i), path) for i, (path, _) in enumerate(sources)]
     outcomes: list[Path | Exception] = []
     for number, (path, output) in enumerate(sources):
         share = Share(progress, number / len(sources), (number + 1) / len(sources))
         try:
             outcomes.append(_import_one(path, output, options, share))
+        except Cancelled as stopped:
+            return [*outcomes, *[stopped] * (len(sources) - number)]
         except (DesktopError, OSError, ValueError, MemoryError) as error:
             outcomes.append(error)
     return outcomes
@@ -166,7 +183,9 @@ def _import_one(path: Path, output: Path | None, options: dict[str, Any], progre
         return store.path
 
 
-def _outcome(done: Future[Path], source: Path) -> Path | Exception:
+def _outcome(done: Future[Path] | None, source: Path) -> Path | Exception:
+    if done is None or done.cancelled():
+        return Cancelled()
     error = done.exception()
     if error is None:
         return done.result()
@@ -272,7 +291,7 @@ class _Source:
             return stamp
         except OSError as error:
             raise TraceFormatError(
-                f"cannot be read ({error.strerror})", file=error.filename or self.path
+                f"cannot be read ({reason(error)})", file=error.filename or self.path
             ) from None
 
     @contextmanager
@@ -315,7 +334,7 @@ def _work_folder(target: Path) -> WorkFolder:
         return WorkFolder(target)
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror})", file=target, hint="choose another folder or make room"
+            f"cannot be written ({reason(error)})", file=target, hint="choose another folder or make room"
         ) from error
 
 
@@ -356,7 +375,7 @@ def _make_cache(target: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"the cache cannot be made ({error.strerror})",
+            f"the cache cannot be made ({reason(error)})",
             file=target.parent,
             hint="say with -o where the imported file may go",
         ) from None
@@ -413,12 +432,13 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
+        judge(writer, writer.report, Share(left, 0.8, 0.82))
         if writer.repair:  # the shifts count in the curve
-            _apply(_compare(writer, Share(left, 0.8, 0.85)), writer)
+            _apply(_compare(writer, Share(left, 0.82, 0.85)), writer)
             _curve(writer, Share(left, 0.85, 1.0), parts, farm)
         else:
             with _Beside(_compare, writer) as compared:
-                _curve(writer, Share(left, 0.8, 1.0), parts, farm)
+                _curve(writer, Share(left, 0.82, 1.0), parts, farm)
                 _apply(compared.result(left), writer)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
@@ -434,7 +454,7 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
             links.keep()
     except OSError as error:
         raise StoreError(
-            f"cannot be written ({error.strerror or error})",
+            f"cannot be written ({reason(error)})",
             file=writer.path,
             hint="make room there and in the temporary folder",
         ) from error

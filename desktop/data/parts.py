@@ -26,7 +26,7 @@ from desktop.data.profile import ProfileDigest
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
 #: What sums the rows of each location up while they are imported.
@@ -180,9 +180,9 @@ def name_apart(writer: StoreWriter) -> None:
 def unreadable(error: OSError, trace: Path) -> TraceFormatError:
     if error.errno == errno.ENOSPC:  # it is read by way of temporary files
         return TraceFormatError(
-            f"cannot be imported ({error.strerror})", file=trace, hint="make room in the temporary folder"
+            f"cannot be imported ({reason(error)})", file=trace, hint="make room in the temporary folder"
         )
-    return TraceFormatError(f"cannot be read ({error.strerror or error})", file=error.filename or trace)
+    return TraceFormatError(f"cannot be read ({reason(error)})", file=error.filename or trace)
 
 
 def read_parts(
@@ -250,14 +250,17 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with the clocks as `writer` has them repaired, in files of the farm.
+    """The utilization of each part with clocks repaired and activities of regions as `writer` has them, in
+    files of the farm.
 
     Raises as `read_parts`.
     """
     tasks = []
     for number, part in enumerate(parts):
         clocks = [writer.locations[i].clock(True) for i in part.own]
-        tasks.append((part.path, part.own, clocks, writer.repair, farm.folder / f"{number}.curve"))
+        activities = [region.activity for region in writer.regions]
+        target = farm.folder / f"{number}.curve"
+        tasks.append((part.path, part.own, clocks, activities, writer.repair, target))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 
@@ -265,11 +268,14 @@ def _curve_of_part(
     path: Path,
     own: NDArray[np.int64],
     clocks: list[Clock],
+    activities: Sequence[Activity | None],
     repair: bool,
     target: Path,
     progress: Progress,
 ) -> PartialCurve:
     with open_store(path) as store:
+        for region, activity in zip(store.regions, activities, strict=True):
+            region.activity = activity
         for location, clock in zip(store.locations, clocks, strict=True):
             location.shift, location.drift, location.origin = clock
         store.description.repair = repair

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from desktop.data.experiment import Factor, Switch
-from desktop.errors import ExperimentError
+from desktop.errors import ExperimentError, reason
 
 _OPEN = re.compile(r"^\s*#\s*(?:ifdef\s+(\w+)|if\s+defined\s*\(?\s*(\w+)\s*\)?\s*$)")
 _NESTED = re.compile(r"^\s*#\s*if")
@@ -68,7 +68,7 @@ def find_places(folder: Path, sources: Sequence[str], call: str = "spt_delay") -
                 )
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError as error:
-            raise ExperimentError(f"cannot be read ({error.strerror})", file=path) from None
+            raise ExperimentError(f"cannot be read ({reason(error)})", file=path) from None
         texts.append((name, lines, path.suffix.lower() in _FORTRAN_SUFFIXES))
     calls = {call}
     while True:

@@ -21,10 +21,10 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from desktop.data.archive import unpack
-from desktop.data.atomic import PartFile, write_text
+from desktop.data.atomic import PartFile, place_of, write_bytes, write_text
 from desktop.data.experiment import DESCRIPTION
 from desktop.data.reading import head, plain
-from desktop.errors import ProjectError
+from desktop.errors import ProjectError, reason
 from desktop.progress import Progress
 
 SUFFIX = ".phasewright"
@@ -99,21 +99,15 @@ def write(path: Path, tree: Any, form: str = PROJECT, *, backup: bool = True) ->
 
     Raises
     ------
-    OSError : the folder cannot be written.
+    OSError : it cannot be written.
     ProjectError : it holds a number that `read` would refuse.
     """
-    path = path.absolute()
+    path = place_of(path.absolute())
     content = {"format": form, "schema": SCHEMA, "tree": encode(tree, path.parent)}
     # Escapes also keep names whose bytes are no text.
     text = json.dumps(content, indent=1, sort_keys=True, allow_nan=False) + "\n"
     if backup and path.exists():
-        part = PartFile(backup_of(path))
-        try:
-            part.part.write_bytes(path.read_bytes())
-            part.commit()
-        except BaseException:
-            part.discard()
-            raise
+        write_bytes(backup_of(path), path.read_bytes())
     write_text(path, text)
 
 
@@ -138,17 +132,18 @@ def read(
     ------
     ProjectError : it cannot be read, is no project, of a newer version, or not as declared.
     """
-    path = path.absolute()
+    path = Path(os.path.realpath(path)) if path.is_symlink() else path.absolute()
     try:
         if path.stat().st_size > LIMIT:
             raise ProjectError(f"is larger than {LIMIT >> 20} MiB, the limit for a project", file=path)
         content = json.loads(plain(path).read_text(encoding="utf-8"), parse_constant=_no_number)
     except OSError as error:
-        raise ProjectError(f"cannot be read ({error.strerror})", file=path) from None
+        raise ProjectError(f"cannot be read ({reason(error)})", file=path) from None
     except (ValueError, RecursionError) as error:
         raise ProjectError(
-            f"is no project or damaged ({error})",
+            "is no project or damaged",
             file=path,
+            where=f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else "",
             hint=f"the version before is in {backup_of(path).name}" if backup_of(path).exists() else "",
         ) from None
     if not isinstance(content, dict) or content.get("format") != form:
@@ -358,8 +353,7 @@ def pack(target: Path, folder: Path, files: Mapping[str, Path], progress: Progre
     """
     every = {BUNDLED: folder / BUNDLED, **files}
     total = sum(path.stat().st_size for path in every.values())
-    part = PartFile(target.absolute())
-    try:
+    with PartFile(target.absolute()) as part:
         done = 0
         with zipfile.ZipFile(part.part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
             for name, path in every.items():
@@ -373,10 +367,6 @@ def pack(target: Path, folder: Path, files: Mapping[str, Path], progress: Progre
                         progress.step(done, total, "packing")
                         sink.write(piece)
                         done += len(piece)
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
 
 
 def unpack_bundle(bundle: Path, folder: Path, progress: Progress) -> Path:

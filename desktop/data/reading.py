@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
+
+from desktop.errors import FileError
 
 
 def head(path: Path, size: int) -> bytes:
@@ -22,8 +23,8 @@ def plain(path: Path) -> Path:
 
     Raises
     ------
-    OSError : it is a pipe or a device.
+    FileError : it is a pipe or a device.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise OSError(errno.EINVAL, "it is a pipe or a device", str(path))
+        raise FileError("it is a pipe or a device", file=path)
     return path

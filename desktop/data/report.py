@@ -14,7 +14,7 @@ import math
 import os
 import platform
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import escape
@@ -30,11 +30,13 @@ import desktop
 from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
 from desktop.core.phase_stats import PhaseRow
+from desktop.data.consistency import doubt
 from desktop.data.events import Activity
-from desktop.data.material import FIGURES, Material, Subject, gather, printable
-from desktop.data.statistics import RangeStats, Statistics
+from desktop.data.material import FIGURES, Material, Subject, gather
+from desktop.data.statistics import RangeStats, RegionRow, Statistics
 from desktop.data.store import TraceStore
 from desktop.data.utilization import Rules, Utilization
+from desktop.printing import printable
 from desktop.progress import Progress, Share
 
 _KINDS = ("constant", "linear", "quadratic")
@@ -47,15 +49,41 @@ _REPAIRS = {
     "linear": "a shift and a rate for each process, as their clocks drift",
     "impossible": "neither shifts nor rates of the clocks mend that",
 }
+#: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
+STORY = 8
+_STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
+# Rows of a table that is not parted where a page ends.
+_SHORT = 12
 # A text, a cell longer than this is cut, wherever it came from.
 _LONGEST, _LONGEST_CELL = 4000, 400
 
 
+#: Tables (and what is said with them) that a report may leave out, by their keys.
+TABLES = {
+    "summary": "Summary",
+    "phases": "Phases, every number",
+    "formulas": "Formulas",
+    "breaks": "Breaks and their ranges",
+    "certificate": "Error and its bounds",
+    "efficiencies": "Efficiencies",
+    "activities": "Activities",
+    "loads": "Most and least loaded processors",
+    "regions": "Regions that take most time",
+    "changes": "What changed at each break",
+    "comparison": "Phases of the compared runs",
+    "file": "The file and its clocks",
+    "import": "Import report",
+    "options": "Options",
+    "origin": "How to make the report again",
+}
+
+
 @dataclass(frozen=True)
 class Paragraph:
-    """A sentence or more."""
+    """A sentence or more. `part`: the key of `TABLES` to which it belongs."""
 
     text: str
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -63,6 +91,7 @@ class Points:
     """Sentences that stand side by side."""
 
     items: tuple[str, ...]
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +99,7 @@ class Command:
     """Words for a terminal."""
 
     text: str
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,6 +111,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
     note: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -91,6 +122,10 @@ class Picture:
     number: int
     finding: str
     material: Material
+
+    @property
+    def part(self) -> str:
+        return self.figure
 
 
 Block = Paragraph | Points | Command | Table | Picture
@@ -106,14 +141,29 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Slide:
+    """A sentence, and the one thing that shows it."""
+
+    title: str
+    block: Picture | Table | Points
+
+
+@dataclass(frozen=True)
 class Report:
-    """A whole report. `facts` says in plain values which runs it is about, as ``report --json`` prints."""
+    """A whole report. `facts` says in plain values which runs it is about, as ``report --json`` prints.
+
+    `finding` is what it says in one sentence. `story` is what is told of it on slides, at most `STORY` - 1 of
+    them beside the title; `appendix`: whether all the rest follows there.
+    """
 
     title: str
     subtitle: str
     date: datetime
     sections: tuple[Section, ...]
     facts: tuple[dict[str, Any], ...]
+    finding: str = ""
+    story: tuple[Slide, ...] = ()
+    appendix: bool = True
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -122,10 +172,14 @@ class Report:
 
 @dataclass(frozen=True)
 class Contents:
-    """What goes in: `figures` by their keys, and whether the statistics, which read all events once."""
+    """What goes in: `figures` and `tables` by their keys, and whether the statistics, which read all events
+    once. `appendix`: of slides, all that is not in the story. `by_region`: what the timeline shows."""
 
     figures: tuple[str, ...] = tuple(FIGURES)
     statistics: bool = True
+    tables: tuple[str, ...] = tuple(TABLES)
+    appendix: bool = True
+    by_region: bool = False
 
 
 def today() -> datetime:
@@ -140,22 +194,44 @@ def command_line(
     contents: Contents,
     output: str = "report.html",
     title: str = "",
-    style: str = "colour",
+    span: tuple[float, float] | None = None,
+    looks: Sequence[str] = (),
+    base: Contents | None = None,
 ) -> str:
     """The words that make the report again of `source`: a trace, of which `subject` is the run, or (None)
-    a project, which says everything about its runs itself."""
+    a project, which says everything about its runs itself, but for a `span` that limits them otherwise.
+    `looks`: see `look_words`. `base`: what it holds without words, as a project may say too."""
+    base = base or Contents()
     words = ["phasewright", "report", source, "-o", output]
     if subject is not None:
         words += _fit_words(subject)
-    if contents.figures != Contents().figures:
+        span = subject.limit
+    for word, value in zip(("--start", "--end"), span or (), strict=False):
+        if math.isfinite(value):
+            words += [word, repr(float(value))]
+    if contents.figures != base.figures:
         words += ["--plots", ",".join(contents.figures)]
-    if not contents.statistics:
+    if contents.tables != base.tables:
+        words += ["--tables", ",".join(contents.tables) or "none"]
+    if contents.statistics != base.statistics:
         words.append("--no-statistics")
-    if style != "colour":
-        words += ["--style", style]
+    if contents.appendix != base.appendix:
+        words.append("--no-appendix")
+    if contents.by_region != base.by_region:
+        words += ["--timeline", "region" if contents.by_region else "activity"]
+    words += looks
     if title:
         words += ["--title", title]
     return shlex.join(words)
+
+
+def look_words(
+    style: str, colours: str, theme: str, base: tuple[str, str] = ("colour", "light")
+) -> list[str]:
+    """Words for how a report looks; `base`: style and theme without words."""
+    words = ["--style", style] if style != base[0] else []
+    words += ["--colours", colours] if colours != "soft" else []
+    return words + (["--theme", theme] if theme != base[1] else [])
 
 
 def _fit_words(subject: Subject) -> list[str]:
@@ -206,32 +282,91 @@ def compose(
     Cancelled : by `progress` or `stop`.
     """
     progress, contents = progress or Progress(), contents or Contents()
-    unknown = [key for key in contents.figures if key not in FIGURES]
-    if unknown or not subjects:
-        raise ValueError(f"there is no figure {unknown[0]!r}" if unknown else "there is no run to report on")
+    for kind, asked, known in (("figure", contents.figures, FIGURES), ("table", contents.tables, TABLES)):
+        unknown = [key for key in asked if key not in known]
+        if unknown:
+            raise ValueError(f"there is no {kind} {unknown[0]!r}")
+    if not subjects:
+        raise ValueError("there is no run to report on")
     sections: list[Section] = []
     facts: list[dict[str, Any]] = []
     phased: list[Phased] = []
+    stories: list[list[Slide]] = []
+    findings: list[str] = []
     pictures = 0
     for k, subject in enumerate(subjects):
         part = Share(progress, k / len(subjects), (k + 1) / len(subjects))
-        material, use = gather(subject, Share(part, 0, 0.5), stop)
+        material, use = gather(subject, Share(part, 0, 0.5), stop, by_region=contents.by_region)
         run = _Run(subject, material, use)
         several = len(subjects) > 1
         if several:
             sections.append(Section(subject.title, (), 1))
-        sections += run.sections(contents, pictures, Share(part, 0.5, 1))
+        own = run.sections(contents, pictures, Share(part, 0.5, 1))
+        sections += own
+        stories.append(run.story(own, f"{subject.title}: " if several else ""))
+        findings.append(run.finding())
         pictures = sum(isinstance(block, Picture) for section in sections for block in section.blocks)
         facts.append(run.facts())
         phased.append(Phased(subject.title, material.curve, material.fit))
     contrast = compare(phased) if compare is not None and len(phased) > 1 else None
+    beside: list[Slide] = []
     if contrast is not None:
-        sections += _comparison(contrast, material, contents, pictures + 1)
+        compared = _comparison(contrast, material, contents, pictures + 1)
+        sections += compared
+        beside = _compared_story(compared, contrast)
+        findings = [beside[0].title]
     date = date or today()
     sections.append(_made(command))
+    kept = (replace(one, blocks=_wanted(one.blocks, contents)) for one in sections)
+    sections = [one for one in kept if one.blocks or one.level == 1]
     name = title or (subjects[0].title if len(subjects) == 1 else f"{len(subjects)} runs")
     subtitle = f"Phasewright {desktop.__version__}, {date:%Y-%m-%d %H:%M} UTC"
-    return Report(name, subtitle, date, tuple(sections), tuple(facts))
+    told = _told(beside, stories)
+    shown = contents.appendix
+    return Report(name, subtitle, date, tuple(sections), tuple(facts), findings[0], told, shown)
+
+
+def _wanted(blocks: Iterable[Block], contents: Contents) -> tuple[Block, ...]:
+    """The blocks that were asked for."""
+    return tuple(b for b in blocks if isinstance(b, Picture) or not b.part or b.part in contents.tables)
+
+
+def _told(beside: list[Slide], stories: list[list[Slide]]) -> tuple[Slide, ...]:
+    """One story of several runs: how they compare, then of each run in turn what matters most, as far as
+    there is room; each run's slides follow each other."""
+    room = STORY - 1 - len(beside)
+    take = [0] * len(stories)
+    for depth in range(STORY):
+        for k, story in enumerate(stories):
+            if depth < len(story) and sum(take) < room:
+                take[k] = depth + 1
+    return (*beside, *(slide for story, most in zip(stories, take, strict=True) for slide in story[:most]))
+
+
+def _compared_story(sections: list[Section], contrast: Contrast) -> list[Slide]:
+    """How the runs differ as wholes: the figure, and their numbers."""
+    alignment, cells = contrast.alignment, table(contrast.alignment)
+    reference = alignment.runs[alignment.reference].name
+    whole = [cell for cell in cells if cell.phase == 0]
+    finding = next(_run_finding(cell, reference) for cell in whole if cell.run != reference)
+    every = (block for section in sections for block in section.blocks)
+    found = [Slide(finding, block) for block in every if isinstance(block, Picture)]
+    heads = ("Run", "Takes", "× Length", "Mean", "of P", "Work (proc·s)", "× Work")
+    rows = tuple(
+        (
+            cell.run,
+            _time(cell.duration_s),
+            _number(cell.duration_ratio),
+            _number(cell.mean),
+            _part(cell.efficiency),
+            _number(cell.work_s),
+            _number(cell.work_ratio),
+        )
+        for cell in whole[:_STORY_ROWS]
+    )
+    note = f"× is the run over {reference}."
+    title = f"What the runs take, against {reference}"
+    return [*found, Slide(finding if not found else title, Table("Runs", heads, rows, note=note))]
 
 
 def _comparison(contrast: Contrast, material: Material, contents: Contents, number: int) -> list[Section]:
@@ -239,7 +374,7 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
     alignment, cells = contrast.alignment, table(contrast.alignment)
     reference = alignment.runs[alignment.reference].name
     findings = [_run_finding(cell, reference) for cell in cells if cell.phase == 0 and cell.run != reference]
-    blocks: list[Block] = [Points(tuple(findings))]
+    blocks: list[Block] = [Points(tuple(findings), "summary")]
     if "comparison" in contents.figures:
         blocks.append(Picture("comparison", number, findings[0], replace(material, contrast=contrast)))
     factor, unit = _time_unit(max(run.curve.duration for run in alignment.runs))
@@ -263,7 +398,7 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
         for cell in cells
     )
     note = f"× is the run over {reference}. Phases are matched by order and shape; alike says how well."
-    blocks.append(Table("Phases of the compared runs", heads, rows, left=2, note=note))
+    blocks.append(Table("Phases of the compared runs", heads, rows, left=2, note=note, part="comparison"))
     return [Section("Comparison", (), 1), Section(f"Runs compared with {reference}", tuple(blocks))]
 
 
@@ -284,8 +419,8 @@ def _made(command: str) -> Section:
     versions += [(name, metadata.version(name)) for name in ("numpy", "numba", "h5py", "scipy")]
     blocks: list[Block] = []
     if command:
-        blocks += [Paragraph("This command makes the report again:"), Command(command)]
-    blocks.append(Table("Versions", ("Program", "Version"), tuple(versions), 2))
+        blocks += [Paragraph("This command makes the report again:", "origin"), Command(command, "origin")]
+    blocks.append(Table("Versions", ("Program", "Version"), tuple(versions), 2, part="origin"))
     return Section("How to make this report again", tuple(blocks))
 
 
@@ -319,6 +454,8 @@ class _Run:
             },
             "importer": {"name": store.importer.id, "version": store.importer.version},
             "duration_s": self.material.curve.duration,
+            "start_s": self.material.curve.start,
+            "limited": self.subject.limit is not None,
             "model": fit.model,
             "n": fit.n,
             "epsilon": fit.epsilon,
@@ -333,9 +470,10 @@ class _Run:
             self.statistics.extend(self._ask(kept, progress))
         keys = [key for key in contents.figures if key in self.material.figures()]
         pictures = [
-            Picture(key, drawn + k, self._finding(key, kept), self.material) for k, key in enumerate(keys, 1)
+            Picture(key, drawn + k, f"{self._finding(key, kept)}{self._doubt(key)}", self.material)
+            for k, key in enumerate(keys, 1)
         ]
-        found = [Section("Summary", (Points(tuple(self._summary(kept))),))]
+        found = [Section("Summary", (Points(tuple(self._summary(kept)), "summary"),))]
         if pictures:
             found.append(Section("Figures", tuple(pictures)))
         found.append(Section("Phases", tuple(self._phases())))
@@ -345,6 +483,190 @@ class _Run:
         found.append(Section("The file", tuple(self._file(kept))))
         found.append(Section("Options", (self._options(),)))
         return found
+
+    # ---- the story
+
+    def finding(self) -> str:
+        """What is to be said of the run in one sentence, and what was lost of it."""
+        lost = self._lossy()
+        return self._finding("curve", Statistics(self._store)) + (f" {lost}" if lost else "")
+
+    def story(self, sections: Sequence[Section], name: str) -> list[Slide]:
+        """The run in a few slides, the most telling first but for their order in time: the curve with its
+        phases, these in numbers, what limits them, what changes, who does what, where the time goes, and why
+        so many phases. `name` begins each title."""
+        pictures = {b.figure: b for section in sections for b in section.blocks if isinstance(b, Picture)}
+
+        def shown(figure: str) -> list[Slide]:
+            picture = pictures.get(figure)
+            return [] if picture is None else [Slide(name + picture.finding, picture)]
+
+        kept = Statistics(self._store)
+        phases = self._table_finding(self.material.rows), self._phases_short()
+        why = self._why(kept) if self.statistics else ()
+        where = self._where(kept) if self.statistics else ()
+        return [
+            *shown("curve"),
+            *(Slide(name + title, block) for title, block in (phases, *why)),
+            *(() if self.statistics else shown("stack")),
+            *shown("timeline"),
+            *(Slide(name + title, block) for title, block in where),
+            *shown("epsilon"),
+        ]
+
+    def _phases_short(self) -> Table:
+        """What a room can read of the phases; of very many, those that last longest."""
+        factor, unit = self._scale
+        curve, rows = self.material.curve, list(enumerate(self.material.rows, 1))
+        work = sum(row.work_s for _, row in rows) or math.nan
+        most = sorted(rows, key=lambda found: found[1].start_s - found[1].end_s)[
+            : _STORY_ROWS if len(rows) <= _STORY_ROWS else _STORY_ROWS - 1
+        ]
+        left = [row for k, row in rows if k not in {k for k, _ in most}]
+        heads = (
+            "Phase",
+            f"From ({unit})",
+            f"Length ({unit})",
+            "of the run",
+            "Kind",
+            "Mean",
+            "of P",
+            "of all work",
+        )
+        cells = [
+            (
+                f"{k}",
+                _number(row.start_s / factor),
+                _number((row.end_s - row.start_s) / factor),
+                _part((row.end_s - row.start_s) / curve.duration),
+                _KINDS[row.degree],
+                _number(row.mean),
+                _part(row.efficiency),
+                _part(row.work_s / work),
+            )
+            for k, row in sorted(most, key=lambda found: found[0])
+        ]
+        if left:
+            length, did = sum(r.end_s - r.start_s for r in left), sum(r.work_s for r in left)
+            mean = did / length
+            of = _part(mean / curve.capacity) if curve.capacity else "–"
+            cells.append((f"{len(left)} more", "–", _number(length / factor), _part(length / curve.duration),
+                          "–", _number(mean), of, _part(did / work)))  # fmt: skip
+        return Table("Phases", heads, tuple(cells))
+
+    def _why(self, kept: Statistics) -> Iterator[tuple[str, Table | Points]]:
+        """What limits each phase, and what changes."""
+        ranges = self._ranges()
+        if not ranges or not ranges[0][1].is_processor.any():
+            return
+        yield self._limits(ranges), self._limits_table(ranges)
+        changes = self._largest_changes(kept)
+        if changes is not None:
+            yield changes
+
+    def _where(self, kept: Statistics) -> Iterator[tuple[str, Table]]:
+        """Where the time goes."""
+        run = self.statistics[0]
+        regions = kept.flat(run, self.use) if run is not None and run.is_processor.any() else []
+        if regions:
+            yield self._regions_told(regions), self._regions_table(regions)
+
+    def _limits(self, ranges: Sequence[tuple[str, RangeStats]]) -> str:
+        """Which part of the parallel efficiency costs most, and in which phase it is least."""
+        run = ranges[0][1]
+        causes = _causes(run)
+        cause, value = min(causes, key=lambda found: found[1])
+        text = f"{cause} limits the run: {_percent(value)}, of a parallel efficiency of "
+        text += _percent(run.parallel_efficiency)
+        phases = [(name, s) for name, s in ranges[1:] if math.isfinite(s.parallel_efficiency)]
+        if len(phases) < 2:
+            return f"{text}."
+        name, worst = min(phases, key=lambda found: found[1].parallel_efficiency)
+        least, part = min(_causes(worst), key=lambda found: found[1])
+        return (
+            f"{text}; {name.lower()} has the least, {_percent(worst.parallel_efficiency)} "
+            f"({least.lower()} {_percent(part)})."
+        )
+
+    def _limits_table(self, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
+        factor, unit = self._scale
+        longest = sorted(range(1, len(ranges)), key=lambda k: -ranges[k][1].duration_s)[: _STORY_ROWS - 1]
+        shown = [ranges[k] for k in (0, *sorted(longest))]
+        heads = [
+            "Range",
+            f"Length ({unit})",
+            "Computing",
+            "Parallel efficiency",
+            "Load balance",
+            "Communication",
+        ]
+        ideal = any(s.transfer_efficiency is not None for _, s in shown)
+        heads += ["Serialisation", "Transfer"] if ideal else []
+        rows = []
+        for name, stats in shown:
+            values = [stats.parallel_efficiency, stats.load_balance, stats.communication_efficiency]
+            more = [stats.serialisation_efficiency, stats.transfer_efficiency] if ideal else []
+            rows.append(
+                (name, _number(stats.duration_s / factor), _number(stats.computing), *map(_part, values),
+                 *map(_part, more))
+            )  # fmt: skip
+        note = "Parallel efficiency = load balance × communication"
+        note += " = load balance × serialisation × transfer." if ideal else "."
+        if len(ranges) > len(shown):
+            note += f" {len(ranges) - len(shown)} shorter phases are not shown."
+        return Table("Efficiencies", tuple(heads), tuple(rows), note=note)
+
+    def _largest_changes(self, kept: Statistics) -> tuple[str, Table] | None:
+        """The largest difference between neighbouring phases, and the largest ones in order of time; None
+        where none is known."""
+        run, found = self.statistics[0], []
+        for k, (left, right) in enumerate(pairwise(self.statistics[1:]), 1):
+            if run is not None and left is not None and right is not None:
+                found += [(abs(c.difference), k, c) for c in kept.changes(run, left, right, 2)]
+        most = sorted(found, key=lambda item: -item[0])[:_STORY_CHANGES]
+        if not most:
+            return None
+        names = self.subject.names
+        at = {k: _time(self.material.rows[k].start_s) for _, k, _ in most}
+        _, first, largest = most[0]
+        title = f"Most changes from phase {first} to {first + 1}, at {at[first]}: {largest.called(names)}"
+        rows = tuple(
+            (f"{k} to {k + 1}", at[k], change.called(names))
+            for _, k, change in sorted(most, key=lambda item: (item[1], -item[0]))
+        )
+        return title, Table("Largest changes", ("Phases", "At", "What changes"), rows, 3)
+
+    def _regions_told(self, regions: Sequence[RegionRow]) -> str:
+        name = self.subject.names.get(regions[0].name, regions[0].name)
+        text = f"{name} takes most of all processors' time, {_percent(regions[0].share)}"
+        if len(regions) > 1:
+            second = self.subject.names.get(regions[1].name, regions[1].name)
+            text += f", then {second}, {_percent(regions[1].share)}"
+        return f"{text}."
+
+    def _regions_table(self, regions: Sequence[RegionRow]) -> Table:
+        return Table(
+            "Regions of the run",
+            ("Region", "Counts as", "Share", "Time of its own", "Calls"),
+            tuple(row[1:] for row in self._region_rows("Run", regions, _STORY_REGIONS)),
+            left=2,
+            note="Over all processors; the share is of all their time.",
+            part="regions",
+        )
+
+    def _region_rows(
+        self, name: str, regions: Sequence[RegionRow], most: int
+    ) -> Iterator[tuple[str, str, str, str, str, str]]:
+        """The first regions of a range, and what all others take together."""
+        for row in regions[:most]:
+            counts = "–" if row.activity is None else row.activity.name.lower()
+            called = self.subject.names.get(row.name, row.name)
+            yield name, called, counts, _percent(row.share), _time(row.exclusive_s), f"{row.calls}"
+        rest = regions[most:]
+        if rest:
+            share, own = sum(row.share for row in rest), sum(row.exclusive_s for row in rest)
+            calls = sum(row.calls for row in rest)
+            yield name, f"({len(rest)} more)", "–", _percent(share), _time(own), f"{calls}"
 
     def _ask(self, kept: Statistics, progress: Progress) -> list[RangeStats | None]:
         """Statistics of the run and of each phase; None of one shorter than a tick."""
@@ -359,9 +681,9 @@ class _Run:
     # ---- sentences
 
     def _summary(self, kept: Statistics) -> list[str]:
-        curve, fit = self.material.curve, self.material.fit
+        fit = self.material.fit
         lines = [
-            f"The run takes {_time(curve.duration)} on {_number(curve.capacity)} processors.",
+            self._extent(),
             self._finding("curve", kept),
             self._finding("residual", kept),
             self._finding("epsilon", kept),
@@ -373,11 +695,32 @@ class _Run:
             lines.append(worst)
         return [*lines, fit.note] if fit.note else lines
 
+    def _extent(self) -> str:
+        """How long the run is, and what of it is analysed."""
+        curve = self.material.curve
+        on = f"on {_number(curve.capacity)} processors"
+        if self.subject.limit is None:
+            return f"The run takes {_time(curve.duration)} {on}."
+        whole = self.use.curve()
+        part = _percent(curve.duration / whole.duration)
+        return (
+            f"The run takes {_time(whole.duration)} {on}. Only {_time(curve.duration)} of it ({part}) are "
+            f"analysed here, from {_time(curve.start)} to {_time(curve.start + curve.duration)}; all that "
+            f"is said of the run is said of this part."
+        )
+
     def _lossy(self) -> str:
         lost = [f for f in self._store.report if f.severity in ("loss", "error")]
         if not lost:
             return ""
-        return f"Part of the input was lost: {sum(f.count for f in lost)} findings, listed under “The file”."
+        found = doubt(self._store)
+        said = found.sentence if found else "Part of the input was lost."
+        return f"{said} Findings: {sum(f.count for f in lost)}, listed under “The file”."
+
+    def _doubt(self, figure: str) -> str:
+        """At a curve, how much of it may be wrong."""
+        found = doubt(self._store) if figure in ("curve", "stack") else None
+        return f" {found.sentence}" if found else ""
 
     def _finding(self, figure: str, kept: Statistics) -> str:
         """What a figure shows, in one sentence."""
@@ -472,6 +815,7 @@ class _Run:
             ),
             note="Mean, least, largest and work are the curve's own. RMS is the root of the mean square of "
             "curve minus fit; the error is RMS times the root of the length.",
+            part="phases",
         )
         yield Table(
             "Formulas",
@@ -481,6 +825,7 @@ class _Run:
                 for k, row in enumerate(rows, 1)
             ),
             left=1,
+            part="formulas",
         )
         if fit.n > 1:
             yield Table(
@@ -491,8 +836,9 @@ class _Run:
                     for k in range(1, fit.n)
                 ),
                 note="Within its range a break can move, the others moving with it, and ε stays.",
+                part="breaks",
             )
-        yield Paragraph(self._certificate())
+        yield Paragraph(self._certificate(), "certificate")
 
     def _certificate(self) -> str:
         """How large the error is, and what proves that no partition is better."""
@@ -548,18 +894,15 @@ class _Run:
                 )
             )
         notes = {note for _, s in ranges for note in _notes(s)}
-        yield Table("Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)))
-        names = self.subject.names
+        yield Table("Efficiencies", heads, tuple(rows), note=" ".join(sorted(notes)), part="efficiencies")
         if any(stats.seconds.any() for _, stats in ranges):
             yield self._activities(ranges)
             yield self._processors(kept, ranges)
         regions = [
-            (name, names.get(row.name, row.name),
-             "–" if row.activity is None else row.activity.name.lower(),
-             _percent(row.share), _time(row.exclusive_s), f"{row.calls}")
+            row
             for name, stats in ranges
-            for row in kept.flat(stats, self.use)[:_REGIONS]
-        ]  # fmt: skip
+            for row in self._region_rows(name, kept.flat(stats, self.use), _REGIONS)
+        ]
         if regions:
             yield Table(
                 "Regions that take most time",
@@ -567,6 +910,7 @@ class _Run:
                 tuple(regions),
                 left=3,
                 note="Over all processors; the share is of all their time.",
+                part="regions",
             )
 
     def _activities(self, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
@@ -576,7 +920,7 @@ class _Run:
             whole = stats.seconds.sum() or math.nan
             rows.append((name, *(_part(stats.by_activity[a] / whole) for a in seen)))
         heads = ("Range", *(_capital(a.name.lower()) for a in seen))
-        return Table("Activities, as parts of all processors' time", heads, tuple(rows))
+        return Table("Activities, as parts of all processors' time", heads, tuple(rows), part="activities")
 
     def _processors(self, kept: Statistics, ranges: Sequence[tuple[str, RangeStats]]) -> Table:
         rows = []
@@ -585,7 +929,7 @@ class _Run:
             cells = [cell for i in ends for cell in (kept.name(i), _part(float(stats.utilization[i])))]
             rows.append((name, *(cells or ["–"] * 4)))
         heads = ("Range", "Computes most", "of the time", "Computes least", "of the time")
-        return Table("Most and least loaded processors", heads, tuple(rows))
+        return Table("Most and least loaded processors", heads, tuple(rows), part="loads")
 
     def _changes(self, kept: Statistics) -> Iterable[Block]:
         told = False
@@ -597,12 +941,12 @@ class _Run:
             if changes:
                 told = True
                 yield Paragraph(
-                    f"From phase {k} to phase {k + 1}, at {_time(self.material.rows[k].start_s)}:"
+                    f"From phase {k} to phase {k + 1}, at {_time(self.material.rows[k].start_s)}:", "changes"
                 )
-                yield Points(tuple(change.called(self.subject.names) for change in changes))
+                yield Points(tuple(change.called(self.subject.names) for change in changes), "changes")
         if not told:
             yield Paragraph("Nothing that is known of the phases differs." if self.material.fit.n > 1
-                            else "There is one phase, so nothing changes.")  # fmt: skip
+                            else "There is one phase, so nothing changes.", "changes")  # fmt: skip
 
     def _file(self, kept: Statistics) -> Iterable[Block]:
         store, clock = self._store, self._store.clock
@@ -620,14 +964,15 @@ class _Run:
             ("Events", f"{sum(location.records for location in store.locations)}"),
             ("Steps of the curve", f"{self.material.curve.segments}"),
         ]
-        yield Table("Identity", ("What", "Value"), tuple(facts), 2)
+        yield Table("Identity", ("What", "Value"), tuple(facts), 2, part="file")
         rules = self.use.rules
         applied = store.repair if rules.repaired is None else rules.repaired
         yield Paragraph(
             f"Clocks: {clock.checked} messages and collectives were checked, {clock.violations_before} "
             f"contradict the clocks as recorded, {clock.violations_after} after the repair "
             f"({_REPAIRS.get(clock.repair, clock.repair)}). "
-            + ("The repair is applied." if applied else "Times are as recorded, the repair is not applied.")
+            + ("The repair is applied." if applied else "Times are as recorded, the repair is not applied."),
+            "file",
         )
         shifted = [
             (kept.name(i), f"{x.shift / rate:.9g}", f"{x.drift * 1e6:.4g}", f"{x.half_width / rate:.3g}")
@@ -637,12 +982,20 @@ class _Run:
         if shifted and applied:
             more = f"{len(shifted) - _SHIFTS} more are not listed." if len(shifted) > _SHIFTS else ""
             heads = ("Location", "Shift (s)", "Rate (µs/s)", "May be off by (s)")
-            yield Table("Repair of clocks", heads, tuple(shifted[:_SHIFTS]), note=more)
+            yield Table("Repair of clocks", heads, tuple(shifted[:_SHIFTS]), note=more, part="file")
         found = [(f.severity, f"{f.count}", f.text, f.where) for f in store.report]
         if found:
-            yield Table("Import report", ("Severity", "Count", "What", "Where"), tuple(found), 4)
+            yield Table(
+                "Import report", ("Severity", "Count", "What", "Where"), tuple(found), 4, part="import"
+            )
         else:
-            yield Paragraph("The import found nothing to report.")
+            yield Paragraph("The import found nothing to report.", "import")
+
+    def _analysed(self) -> str:
+        curve = self.material.curve
+        if self.subject.limit is None:
+            return "the whole run"
+        return f"from {curve.start:.9g} to {curve.start + curve.duration:.9g}"
 
     def _options(self) -> Table:
         subject, fit, rules = self.subject, self.material.fit, self.use.rules
@@ -650,6 +1003,7 @@ class _Run:
         rows = [
             ("Model", fit.model),
             ("Parameters" if fit.model == "budget" else "Phases", f"{fit.requested} ({number})"),
+            ("Analysed (s)", self._analysed()),
             ("Locked breaks (s)", ", ".join(f"{t:.9g}" for t in subject.locked) or "none"),
             ("Breaks set by hand (s)", ", ".join(f"{t:.9g}" for t in subject.breaks or ()) or "none"),
             ("Counts as computing", ", ".join(a.name.lower() for a in sorted(rules.computing))),
@@ -661,7 +1015,17 @@ class _Run:
             until = "" if mark.end_s is None else f" to {_time(mark.end_s)}"
             on = f" on {mark.where}" if mark.where else ""
             rows.append((f"Annotation at {_time(mark.start_s)}{until}{on}", mark.text))
-        return Table("Options", ("Option", "Value"), tuple(rows), 2)
+        return Table("Options", ("Option", "Value"), tuple(rows), 2, part="options")
+
+
+def _causes(stats: RangeStats) -> list[tuple[str, float]]:
+    """The factors of a parallel efficiency, as fine as they are known."""
+    found = [("Load balance", stats.load_balance)]
+    if stats.transfer_efficiency is not None and stats.serialisation_efficiency is not None:
+        found += [("Serialisation", stats.serialisation_efficiency), ("Transfer", stats.transfer_efficiency)]
+    else:
+        found.append(("Communication", stats.communication_efficiency))
+    return [(name, value) for name, value in found if math.isfinite(value)] or [("Load balance", math.nan)]
 
 
 def _notes(stats: RangeStats) -> list[str]:
@@ -746,7 +1110,8 @@ def _section(section: Section, draw: Callable[[Picture], str]) -> str:
 
 def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     if isinstance(block, Paragraph):
-        return f"<p>{_h(block.text)}</p>\n"
+        lead = ' class="lead"' if block.text.endswith(":") else ""
+        return f"<p{lead}>{_h(block.text)}</p>\n"
     if isinstance(block, Points):
         return "<ul>" + "".join(f"<li>{_h(item)}</li>" for item in block.items) + "</ul>\n"
     if isinstance(block, Command):
@@ -763,8 +1128,9 @@ def _block(block: Block, draw: Callable[[Picture], str], above: str) -> str:
     )
     note = f'<p class="note">{_h(block.note)}</p>\n' if block.note else ""
     title = "" if block.title == above else f"<h3>{_h(block.title)}</h3>\n"
+    short = " short" if len(block.rows) <= _SHORT else ""  # stays on one sheet of paper
     return (
-        f'{title}<div class="wide"><table width="100%" cellspacing="0" cellpadding="3">'
+        f'{title}<div class="wide{short}"><table width="100%" cellspacing="0" cellpadding="3">'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody></table></div>\n{note}"
     )
 

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby, zip_longest
 from operator import itemgetter
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import IO
 
 import psutil
 
+from desktop import stopping
 from desktop.core.effects import replicates_for
 from desktop.data.experiment import (
     ATTEMPTS,
@@ -39,7 +41,7 @@ from desktop.data.experiment import (
 )
 from desktop.data.guard import guard
 from desktop.environment import as_given
-from desktop.errors import RunError
+from desktop.errors import RunError, reason
 from desktop.progress import Cancelled, Progress
 
 #: Bytes of a program's output that are looked at, and after which it is ended.
@@ -237,6 +239,8 @@ class Runner:
         # Built beside and renamed, so that a killed compiler leaves nothing that looks finished.
         part = target.with_name(f"{key}.part{os.getpid()}")
         words = tuple(word.replace(str(Path(BUILDS) / key), str(Path(BUILDS) / part.name)) for word in words)
+        remove = partial(part.unlink, missing_ok=True)
+        stopping.leave_no(part, remove)
         try:
             outcome = self._execute(words, {}, progress)
             if outcome.exit < 0 and self._now.is_set():
@@ -253,7 +257,8 @@ class Runner:
                 )
             os.replace(part, target)
         finally:
-            part.unlink(missing_ok=True)
+            remove()
+            stopping.left(part)
 
     def estimate(self, effect: float = 0.1, runs: int = 3, progress: Progress | None = None) -> Estimate:
         """Run the unperturbed program a few times. `effect`: share of its time that the user cares for.
@@ -446,24 +451,27 @@ class Runner:
         progress: Progress | None = None,
         limit: float | None = None,
     ) -> Outcome:
+        progress = progress or Progress()
         guarded = guard()
         with tempfile.TemporaryFile() as output:
             busy, cpu_before = psutil.cpu_times(), os.times()
             begun = time.perf_counter()
             try:
-                child = subprocess.Popen(
-                    words[0] if self.experiment.program.shell else list(words),
-                    shell=self.experiment.program.shell,
-                    cwd=self.experiment.folder,
-                    env={**as_given(), **environment},
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+                with stopping.making:
+                    child = subprocess.Popen(
+                        words[0] if self.experiment.program.shell else list(words),
+                        shell=self.experiment.program.shell,
+                        cwd=self.experiment.folder,
+                        env={**as_given(), **environment},
+                        stdin=subprocess.DEVNULL,
+                        stdout=output,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                    )
+                    stopping.leave_no(child, partial(_kill, child))
             except (OSError, ValueError) as error:
                 raise RunError(
-                    f"{words[0]} cannot be started ({getattr(error, 'strerror', None) or error})",
+                    f"{words[0]} cannot be started ({reason(error, 'its words are none for a program')})",
                     file=self.experiment.folder,
                     hint="is it installed and built?",
                 ) from None
@@ -481,6 +489,7 @@ class Runner:
                 self._child = None
                 watch.end()
                 _kill(child)  # what it left running would disturb the next
+                stopping.left(child)
                 if guarded is not None:
                     guarded.drop(child.pid)
 
@@ -496,7 +505,8 @@ class Runner:
             finally:
                 self._child = None
                 watch.end()
-            if progress is not None and progress.cancelled:
+                stopping.left(child)
+            if progress.cancelled:
                 raise Cancelled
             wall = ended - begun
             others = _busy_cores(busy, psutil.cpu_times(), wall, cpu, cpu_before, os.times())
@@ -509,7 +519,7 @@ class _Watch(Thread):
     that is asked for, when it runs too long, or when it prints without end. `why`: which; "" if none."""
 
     def __init__(
-        self, child: subprocess.Popen[bytes], output: int, limit: float | None, progress: Progress | None
+        self, child: subprocess.Popen[bytes], output: int, limit: float | None, progress: Progress
     ) -> None:
         super().__init__(daemon=True)
         self.why = ""
@@ -523,7 +533,7 @@ class _Watch(Thread):
                 self.why = f"ran longer than {self._limit:g} s"
             elif os.fstat(self._output).st_size > MOST_OUTPUT:
                 self.why = f"printed more than {MOST_OUTPUT >> 20} MB"
-            elif self._progress is None or not self._progress.cancelled:
+            elif not self._progress.cancelled:
                 continue
             _kill(self._child)
             return
@@ -545,7 +555,7 @@ def _wait(child: subprocess.Popen[bytes], over: Callable[[], None]) -> tuple[int
         over()
     if not hasattr(os, "wait4"):
         while child.poll() is None:
-            with contextlib.suppress(subprocess.TimeoutExpired):  # so that Ctrl-C is seen
+            with contextlib.suppress(subprocess.TimeoutExpired):  # others may kill it
                 child.wait(0.1)
         over()
         return child.returncode, math.nan, math.nan

@@ -25,7 +25,8 @@ from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
 from desktop.data.atomic import write_text
 from desktop.data.reading import head, plain
-from desktop.errors import TableError
+from desktop.errors import TableError, reason
+from desktop.printing import as_csv, unguarded
 
 _LARGEST, _ROWS = 64 << 20, 1_000_000
 #: Columns that are neither factor nor response.
@@ -395,7 +396,7 @@ def _rows(path: Path) -> tuple[list[str], Rows]:
             )
         text = plain(path).read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise TableError(f"cannot be read ({error.strerror})", file=path) from None
+        raise TableError(f"cannot be read ({reason(error)})", file=path) from None
     except UnicodeDecodeError:
         raise TableError("is no text", file=path, hint="choose a table of trials (CSV)") from None
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
@@ -405,11 +406,15 @@ def _rows(path: Path) -> tuple[list[str], Rows]:
     try:
         for cells in reader:
             if cells and not cells[0].startswith("#") and any(cell.strip() for cell in cells):
-                found.append((reader.line_num, [cell.strip() for cell in cells]))
+                found.append((reader.line_num, [unguarded(cell.strip()) for cell in cells]))
             if len(found) > _ROWS:
                 raise TableError(f"has more than {_ROWS} rows", file=path)
-    except csv.Error as error:
-        raise TableError(f"cannot be read ({error})", file=path, where=f"line {reader.line_num}") from None
+    except csv.Error:
+        raise TableError(
+            "cannot be read (a field of it is too long, or no text)",
+            file=path,
+            where=f"line {reader.line_num}",
+        ) from None
     if not found:
         raise TableError("holds no table", file=path, hint="the first line names the columns")
     header = found[0][1]
@@ -619,11 +624,9 @@ def _label(header: list[str], row: list[str]) -> str:
 
 def write_sheet(path: Path, design: Design, sheet: RunSheet) -> None:
     """The trials in their order, with an empty column for the response."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["order", "replicate", "treatment", *design.factors, "response"])
+    rows: list[list[object]] = [["order", "replicate", "treatment", *design.factors, "response"]]
     array = design.levels.min() >= 0
     for place, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
         levels = [str(v) if array else f"{v:+d}" for v in design.levels[treatment]]
-        writer.writerow([place, replicate + 1, treatment + 1, *levels, ""])
-    write_text(path, out.getvalue())
+        rows.append([place, replicate + 1, treatment + 1, *levels, ""])
+    write_text(path, "".join(as_csv(rows)))

@@ -1,33 +1,70 @@
-"""A report as slides (PPTX, 16:9): a title, a slide for each figure with its finding, tables as tables.
+"""A report as slides (PPTX, 16:9): its story, a sentence a slide, and all the rest as an appendix.
 
-Written with python-pptx, which is loaded when the first slides are made. Figures come as PNG pictures.
+Every slide has a layout of the master with its title in the title placeholder, so that outline and screen
+readers know it; pictures and tables have an alternative text; slides are numbered. Written with python-pptx,
+which is loaded when the first slides are made.
 """
 
 from __future__ import annotations
 
+import copy
 import io
+import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
 
-from desktop.data.material import printable
-from desktop.data.report import Command, Paragraph, Picture, Points, Report, Section, Table
+from desktop.data.material import FIGURES
+from desktop.data.report import Block, Command, Paragraph, Picture, Points, Report, Section, Table
+from desktop.printing import printable
 from desktop.progress import Progress
 
+Theme = Literal["light", "dark"]
 #: mm of a slide, and of a picture on it
 WIDTH, HEIGHT = 338.67, 190.5
-PICTURE = (308.0, 132.0)
-_LEFT, _TOP = 15.3, 42.0
-# A table of more rows goes on on the next slide.
-_ROWS = 12
-_INK, _MUTED, _ACCENT = "1A1F26", "55606D", "0B5FA5"
+PICTURE = (308.0, 136.0)
+_LEFT, _TOP, _FOOT = 15.3, 38.0, 178.0
+#: Slides travel without their fonts; this one, or its like, is on every system.
+_FONT = "Arial"
 _MOST_TEXT = 900
+_MM_PER_POINT = 25.4 / 72
+# Sizes of the text of tables, points, as large as lets all rows stand on a slide; width of a letter on
+# average and height of a line in parts of that.
+_SIZES, _LETTER, _LINE = (16.0, 14.0, 12.0, 11.0, 10.0), 0.53, 1.2
+_CELL_EDGE, _CELL_PAD, _LONGEST_CELL = 1.8, 0.8, 120
+# Layouts of python-pptx's own template that are kept, by their place in it.
+_TITLE, _TEXT, _HEADING, _ONLY_TITLE = 0, 1, 2, 5
 
 
-def to_pptx(report: Report, draw: Callable[[Picture], bytes], progress: Progress | None = None) -> bytes:
+@dataclass(frozen=True)
+class _Ink:
+    """Colours of a theme: ground, text, quiet text, titles, and rows of tables."""
+
+    ground: str
+    text: str
+    muted: str
+    accent: str
+    head: str
+    stripe: str
+
+
+_INKS: dict[Theme, _Ink] = {
+    "light": _Ink("FFFFFF", "1A1F26", "55606D", "0B5FA5", "E3EAF1", "F5F7F9"),
+    "dark": _Ink("14171B", "E8EBEF", "A3ADB8", "6CB6EC", "2A3037", "1D2126"),
+}
+
+
+def to_pptx(
+    report: Report,
+    draw: Callable[[Picture], bytes],
+    progress: Progress | None = None,
+    theme: Theme = "light",
+) -> bytes:
     """The slides as a file. `draw` gives a figure as PNG in the proportions of `PICTURE`.
 
-    Texts are made `printable`. The bytes depend on the report alone, its date included.
+    Texts are made `printable`. The bytes depend on the report, its date included, and the theme alone.
     """
     from pptx import Presentation
     from pptx.util import Mm
@@ -39,145 +76,454 @@ def to_pptx(report: Report, draw: Callable[[Picture], bytes], progress: Progress
     about.title, about.author, about.last_modified_by = printable(report.title), "Phasewright", "Phasewright"
     about.created = about.modified = report.date.replace(tzinfo=None, microsecond=0)
     about.revision = 1
-    slides = _Slides(deck)
+    slides = _Slides(deck, report, _INKS[theme])
     slides.title(report)
-    for k, section in enumerate(report.sections):
-        progress.step(k, len(report.sections), "slides")
-        if section.level == 1:
-            slides.heading(section.title)
-        for picture in (block for block in section.blocks if isinstance(block, Picture)):
-            slides.picture(picture, draw(picture))
-        texts = [line for block in section.blocks for line in _lines(block)]
-        if texts:
-            slides.points(section.title, texts)
-        for table in (block for block in section.blocks if isinstance(block, Table)):
-            slides.table(section, table)
+    for slide in report.story:
+        slides.block(slide.title, slide.block, draw)
+    told = len(deck.slides)
+    if report.appendix:
+        rest = list(_rest(report))
+        if rest:
+            slides.heading("Appendix", [section.title for section in rest])
+        for k, section in enumerate(rest):
+            progress.step(k, len(rest), "slides")
+            slides.section(section, draw)
+    _divide(deck, told)
     made = io.BytesIO()
     deck.save(made)
     return _dated(made.getvalue(), report)
 
 
-def _lines(block: Any) -> Iterator[str]:
-    if isinstance(block, Paragraph | Command):
-        yield block.text
-    elif isinstance(block, Points):
-        yield from (f"•  {item}" for item in block.items)
+def _rest(report: Report) -> Iterator[Section]:
+    """What the story does not show. The figure of the phase table is left out: the table itself is there."""
+    shown = {id(slide.block) for slide in report.story}
+    for section in report.sections:
+        blocks = tuple(
+            block
+            for block in section.blocks
+            if id(block) not in shown and not (isinstance(block, Picture) and block.figure == "phases")
+        )
+        if blocks or (section.level == 1 and not section.blocks):
+            yield Section(section.title, blocks, section.level)
+
+
+def _divide(deck: Any, told: int) -> None:
+    """Name the parts of the deck, as programs list them beside the slides."""
+    from pptx.oxml import parse_xml
+
+    ids = [slide.slide_id for slide in deck.slides]
+    parts = [(name, held) for name, held in (("Story", ids[:told]), ("Appendix", ids[told:])) if held]
+    listed = "".join(
+        f'<p14:section name="{name}" id="{{00000000-0000-0000-0000-{k:012d}}}"><p14:sldIdLst>'
+        + "".join(f'<p14:sldId id="{number}"/>' for number in held)
+        + "</p14:sldIdLst></p14:section>"
+        for k, (name, held) in enumerate(parts, 1)
+    )
+    main = "http://schemas.openxmlformats.org/presentationml/2006/main"
+    more = "http://schemas.microsoft.com/office/powerpoint/2010/main"
+    root = deck.part._element  # python-pptx has no words for sections
+    for former in root.findall(_q("p:extLst")):
+        root.remove(former)
+    root.append(
+        parse_xml(
+            f'<p:extLst xmlns:p="{main}"><p:ext uri="{{521415D9-36F7-43E2-AB2F-B90AF26B5E84}}">'
+            f'<p14:sectionLst xmlns:p14="{more}">{listed}</p14:sectionLst></p:ext></p:extLst>'
+        )
+    )
 
 
 class _Slides:
-    """Slides of one deck, all on its blank layout: nothing is left that says "click to add text"."""
+    """Slides of one deck, each on a layout that has a place for its title."""
 
-    def __init__(self, deck: Any) -> None:
-        self._deck = deck
-        self._blank = deck.slide_layouts[6]
+    def __init__(self, deck: Any, report: Report, ink: _Ink) -> None:
+        self._deck, self._ink, self._report = deck, ink, report
+        _dress(deck, ink)
+        names = ("title", "text", "heading", "only")
+        self._layouts = dict(zip(names, deck.slide_layouts, strict=True))
+
+    # ---- slides
 
     def title(self, report: Report) -> None:
-        slide = self._slide()
-        self._text(slide, (_LEFT, 62, PICTURE[0], 30), [report.title], 40, bold=True)
+        slide = self._slide("title", report.title, most=160)
         names = [str(run["source"]["name"]) for run in report.facts]
-        lines = [report.subtitle, *(names if len(names) <= 4 else [*names[:3], f"and {len(names) - 3} more"])]
-        self._text(slide, (_LEFT, 98, PICTURE[0], 50), lines, 18, colour=_MUTED)
+        lines = [report.finding, report.subtitle]
+        lines.append(", ".join(names if len(names) <= 4 else [*names[:3], f"and {len(names) - 3} more"]))
+        body = slide.placeholders[1].text_frame
+        for k, (line, size) in enumerate(zip(lines, (22.0, 14.0, 14.0), strict=True)):
+            paragraph = body.paragraphs[0] if k == 0 else body.add_paragraph()
+            self._run(paragraph, line, size, self._ink.muted if k else self._ink.text, most=_MOST_TEXT)
+            paragraph.space_after = _points(12 if k == 0 else 3)
 
-    def heading(self, title: str) -> None:
-        self._text(self._slide(), (_LEFT, 70, PICTURE[0], 40), [title], 36, bold=True)
+    def heading(self, title: str, below: Sequence[str] = ()) -> None:
+        slide = self._slide("heading", title)
+        body = slide.placeholders[1]
+        if not below:
+            body._element.getparent().remove(body._element)
+            return
+        self._run(body.text_frame.paragraphs[0], " · ".join(below), 16.0, self._ink.muted, most=_MOST_TEXT)
 
-    def picture(self, picture: Picture, png: bytes) -> None:
+    def block(self, title: str, block: Block, draw: Callable[[Picture], bytes]) -> None:
+        if isinstance(block, Picture):
+            self._picture(title, block, draw(block))
+        elif isinstance(block, Table):
+            self._table(title, block)
+        else:
+            self._text(title, [block])
+
+    def section(self, section: Section, draw: Callable[[Picture], bytes]) -> None:
+        """Its figures, then its tables, below each what is said of it; lists by themselves."""
+        if section.level == 1:
+            self.heading(section.title)
+        tables: list[tuple[Table, list[str]]] = []
+        alone: list[Block] = []
+        for block in section.blocks:
+            if isinstance(block, Picture):
+                self._picture(block.finding, block, draw(block))
+            elif isinstance(block, Table):
+                tables.append((block, []))
+        said = [block for block in section.blocks if not isinstance(block, Picture | Table)]
+        for block in said:
+            at = [texts for table, texts in tables if table.part == block.part]
+            if isinstance(block, Points) or not tables or any(isinstance(b, Points) for b in said):
+                alone.append(block)
+            else:
+                (at or [tables[-1][1]])[-1].append(block.text)
+        if alone:
+            self._text(section.title, alone)
+        for table, texts in tables:
+            title = table.title if section.title == table.title else f"{section.title}: {table.title}"
+            self._table(title, table, texts)
+
+    # ---- what they show
+
+    def _picture(self, title: str, picture: Picture, png: bytes) -> None:
+        slide = self._slide("only", title)
+        shape = slide.shapes.add_picture(io.BytesIO(png), *_place(_LEFT, _TOP, *PICTURE))
+        self._describe(shape, f"Figure {picture.number}", f"{FIGURES[picture.figure]}. {picture.finding}")
+
+    def _text(self, title: str, blocks: Iterable[Block]) -> None:
+        """Sentences, as many to a slide as are sure to fit; what announces others stands with them."""
+        lines = [line for block in blocks for line in _lines(block)]
+        for size in (18.0, 14.0):  # smaller where one slide does not hold them
+            line = size * _MM_PER_POINT
+            high = [(_rows(text, size, PICTURE[0] - 12) * _LINE + 0.4) * line for text, _ in lines]
+            if sum(high) <= _FOOT - _TOP:
+                break
+        begins = [k for k, (text, _) in enumerate(lines) if k == 0 or text.endswith(":")]
+        ends = [*begins[1:], len(lines)]
+        groups = list(zip(begins, ends, strict=True))
+        if any(sum(high[a:b]) > _FOOT - _TOP for a, b in groups):
+            groups = [(k, k + 1) for k in range(len(lines))]
+        for first, last in _shared_out([0.0, *(sum(high[a:b]) for a, b in groups)], _FOOT - _TOP):
+            self._text_slide(title, lines[groups[first][0] : groups[last - 1][1]], size)
+
+    def _text_slide(self, title: str, lines: Sequence[tuple[str, bool]], size: float) -> None:
+        body = self._slide("text", title).placeholders[1].text_frame
+        for k, (line, listed) in enumerate(lines):
+            paragraph = body.paragraphs[0] if k == 0 else body.add_paragraph()
+            self._run(paragraph, line, size, self._ink.text, most=_MOST_TEXT)
+            paragraph.space_after = _points(size / 3)
+            if not listed:
+                _without_bullet(paragraph)
+
+    def _table(self, title: str, table: Table, said: Sequence[str] = ()) -> None:
+        """A table on as few slides as hold it, its rows shared out evenly."""
+        notes = [printable(text, _MOST_TEXT) for text in (table.note, *said) if text]
+        below = sum(_rows(text, 12.0, PICTURE[0]) for text in notes) * 12.0 * _MM_PER_POINT * _LINE
+        below += 3.0 if notes else 0.0
+        size, wide, high = _measured(table, _FOOT - _TOP - below)
+        pages = _shared_out(high, _FOOT - _TOP - below)
+        for k, (first, last) in enumerate(pages):
+            more = f" ({k + 1} of {len(pages)})" if len(pages) > 1 else ""
+            slide = self._slide("only", f"{title}{more}")
+            bottom = self._cells(slide, table, (first, last), size, wide, high)
+            if notes and k == len(pages) - 1:
+                frame = slide.shapes.add_textbox(*_place(_LEFT, bottom + 3.0, PICTURE[0], below)).text_frame
+                frame.word_wrap = True
+                frame.margin_left = frame.margin_right = frame.margin_top = 0
+                for n, text in enumerate(notes):
+                    paragraph = frame.paragraphs[0] if n == 0 else frame.add_paragraph()
+                    self._run(paragraph, text, 12.0, self._ink.muted, most=_MOST_TEXT)
+
+    def _cells(
+        self,
+        slide: Any,
+        table: Table,
+        span: tuple[int, int],
+        size: float,
+        wide: Sequence[float],
+        high: Sequence[float],
+    ) -> float:
+        """Rows of a table under its headings; where they end, mm."""
+        from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
         from pptx.util import Mm
 
-        slide = self._slide()
-        self._finding(slide, picture.finding)
-        place = (Mm(v) for v in (_LEFT, _TOP, *PICTURE))
-        shape = slide.shapes.add_picture(io.BytesIO(png), *place)
-        described = shape._element.nvPicPr.cNvPr  # python-pptx has no other way to a description
-        described.set("descr", printable(picture.finding))
-        described.set("name", f"Figure {picture.number}")
-
-    def points(self, title: str, lines: Sequence[str]) -> None:
-        """Sentences, as many to a slide as are sure to fit."""
-        pages: list[list[str]] = [[]]
-        for line in (printable(text, _MOST_TEXT) for text in lines):
-            rows = sum(1 + len(text) // 95 for text in pages[-1])
-            if pages[-1] and rows + 1 + len(line) // 95 > 13:
-                # What announces the next lines goes with them.
-                pages.append([pages[-1].pop()] if pages[-1][-1].endswith(":") else [])
-            pages[-1].append(line)
-        for page in pages:
-            slide = self._slide()
-            self._finding(slide, title)
-            self._text(slide, (_LEFT, _TOP, PICTURE[0], PICTURE[1]), page, 16, most=_MOST_TEXT)
-
-    def table(self, section: Section, table: Table) -> None:
-        for at in range(0, max(len(table.rows), 1), _ROWS):
-            more = f" ({at // _ROWS + 1})" if len(table.rows) > _ROWS else ""
-            title = table.title if section.title == table.title else f"{section.title}: {table.title}"
-            self._table_slide(f"{title}{more}", table, table.rows[at : at + _ROWS])
-
-    def _table_slide(self, title: str, table: Table, rows: Sequence[tuple[str, ...]]) -> None:
-        from pptx.enum.text import MSO_ANCHOR, PP_ALIGN
-        from pptx.util import Mm, Pt
-
-        slide = self._slide()
-        self._finding(slide, title)
-        lines = [table.heads, *rows]
-        size = 14 if len(table.heads) <= 6 else 11 if len(table.heads) <= 9 else 9
-        width, high = PICTURE[0], 9.5 * len(lines)
-        place = (Mm(v) for v in (_LEFT, _TOP, width, high))
-        frame = slide.shapes.add_table(len(lines), len(table.heads), *place)
+        lines = [table.heads, *table.rows[slice(*span)]]
+        heights = [high[0], *high[1 + span[0] : 1 + span[1]]]
+        frame = slide.shapes.add_table(
+            len(lines), len(table.heads), *_place(_LEFT, _TOP, sum(wide), sum(heights))
+        )
+        rows = f"{len(table.rows)} row{'s' if len(table.rows) != 1 else ''}"
+        self._describe(frame, table.title, f"{table.title}: {rows}, {', '.join(table.heads)}")
         drawn = frame.table
-        # Columns as wide as their longest cell needs, in parts of the slide; texts wrap beyond 40 signs.
-        need = [min(max(len(line[c]) for line in lines), 40) + 3 for c in range(len(table.heads))]
-        for c, part in enumerate(need):
-            drawn.columns[c].width = Mm(width * part / sum(need))
+        _plain_style(frame)
+        for c, width in enumerate(wide):
+            drawn.columns[c].width = Mm(width)
         for r, line in enumerate(lines):
-            drawn.rows[r].height = Mm(9.5)
+            drawn.rows[r].height = Mm(heights[r])
             for c, text in enumerate(line):
                 cell = drawn.cell(r, c)
                 cell.vertical_anchor = MSO_ANCHOR.MIDDLE
-                cell.margin_left = cell.margin_right = Mm(1.5)
-                cell.margin_top = cell.margin_bottom = Mm(0.6)
+                cell.margin_left = cell.margin_right = Mm(_CELL_EDGE)
+                cell.margin_top = cell.margin_bottom = Mm(_CELL_PAD)
+                _fill(cell.fill, self._ink.head if r == 0 else self._ink.stripe if r % 2 == 0 else "")
                 paragraph = cell.text_frame.paragraphs[0]
                 paragraph.alignment = PP_ALIGN.LEFT if c < table.left else PP_ALIGN.RIGHT
-                run = paragraph.add_run()
-                run.text = printable(text, 90)
-                run.font.size = Pt(size)
-                run.font.name = _FONT
-                run.font.bold = r == 0
+                self._run(paragraph, _cell(text), size, self._ink.text, bold=r == 0)
+        return _TOP + sum(heights)
 
-    def _slide(self) -> Any:
-        return self._deck.slides.add_slide(self._blank)
+    # ---- what all have
 
-    def _finding(self, slide: Any, text: str) -> None:
-        """The sentence above, which is what the slide says."""
-        size = 24 if len(text) <= 110 else 20
-        self._text(slide, (_LEFT, 11, PICTURE[0], 27), [text], size, bold=True, colour=_ACCENT, most=320)
+    def _slide(self, layout: str, title: str, most: int = 320) -> Any:
+        slide = self._deck.slides.add_slide(self._layouts[layout])
+        text = printable(title, most).replace(" %", "\u00a0%")
+        head = slide.shapes.title
+        head.text_frame.text = text
+        if layout == "title":
+            head.text_frame.paragraphs[0].runs[0].font.size = _points(38 if len(text) <= 60 else 28)
+        if layout in ("text", "only"):
+            size = next((s for s, letters in ((26, 70), (22, 125), (18, 200)) if len(text) <= letters), 15)
+            head.text_frame.paragraphs[0].runs[0].font.size = _points(size)
+        if layout != "title":
+            self._number(slide)
+        return slide
 
-    def _text(
-        self,
-        slide: Any,
-        place: tuple[float, float, float, float],
-        lines: Sequence[str],
-        size: int,
-        *,
-        bold: bool = False,
-        colour: str = _INK,
-        most: int = 200,
+    def _number(self, slide: Any) -> None:
+        """Its number and the report's title at its foot: python-pptx takes these over from no layout."""
+        for place in slide.slide_layout.placeholders:
+            kind = place._element.nvSpPr.nvPr.find(_q("p:ph")).get("type")
+            if kind not in ("sldNum", "ftr"):
+                continue
+            made = copy.deepcopy(place._element)
+            made.nvSpPr.cNvPr.set("id", str(max(shape.shape_id for shape in slide.shapes) + 1))
+            slide.shapes._spTree.append(made)
+            if kind == "ftr":
+                slide.placeholders[place.placeholder_format.idx].text_frame.text = printable(
+                    self._report.title, 100
+                )
+
+    def _describe(self, shape: Any, name: str, text: str) -> None:
+        about = next(shape._element.iter(_q("p:cNvPr")))  # python-pptx has no other way to a description
+        about.set("descr", printable(text, _MOST_TEXT))
+        about.set("name", printable(name))
+
+    def _run(
+        self, paragraph: Any, text: str, size: float, colour: str, *, bold: bool = False, most: int = 200
     ) -> None:
         from pptx.dml.color import RGBColor
-        from pptx.util import Mm, Pt
 
-        frame = slide.shapes.add_textbox(*(Mm(v) for v in place)).text_frame
-        frame.word_wrap = True
-        for k, line in enumerate(lines):
-            paragraph = frame.paragraphs[0] if k == 0 else frame.add_paragraph()
-            paragraph.space_after = Pt(size / 3)
-            run = paragraph.add_run()
-            run.text = printable(line, most)
-            run.font.size, run.font.bold, run.font.name = Pt(size), bold, _FONT
-            run.font.color.rgb = RGBColor.from_string(colour)
+        run = paragraph.add_run()
+        run.text = text if "\u00a0" in text else printable(text, most)
+        run.font.size, run.font.bold = _points(size), bold
+        run.font.color.rgb = RGBColor.from_string(colour)
 
 
-#: Slides travel without their fonts; this one, or its like, is on every system.
-_FONT = "Arial"
+def _lines(block: Block) -> Iterator[tuple[str, bool]]:
+    """Lines of text, and whether each is one of a list."""
+    if isinstance(block, Paragraph | Command):
+        yield printable(block.text, _MOST_TEXT), False
+    elif isinstance(block, Points):
+        yield from ((printable(item, _MOST_TEXT), True) for item in block.items)
+
+
+def _rows(text: str, size: float, room: float) -> int:
+    """Lines that a text takes in so many mm, on the safe side."""
+    wide = size * _MM_PER_POINT * _LETTER
+    letters = max(1, int(room / wide))
+    lines, left = 1, letters
+    for word in text.split(" "):
+        long = len(word)
+        if long > left and left < letters:
+            lines, left = lines + 1, letters
+        lines += (long - 1) // letters
+        left -= long % letters + 1 if long > letters else long + 1
+    return lines
+
+
+def _measured(table: Table, room: float) -> tuple[float, list[float], list[float]]:
+    """The size of the text, the widths of columns and the heights of rows, headings first, mm.
+
+    As large as lets all rows stand on one slide; of tables that need several, of a middle size.
+    """
+    lines = [tuple(map(_cell, line)) for line in (table.heads, *table.rows)]
+    for size in _SIZES:
+        wide, high, broken = _laid_out(lines, size)
+        if not broken and sum(high) <= room:
+            roomy = min(1.35, room / sum(high))
+            return size, wide, [h * roomy for h in high]
+    found = [(size, *_laid_out(lines, size)) for size in _SIZES if size <= 12.0]
+    size, wide, high, _ = next((one for one in found if not one[3]), found[-1])
+    slides = len(_shared_out(high, room))
+    for larger in _SIZES:  # what does not take more slides may be larger
+        widths, heights, broken = _laid_out(lines, larger)
+        if not broken and len(_shared_out(heights, room)) == slides:
+            return larger, widths, heights
+    return size, wide, high
+
+
+def _cell(text: str) -> str:
+    """As it stands in a table: short ones are never broken."""
+    text = printable(text, _LONGEST_CELL)
+    return text.replace(" ", "\u00a0") if len(text) <= 14 else text
+
+
+def _laid_out(lines: Sequence[Sequence[str]], size: float) -> tuple[list[float], list[float], bool]:
+    """Widths of columns and heights of rows at a size, and whether a word had to be broken."""
+    letter, edge = size * _MM_PER_POINT * _LETTER, 2 * _CELL_EDGE + 0.5
+    columns = range(len(lines[0]))
+    word = [max(len(part) for line in lines for part in line[c].split(" ")) for c in columns]
+    want = [min(max(len(line[c]) for line in lines), 48) for c in columns]
+    # The headings are bold, and wider.
+    least = [1.15 * n * letter + edge for n in word]
+    wide = [max(1.1 * n * letter + edge, low) for n, low in zip(want, least, strict=True)]
+    broken = sum(least) > PICTURE[0]
+    if broken:
+        wide = [PICTURE[0] * low / sum(least) for low in least]
+    elif sum(wide) > PICTURE[0]:
+        give = [w - low for w, low in zip(wide, least, strict=True)]
+        part = (sum(wide) - PICTURE[0]) / sum(give)
+        wide = [w - part * g for w, g in zip(wide, give, strict=True)]
+    else:
+        wide = [w * min(PICTURE[0] / sum(wide), 1.6) for w in wide]
+    high = []
+    for r, line in enumerate(lines):
+        letters = size * (1.1 if r == 0 else 1.0)
+        rows = max(_rows(cell, letters, w - edge) for cell, w in zip(line, wide, strict=True))
+        high.append(rows * size * _MM_PER_POINT * _LINE + 2 * _CELL_PAD + 0.3)
+    return wide, high, broken
+
+
+def _shared_out(high: Sequence[float], room: float) -> list[tuple[int, int]]:
+    """Rows `first` to below `last` of each slide, headings (``high[0]``) on all.
+
+    As even as can be, so that none stands alone unless it takes half of a slide.
+    """
+    rows = len(high) - 1
+    for pages in range(1, max(rows, 1) + 1):
+        cuts = [round(k * rows / pages) for k in range(pages + 1)]
+        spans = list(pairwise(cuts))
+        if all(high[0] + sum(high[1 + a : 1 + b]) <= room for a, b in spans):
+            return spans
+    return [(k, k + 1) for k in range(rows)]
+
+
+# ------------------------------------------------------------------ what python-pptx has no words for
+
+
+def _q(name: str) -> str:
+    from pptx.oxml.ns import qn
+
+    return str(qn(name))
+
+
+def _points(size: float) -> Any:
+    from pptx.util import Pt
+
+    return Pt(size)
+
+
+def _place(x: float, y: float, w: float, h: float) -> tuple[Any, ...]:
+    from pptx.util import Mm
+
+    return tuple(Mm(v) for v in (x, y, w, h))
+
+
+def _fill(fill: Any, colour: str) -> None:
+    from pptx.dml.color import RGBColor
+
+    if colour:
+        fill.solid()
+        fill.fore_color.rgb = RGBColor.from_string(colour)
+    else:
+        fill.background()
+
+
+def _plain_style(frame: Any) -> None:
+    """No style of the program's: rows are told apart by the fills that they are given here."""
+    style = frame._element.graphic.graphicData.tbl.tblPr.find(_q("a:tableStyleId"))
+    style.text = "{2D5ABB26-0587-4C30-8999-92F81FD0307C}"  # without style, without grid
+
+
+def _without_bullet(paragraph: Any) -> None:
+    about = paragraph._p.get_or_add_pPr()
+    about.set("marL", "0")
+    about.set("indent", "0")
+    about.append(about.makeelement(_q("a:buNone"), {}))
+
+
+def _dress(deck: Any, ink: _Ink) -> None:
+    """The master in our proportions, fonts and colours, and of its layouts those that are used."""
+    from pptx.opc.constants import RELATIONSHIP_TYPE
+
+    master = deck.slide_master
+    used = [deck.slide_layouts[k] for k in (_TITLE, _TEXT, _HEADING, _ONLY_TITLE)]
+    for layout in list(deck.slide_layouts):
+        if layout not in used:
+            deck.slide_layouts.remove(layout)
+    theme = master.part.part_related_by(RELATIONSHIP_TYPE.THEME)
+    text = theme.blob.decode()
+    text = re.sub(r'<a:latin typeface="[^"]*"', f'<a:latin typeface="{_FONT}"', text)
+    colours = {"dk1": ink.text, "lt1": ink.ground, "dk2": ink.muted, "lt2": ink.head}
+    for name, colour in (colours | {"accent1": ink.accent, "hlink": ink.accent}).items():
+        text = re.sub(rf"<a:{name}>.*?</a:{name}>", f'<a:{name}><a:srgbClr val="{colour}"/></a:{name}>', text)
+    theme._blob = text.encode()
+    styles = master._element.find(_q("p:txStyles"))
+    head = styles.find(_q("p:titleStyle")).find(_q("a:lvl1pPr"))
+    head.set("algn", "l")
+    head.find(_q("a:defRPr")).set("sz", "2600")
+    head.find(_q("a:defRPr")).set("b", "1")
+    head.find(_q("a:defRPr")).find(_q("a:solidFill")).find(_q("a:schemeClr")).set("val", "accent1")
+    for level, size in ((1, 1800), (2, 1600)):
+        line = styles.find(_q("p:bodyStyle")).find(_q(f"a:lvl{level}pPr"))
+        line.find(_q("a:defRPr")).set("sz", str(size))
+    wide = PICTURE[0]
+    places = {
+        "title": (_LEFT, 9.0, wide, 26.0),
+        "body": (_LEFT, _TOP, wide, _FOOT - _TOP),
+        "ftr": (_LEFT, 180.0, wide * 0.7, 7.0),
+        "sldNum": (_LEFT + wide * 0.8, 180.0, wide * 0.2, 7.0),
+    }
+    _arrange(master, places)
+    _arrange(used[0], places | {"ctrTitle": (_LEFT, 40.0, wide, 36.0), "subTitle": (_LEFT, 82.0, wide, 80.0)})
+    _arrange(used[1], places)
+    _arrange(used[2], places | {"title": (_LEFT, 55.0, wide, 30.0), "body": (_LEFT, 88.0, wide, 60.0)})
+    _arrange(used[3], places)
+
+
+def _arrange(slide: Any, places: dict[str, tuple[float, float, float, float]]) -> None:
+    """Put the placeholders of a master or layout where they belong; the date, which the title tells, goes."""
+    for shape in list(slide.placeholders):
+        kind = shape._element.nvSpPr.nvPr.find(_q("p:ph")).get("type", "body")
+        if kind == "dt":
+            shape._element.getparent().remove(shape._element)
+            continue
+        shape.left, shape.top, shape.width, shape.height = _place(*places[kind])
+        body = shape._element.txBody
+        about = body.find(_q("a:bodyPr"))
+        for child in list(about):
+            about.remove(child)
+        about.set("lIns", "0")
+        about.set("rIns", "0")
+        about.set("anchor", {"title": "ctr", "ctrTitle": "b", "sldNum": "ctr", "ftr": "ctr"}.get(kind, "t"))
+        levels = body.find(_q("a:lstStyle"))
+        for level in list(levels) if levels is not None else []:
+            level.set("algn", "r" if kind == "sldNum" else "l")
+            run = level.find(_q("a:defRPr"))
+            if run is not None and kind in ("ctrTitle", "title"):
+                run.set("sz", "4000")
+                run.attrib.pop("cap", None)
+            if run is not None and kind in ("sldNum", "ftr"):
+                run.set("sz", "1100")
 
 
 def _dated(content: bytes, report: Report) -> bytes:

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic
+from desktop.data.atomic import naming
 
 #: Rows that are put in order of their group at once: the more, the longer the pieces in the file.
 BATCH = 1 << 17
@@ -125,7 +126,8 @@ class Spill:
     def __init__(self, folder: Path, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
         self.folder = folder
-        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  lives as long as the object
+        with naming(folder):
+            self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  lives as long as the object
         self._index: list[NDArray[np.int64]] = []
         self._rows = 0
         self._groups = 0
@@ -177,7 +179,7 @@ class Spill:
         self._append(out)
 
     def _append(self, rows: NDArray[Any]) -> None:
-        with self._lock:
+        with self._lock, naming(self.folder):
             self._file.seek(0, 2)
             self._file.write(rows.view(np.uint8).data)
         self._rows += len(rows)
@@ -240,7 +242,7 @@ def room(folder: Path, rows: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array in memory, or in a nameless temporary file when it is large."""
     if rows <= IN_MEMORY:
         return np.empty(rows, dtype)
-    with tempfile.TemporaryFile(dir=folder) as file:
+    with naming(folder), tempfile.TemporaryFile(dir=folder) as file:
         file.truncate(rows * dtype.itemsize)
         return np.asarray(np.memmap(file, dtype, "r+", shape=(rows,)))
 

@@ -21,7 +21,8 @@ import numpy as np
 
 from desktop.core.factor_fit import Measurements
 from desktop.data.reading import head, plain
-from desktop.errors import TableError
+from desktop.errors import TableError, reason
+from desktop.printing import unguarded
 
 #: What a column can mean.
 ROLES = ("code", "system", "p", "time", "t_prime", "work", "peak", "repeat", "note")
@@ -275,7 +276,7 @@ def read_table(
             )
         data = plain(path).read_bytes()
     except OSError as error:
-        raise TableError(f"cannot be read ({error.strerror})", file=path) from None
+        raise TableError(f"cannot be read ({reason(error)})", file=path) from None
     if data.startswith(b"PK\x03\x04"):
         return _tabulate(_sheet(data, path), str(path), columns or {}, units or {})
     text = _decoded(data, path)
@@ -312,10 +313,12 @@ def _split(text: str, source: str = "") -> list[tuple[int, list[str]]]:
         try:
             for row in reader:
                 if row and not row[0].startswith("#") and any(cell.strip() for cell in row):
-                    numbered.append((reader.line_num, [cell.strip() for cell in row]))
-        except csv.Error as error:
+                    numbered.append((reader.line_num, [unguarded(cell.strip()) for cell in row]))
+        except csv.Error:
             raise TableError(
-                f"cannot be read ({error})", file=source, where=f"line {reader.line_num}"
+                "cannot be read (a field of it is too long, or no text)",
+                file=source,
+                where=f"line {reader.line_num}",
             ) from None
     else:
         for number, line in enumerate(text.splitlines(), 1):
@@ -355,7 +358,7 @@ def _sheet(data: bytes, path: Path, most: int | None = None) -> list[tuple[int, 
         raise
     except Exception as error:  # openpyxl raises whatever the XML parser, zip and its own checks raise
         raise TableError(
-            f"is no spreadsheet that can be read ({type(error).__name__})", file=path, hint="save it as CSV"
+            f"is no spreadsheet that can be read ({reason(error)})", file=path, hint="save it as CSV"
         ) from None
     if not found:
         raise TableError("its first sheet is empty", file=path, hint="put the table on the first sheet")
@@ -375,7 +378,7 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
             raise TableError(f"is larger than {_LARGEST >> 20} MB", file=source, hint="choose a table")
         text = _decoded(plain(source).read_bytes(), source)
     except OSError as error:
-        raise TableError(f"cannot be read ({error.strerror})", file=source) from None
+        raise TableError(f"cannot be read ({reason(error)})", file=source) from None
     numbered = _split(text, str(source))
     header = numbered[0][1] if numbered else []
     names = [_heading(heading) for heading in header]

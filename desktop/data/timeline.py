@@ -32,9 +32,10 @@ from desktop.core import gantt
 from desktop.core.clock_line import corrected
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.events import Activity, EventKind, EventSource, Location
+from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind
+from desktop.data.message_filter import MessageFilter
 from desktop.data.store import DERIVED, StoreWriter, TraceStore
-from desktop.data.utilization import STRENGTH, Rules, region_classes
+from desktop.data.utilization import STRENGTH, Rules, classes_of, region_classes
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
@@ -235,7 +236,6 @@ class TimelineDigest:
             emit = source.derive
         self._source, self._emit, self._rules = source, emit, rules or Rules()
         self._location = -1
-        self._known = -1
         self._strip = _Strip()
         self._classes = self._active = np.zeros(0, np.uint8)
         self._walker: _Walker | None = None
@@ -274,10 +274,12 @@ class TimelineDigest:
         self._close()
 
     def _know(self) -> None:
-        if len(self._source.regions) != self._known:
-            self._known = len(self._source.regions)
-            self._classes = region_classes(self._source, self._rules)
-            self._active = np.array([is_parallel(region) for region in self._source.regions], np.uint8)
+        # The importer's thread may define more at any time: a slice of the list is made in one go.
+        more = self._source.regions[self._classes.size :]
+        if more:
+            active = np.array([is_parallel(region) for region in more], np.uint8)
+            self._classes = np.concatenate([self._classes, classes_of(more, self._rules)])
+            self._active = np.concatenate([self._active, active])
 
     def _mark(self, time: int, stack: Ints, since: Ints) -> None:
         self._marked = self._rows
@@ -508,6 +510,8 @@ class Timeline:
         self._idle = np.array([self._resolved(i)[gantt.BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
         self._links: Messages | None = None
+        self._chosen: tuple[MessageFilter, Messages] | None = None
+        self._communicators: Ints | None = None
         self._collectives: tuple[NDArray[Any], ...] | None = None
 
     def _arrange(self, index: Ints, strips: tuple[NDArray[Any], ...], source: TraceStore | _Kept) -> None:
@@ -1046,6 +1050,67 @@ class Timeline:
 
     # messages
 
+    def chosen_messages(self, wanted: MessageFilter) -> Messages | None:
+        """Those that a filter leaves, as `messages`."""
+        if self._chosen is None or self._chosen[0] != wanted:
+            known = self.messages()
+            if known is None or wanted == MessageFilter():
+                return known
+            self._chosen = wanted, known.only(self._meets(known, wanted))
+        return self._chosen[1]
+
+    def _meets(self, known: Messages, wanted: MessageFilter) -> NDArray[np.bool_]:
+        which = np.full(known.tag.size, wanted.shown)
+        which &= known.bytes >= wanted.least_bytes
+        if wanted.least_s > 0:
+            # A flight that is as long as it was typed counts, whatever subtracting times does to it.
+            which &= known.received_s - known.sent_s >= wanted.least_s * (1 - 1e-9)
+        if wanted.tag is not None:
+            which &= known.tag == wanted.tag
+        if wanted.partner is not None:
+            of_rank = np.array([x.rank == wanted.partner for x in self._store.locations] + [False], bool)
+            which &= of_rank[known.sender] | of_rank[known.receiver]
+        if wanted.communicator is not None:
+            if self._communicators is None:
+                self._communicators = self._look_up_communicators(known)
+            which &= self._communicators == wanted.communicator
+        return which
+
+    def _look_up_communicators(self, known: Messages) -> Ints:
+        """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
+        record of the same time, tag and size, the first for the first."""
+        found = np.full(known.tag.size, -1, np.int64)
+        ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start
+        order = np.argsort(known.sender, kind="stable")
+        cuts = np.searchsorted(known.sender[order], np.arange(len(self._store.locations) + 1))
+        for location in np.flatnonzero(np.diff(cuts)).tolist():
+            mine = order[cuts[location] : cuts[location + 1]]
+            parts = [
+                tuple(column[(kind == MessageKind.SEND) | (kind == MessageKind.ISEND)] for column in columns)
+                for kind, *columns in self._store.blocks(
+                    "messages", location, "kind", "time", "tag", "bytes", "communicator"
+                )
+            ]
+            time, tag, size, communicator = (
+                np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
+            )
+            time = self._clocks[location].common(time)
+            asked = ticks[mine], known.tag[mine], known.bytes[mine]
+            keys = [
+                np.concatenate(pair)
+                for pair in (
+                    (time, asked[0]),
+                    (tag, asked[1]),
+                    (size, asked[2]),
+                    (_turn(time, tag, size), _turn(*asked)),
+                )
+            ]
+            by = np.lexsort(keys)  # stable: the record comes before the message that equals it
+            same = np.all([key[by][1:] == key[by][:-1] for key in keys], axis=0)
+            record, message = by[:-1][same], by[1:][same] - time.size
+            found[mine[message]] = communicator[record]
+        return found
+
     def messages(self) -> Messages | None:
         """All matched messages, sorted by when they were sent; None if they are too many to be kept."""
         if self._links is None:
@@ -1116,6 +1181,18 @@ class Timeline:
         mine = (known.sender == location) & (known.sent_s >= a_s) & (known.sent_s <= b_s)
         mine |= (known.receiver == location) & (known.received_s >= a_s) & (known.received_s <= b_s)
         return known.only(mine)
+
+
+def _turn(*keys: Ints) -> Ints:
+    """(n,) how many rows before each have the same keys."""
+    order = np.lexsort(keys)
+    new = np.zeros(order.size, bool)
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    begin = np.maximum.accumulate(np.where(new, np.arange(order.size), 0))
+    turn = np.empty(order.size, np.int64)
+    turn[order] = np.arange(order.size) - begin
+    return turn
 
 
 def open_timeline(

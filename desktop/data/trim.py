@@ -24,7 +24,7 @@ from desktop.data.parts import DIGESTS
 from desktop.data.profile import BEGIN, END
 from desktop.data.store import Source, StoreWriter, TraceStore
 from desktop.data.utilization import Rules, build, is_worker, keep
-from desktop.errors import StoreError
+from desktop.errors import StoreError, reason
 from desktop.progress import Progress, Share
 
 Ints = NDArray[np.int64]
@@ -126,9 +126,16 @@ def trim(
         writer.description.clock = replace(store.clock)
         part.tell()
         writer.complete()
-        with Links(writer) as links:
-            part.link(links)
-            links.keep()
+        try:
+            with Links(writer) as links:
+                part.link(links)
+                links.keep()
+        except OSError as error:
+            raise StoreError(
+                f"cannot be written ({reason(error)})",
+                file=output,
+                hint="make room there and in the temporary folder",
+            ) from error
         keep(writer, Share(progress, 0.7, 1.0))
     return output
 

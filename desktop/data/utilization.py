@@ -16,7 +16,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO
 
 import numpy as np
@@ -24,8 +23,9 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 from desktop.core.jit import kernel
+from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_parallel, region_activity
-from desktop.data.events import Activity, EventKind, EventSource, Location
+from desktop.data.events import Activity, EventKind, EventSource, Location, Region
 from desktop.data.store import StoreWriter, TraceStore
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Progress, Share
@@ -310,14 +310,14 @@ class _Replay:
         elif len(self._there) <= SIDE_BY_SIDE:
             yield from self._side_by_side(progress)
         else:
-            with TemporaryDirectory(prefix="phasewright-") as folder:
+            with scratch_folder() as folder:
                 parts = []
                 for at in range(0, len(self._there), SIDE_BY_SIDE):
                     done = (at / len(self._there), min(1.0, (at + SIDE_BY_SIDE) / len(self._there)))
                     share = Share(progress, 0.9 * done[0], 0.9 * done[1])
                     group = self._there[at : at + SIDE_BY_SIDE]
                     everybody = np.arange(len(self.totals))
-                    path = Path(folder) / str(at)
+                    path = folder / str(at)
                     parts.append(partial_curve(self._source, self._rules, everybody, path, share, only=group))
                 yield from self._sum(parts, Share(progress, 0.9, 1.0))
 
@@ -789,8 +789,13 @@ def is_worker(source: EventSource, index: int, location: Location, active: NDArr
 
 def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
     """(regions,) the `Activity` of every region."""
-    found = np.zeros(len(source.regions), np.uint8)
-    for i, region in enumerate(source.regions):
+    return classes_of(source.regions, rules)
+
+
+def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
+    """(regions,) the `Activity` of each; nobody may add to them meanwhile."""
+    found = np.zeros(len(regions), np.uint8)
+    for i, region in enumerate(regions):
         by_role = rules.overrides.get(f"role:{region.role}")
         by_name = rules.overrides.get(region.name, by_role)
         found[i] = region_activity(region) if by_name is None else by_name

@@ -16,15 +16,16 @@ from PySide6.QtGui import QFileOpenEvent, QFont, QFontDatabase, QIcon
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
-from desktop import resources
+from desktop import resources, stopping
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
-from desktop.ui.ending import Ending
+from desktop.ui.ending import ending
 from desktop.ui.lending import Borrower, Lent
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.shell import MainWindow
+from desktop.ui.sizes import stand_beside
 from desktop.workbench.keeping import recoveries
 
 if TYPE_CHECKING:  # loaded with the first window of their kind
@@ -240,7 +241,7 @@ class Windows:
         window.closed.connect(lambda: self._open.remove(window))
         window.closed.connect(window.deleteLater)
         if self._open:
-            window.move(self._open[-1].x() + 32, self._open[-1].y() + 32)
+            stand_beside(window, self._open[-1])
         self._open.append(window)
         window.show()
 
@@ -293,24 +294,26 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
     windows = Windows(app, settings)
     if isinstance(app, Application):
         app.fileAsked.connect(lambda name: windows.open([Path(name)]))
-    watch, ending = Watch(windows.save_copies_and_quit), Ending(windows.keep_now)
+    watch = Watch(windows.save_copies_and_quit)
     session = None
     if not how.safe:
-        with suppress(OSError):  # where nothing can be written, nothing can be told of
+        with suppress(OSError), stopping.making:  # where nothing can be written, nothing can be told of
             session = Session(log)
-    first = windows.open(Path(name) for name in files)
-    notices = [how.notice] if how.notice else []
-    if settings.aside is not None:
-        notices.append(
-            f"The settings could not be read; they are in {settings.aside}, and all is as at first."
-        )
-    if notices and isinstance(first, MainWindow):
-        first.notice_bar.show_message(" ".join(notices))
-    if not how.safe:
-        QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
-    code = app.exec()
-    ending.close()
+            stopping.leave_no(session, session.end)
+    with ending(windows.keep_now):
+        first = windows.open(Path(name) for name in files)
+        notices = [how.notice] if how.notice else []
+        if settings.aside is not None:
+            notices.append(
+                f"The settings could not be read; they are in {settings.aside}, and all is as at first."
+            )
+        if notices and isinstance(first, MainWindow):
+            first.notice_bar.show_message(" ".join(notices))
+        if not how.safe:
+            QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
+        code = app.exec()
     watch.close()
     if session is not None:
         session.end()
+        stopping.left(session)
     return code

@@ -1,13 +1,15 @@
-"""What limits or changes the numbers, as chips above the plots; the cross of each ends it."""
+"""What limits or changes the numbers, as chips beside the tools; the cross of each ends it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
 from desktop.ui.units import count, instant
+from desktop.workbench.limiting import waiting
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
@@ -56,6 +58,20 @@ def chips(shown: Snapshot, bench: Workbench) -> list[Chip]:
                     bench.reset_computing,
                 )
             )
+    limit = shown.project.limit
+    if limit is not None:
+        a, b = limit
+        kept = waiting(shown.project)
+        waits = f"; {count(kept, 'break')} outside of it not applied" if kept else ""
+        found.append(
+            Chip(
+                "limit",
+                f"analysis limited to {instant(a, b - a)} to {instant(b, b - a)}{waits}",
+                "End it: analyse the whole run"
+                + (", with the breaks outside that are locked or set by hand" if kept else ""),
+                lambda: bench.limit_to(None),
+            )
+        )
     selection = shown.project.view.selection
     if selection is not None:
         a, b = selection
@@ -80,12 +96,10 @@ class ChipBar(QWidget):
         self._buttons: dict[str, QToolButton] = {}
         self.setObjectName("chips")
         self.setAccessibleName(self.tr("Active limits"))
-        # Chips that do not fit must not make the window wider.
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(8, 3, 8, 3)
+        self._row.setContentsMargins(8, 0, 8, 0)
         self._row.addStretch(1)
-        self.hide()
 
     @property
     def texts(self) -> list[str]:
@@ -97,6 +111,7 @@ class ChipBar(QWidget):
         for key in [key for key in self._buttons if key not in keys]:
             button = self._buttons.pop(key)
             self._row.removeWidget(button)
+            button.hide()
             button.deleteLater()
         for place, chip in enumerate(self._shown):
             if chip.key not in self._buttons:
@@ -109,7 +124,10 @@ class ChipBar(QWidget):
             button.setToolTip(chip.tip)
             button.setAccessibleName(chip.text)
             button.setAccessibleDescription(chip.tip)
-        self.setVisible(bool(self._shown))
+
+    def minimumSizeHint(self) -> QSize:
+        """Chips that do not fit must not make the window wider."""
+        return QSize(1, super().minimumSizeHint().height())
 
     def _end(self, key: str) -> None:
         for chip in self._shown:

@@ -109,7 +109,7 @@ COMMON: tuple[Command[ProgramWindow, Any], ...] = (
     _theme("dark", "Dark", "Light on dark"),
     _theme("system", "As the system", "Follow the desktop's light or dark setting"),
     *(_text_size(percent) for percent in TEXT_SIZES),
-    Command("palette", "Command palette…", "Help", "Find any command of any open window by words",
+    Command("palette", "Command palette…", "Help", "Find a command by words",
             lambda w: w.show_palette(), ("Ctrl+Shift+P",), common=True),
     Command("what_is_this", "What is this?", "Help", "The page of the handbook on what has the focus",
             lambda w: w.explain_focus(), ("Shift+F1",), rule=True, common=True),

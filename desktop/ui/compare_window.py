@@ -25,13 +25,14 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
-from desktop.ui.pages import column, first_page, quiet
+from desktop.ui.pages import Floating, first_page, quiet
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
@@ -112,7 +113,7 @@ class CompareWindow(ProgramWindow):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
-        self.setCentralWidget(column(self.problem_bar, self.notice_bar, self._pages))
+        self.setCentralWidget(Floating(self._pages, self.problem_bar, self.notice_bar))
 
     def _make_controls(self) -> None:
         self.runs = QToolButton()
@@ -382,13 +383,13 @@ class CompareWindow(ProgramWindow):
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
         from desktop.core.contrast import Cell
-        from desktop.data.material import as_csv
+        from desktop.printing import as_csv
 
         rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
         try:
             write_text(path, "".join(as_csv(rows)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     # ---- layout
 

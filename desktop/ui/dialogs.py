@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from functools import partial
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
+
+from desktop.ui.mnemonics import settle
+from desktop.ui.sizes import keep_on_screen
 
 
 class Dialog(QDialog):
@@ -18,6 +24,11 @@ class Dialog(QDialog):
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._finished = False
+
+    def showEvent(self, event: QShowEvent) -> None:
+        settle(self)
+        super().showEvent(event)
+        QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def done(self, result: int) -> None:
         super().done(result)

@@ -30,7 +30,7 @@ from PySide6.QtGui import (
     QPolygonF,
 )
 
-from desktop.data.material import printable
+from desktop.printing import printable
 
 MM_PER_POINT = 25.4 / 72
 FAMILY = "DejaVu Sans"

@@ -30,7 +30,7 @@ from desktop.ui.experiment.read import ReadPage
 from desktop.ui.experiment.run import RunPage
 from desktop.ui.experiment.table import tab_separated
 from desktop.ui.message_bar import MessageBar
-from desktop.ui.pages import column, first_page, quiet, scrolled
+from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
@@ -94,7 +94,7 @@ class ExperimentWindow(ProgramWindow):
         self._stack = QStackedWidget()
         self._stack.addWidget(scrolled(self._start_page()))
         self._stack.addWidget(self.steps)
-        self.setCentralWidget(column(self.problem_bar, self._stack))
+        self.setCentralWidget(Floating(self._stack, self.problem_bar))
 
     def _start_page(self) -> QWidget:
         text = quiet(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QImage, QPixmap
@@ -32,17 +32,19 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.naming import file_stem
-from desktop.errors import DesktopError
+from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
+from desktop.workbench.levels import AT_FIRST, Levels
+from desktop.workbench.model import ReportChoices
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
     from desktop.data.material import Material
-    from desktop.ui.figures import Look
+    from desktop.ui.figures import Look, Style
 
 #: Kinds of files a figure can be.
 FORMATS = {"svg": "SVG (drawing, text stays text)", "pdf": "PDF (drawing)", "png": "PNG (pixels)"}
@@ -52,6 +54,7 @@ REPORTS = {
     "pdf": "PDF (A4)",
     "pptx": "Slides (PPTX, 16:9)",
 }
+GROUNDS = {"light": "Light ground", "dark": "Dark ground"}
 
 
 def material_of(shown: Snapshot) -> Material | None:
@@ -70,6 +73,14 @@ def material_of(shown: Snapshot) -> Material | None:
         suggestion=shown.suggestion,
         marks=presenting.marks(shown.project, shown.document.locations),
     )
+
+
+def _within(shown: Snapshot, span: tuple[float, float]) -> tuple[float, float] | None:
+    """The part of a range of time that is analysed; None: all that is, where nothing of the range is."""
+    assert shown.run is not None
+    curve = shown.run.curve
+    a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
+    return (a, b) if a < b else None
 
 
 class Plot(Protocol):
@@ -155,13 +166,10 @@ class ExportDialog(Dialog):
 
         def failed(error: BaseException) -> None:
             self._busy(False)
-            if isinstance(error, OSError) and error.strerror:
-                sentence = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-            elif isinstance(error, DesktopError | ValueError):
-                sentence = str(error)
-            else:
-                sentence = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(self.tr("Nothing was written. {0}").format(sentence))
+            said = sentence(error)
+            if not said:
+                said = f"Something went wrong inside the program ({type(error).__name__}: {error})"
+            self.status.setText(self.tr("Nothing was written. {0}").format(said))
 
         self._busy(True)
         self.status.setText(title)
@@ -211,8 +219,10 @@ class FigureDialog(ExportDialog):
         *,
         colours: str = "soft",
         by_region: bool = False,
+        levels: Levels = AT_FIRST,
     ) -> None:
         super().__init__(shown, deliver, parent)
+        self._levels = levels
         self.setObjectName("export_figure")
         self.setWindowTitle(self.tr("Export figure"))
         self.save.clicked.connect(self._choose)
@@ -230,7 +240,7 @@ class FigureDialog(ExportDialog):
             for key, title in entries.items():
                 box.addItem(self.tr(title), key)
         self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), span)
+        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
@@ -369,6 +379,7 @@ class FigureDialog(ExportDialog):
             style=self.style_box.currentData(),
             colours=self._colours,
             span=self.range.currentData(),
+            levels=self._levels,
             words={key: line.text() for key, line in self._words.items()},
         )
 
@@ -437,10 +448,11 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
-    from desktop.data.material import as_csv, tables
+    from desktop.data.atomic import write_bytes
+    from desktop.data.material import tables
+    from desktop.printing import as_csv
     from desktop.progress import Progress
     from desktop.ui import figures
-    from desktop.ui.reporting import save
 
     progress = progress or Progress()
     progress.step(0, 0, path.name)
@@ -459,7 +471,7 @@ def export(
                 parts.append(part)
             files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
     for place, content in files:
-        save(place, content)
+        write_bytes(place, content)
     return [place for place, _ in files]
 
 
@@ -483,43 +495,104 @@ def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:
 
 
 class ReportDialog(ExportDialog):
-    """Make a report of the run: as what file, with which figures."""
+    """Make a report of the run: as what file, with which figures and tables.
 
-    def __init__(self, shown: Snapshot, deliver: Deliver, parent: QWidget | None = None) -> None:
+    It begins with what the project has kept of the last report; `remember` is told what was chosen for this
+    one. `colours` is the window's set; `by_region`: what its timeline shows, as long as no report was made.
+    """
+
+    def __init__(
+        self,
+        shown: Snapshot,
+        deliver: Deliver,
+        parent: QWidget | None = None,
+        *,
+        remember: Callable[[ReportChoices], None] | None = None,
+        colours: str = "soft",
+        by_region: bool = False,
+    ) -> None:
         from desktop.data.material import FIGURES
+        from desktop.data.report import TABLES
 
         super().__init__(shown, deliver, parent)
         assert shown.document is not None
         self.setObjectName("report")
         self.setWindowTitle(self.tr("Report"))
         self.save.clicked.connect(self._choose)
+        self._remember, self._colours = remember, colours
+        kept = shown.project.report
         self.title = QLineEdit(shown.document.title)
-        self.format, self.style_box = QComboBox(), QComboBox()
-        for box, entries in ((self.format, REPORTS), (self.style_box, STYLES)):
-            for key, title in entries.items():
-                box.addItem(self.tr(title), key)
+        self.format, self.style_box, self.ground = QComboBox(), QComboBox(), QComboBox()
+        for box, entries, key in (
+            (self.format, REPORTS, kept.kind),
+            (self.style_box, STYLES, kept.style),
+            (self.ground, GROUNDS, kept.theme),
+        ):
+            for entry, title in entries.items():
+                box.addItem(self.tr(title), entry)
+            box.setCurrentIndex(box.findData(key))
+        self.states = states_box(kept.by_region or (by_region and kept == ReportChoices()))
         self.figures = {key: QCheckBox(self.tr(title)) for key, title in FIGURES.items()}
-        plots = QGroupBox(self.tr("Figures (those that the run has)"))
-        column = QVBoxLayout(plots)
-        for check in self.figures.values():
-            check.setChecked(True)
-            column.addWidget(check)
+        self.tables = {key: QCheckBox(self.tr(title)) for key, title in TABLES.items()}
+        for key, check in self._parts().items():
+            check.setChecked(key not in kept.without)
         self.statistics = QCheckBox(
             self.tr("Statistics of each phase, and what changed (reads all events once)")
         )
-        self.statistics.setChecked(True)
+        self.statistics.setChecked(kept.statistics)
+        self.appendix = QCheckBox(self.tr("Appendix behind the story: what is ticked and not told in it"))
+        self.appendix.setChecked(kept.appendix)
         form = QFormLayout()
         form.addRow(self.tr("&Title"), self.title)
         form.addRow(self.tr("For&mat"), self.format)
         form.addRow(self.tr("St&yle"), self.style_box)
+        form.addRow(self.tr("Slides &on"), self.ground)
+        form.addRow(self.tr("&Colours of the timeline"), self.states)
+        parts = QHBoxLayout()
+        for name, checks in (
+            (self.tr("Figures (those that the run has)"), self.figures),
+            (self.tr("Tables (of slides: in the appendix)"), self.tables),
+        ):
+            group = QGroupBox(name)
+            column = QVBoxLayout(group)
+            column.setSpacing(3)
+            for check in checks.values():
+                column.addWidget(check)
+            column.addStretch(1)
+            parts.addWidget(group)
         whole = QVBoxLayout(self)
         whole.addLayout(form)
-        whole.addWidget(plots)
+        whole.addLayout(parts)
         whole.addWidget(self.statistics)
+        whole.addWidget(self.appendix)
         whole.addLayout(self._foot())
         command = self.buttons.addButton(self.tr("Copy as command"), QDialogButtonBox.ButtonRole.ActionRole)
         command.setToolTip(self.tr("The words that make this report in a terminal"))
         command.clicked.connect(self.copy_command)
+        self.format.currentIndexChanged.connect(self._other_format)
+        self._other_format()
+
+    def _parts(self) -> dict[str, QCheckBox]:
+        """All that may be left out, as `ReportChoices.without` calls it."""
+        return self.figures | {f"table {key}": check for key, check in self.tables.items()}
+
+    def _other_format(self) -> None:
+        slides = self.format.currentData() == "pptx"
+        self.ground.setEnabled(slides)
+        self.appendix.setEnabled(slides)
+
+    @property
+    def choices(self) -> ReportChoices:
+        """As the fields say."""
+        return ReportChoices(
+            kind=self.format.currentData(),
+            style=self.style_box.currentData(),
+            theme=self.ground.currentData(),
+            without=frozenset(key for key, check in self._parts().items() if not check.isChecked()),
+            statistics=self.statistics.isChecked(),
+            appendix=self.appendix.isChecked(),
+            by_region=bool(self.states.currentData()),
+        )
 
     def _choose(self) -> None:
         path = self._ask_file("Save report", "report", self.format.currentData())
@@ -527,35 +600,38 @@ class ReportDialog(ExportDialog):
             self.save_to(path)
 
     def _command(self, output: str) -> str:
-        from desktop.data.report import Contents, command_line
+        from desktop.data.report import command_line, look_words
 
         assert self._shown.document is not None
         given = "" if self.title.text() == self._shown.document.title else self.title.text()
-        chosen = Contents(self._chosen(), self.statistics.isChecked())
+        chosen = self.choices
         source = str(self._shown.document.source)
         subject = presenting.subject(self._shown.project, None, given)
-        return command_line(source, subject, chosen, output, given, self.style_box.currentData())
+        looks = look_words(chosen.style, self._colours, chosen.theme)
+        return command_line(source, subject, presenting.contents(chosen), output, given, looks=looks)
 
-    def _chosen(self) -> tuple[str, ...]:
-        return tuple(key for key, check in self.figures.items() if check.isChecked())
+    def _keep(self) -> None:
+        if self._remember is not None:
+            self._remember(self.choices)
 
     def copy_command(self) -> None:
         words = self._command(f"report.{self.format.currentData()}")
         QGuiApplication.clipboard().setText(words)
+        self._keep()
         self.status.setText(self.tr("The command is on the clipboard."))
 
     def save_to(self, path: Path) -> None:
         """Write the report."""
-        from desktop.data.report import Contents, compose
+        from desktop.data.report import compose
         from desktop.data.store import open_store
         from desktop.progress import Share
         from desktop.ui.reporting import write
 
-        shown, title, style = self._shown, self.title.text(), self.style_box.currentData()
-        contents = Contents(self._chosen(), self.statistics.isChecked())
-        command = self._command(path.name)
+        shown, title, chosen, colours = self._shown, self.title.text(), self.choices, self._colours
+        contents, command = presenting.contents(chosen), self._command(path.name)
         assert shown.document is not None
         place = shown.document.store
+        self._keep()
 
         def work(job: Job) -> Path:
             with open_store(place) as store:
@@ -566,7 +642,14 @@ class ReportDialog(ExportDialog):
                     progress=Share(job, 0, 0.7),
                     stop=job.stop,
                 )
-                write(report, path, style=style, progress=Share(job, 0.7, 1))
+                write(
+                    report,
+                    path,
+                    style=cast("Style", chosen.style),
+                    colours=colours,
+                    dark=chosen.theme == "dark",
+                    progress=Share(job, 0.7, 1),
+                )
             return path
 
         self._begin(

@@ -41,6 +41,8 @@ from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import Ticks
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
 from desktop.ui.units import digits, time_scale
+from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, share
+from desktop.workbench.levels import note as levels_note
 
 Style = Literal["colour", "grey", "patterns"]
 #: The smallest sheet that holds every figure, mm.
@@ -52,9 +54,9 @@ _ALL_COLUMNS = 2400
 @dataclass(frozen=True)
 class Look:
     """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds (None:
-    all); `phase` is a chosen one; `words` replaces texts by their key in `texts`; `colours` is the set of
-    `desktop.ui.theme`. The curve alone can be drawn in layers, so that what lies `below` its fit is drawn
-    once while the fit above it changes."""
+    all), `levels` how processors are shown; `phase` is a chosen one; `words` replaces texts by their key in
+    `texts`; `colours` is the set of `desktop.ui.theme`. The curve alone can be drawn in layers, so that what
+    lies `below` its fit is drawn once while the fit above it changes."""
 
     width: float = 160.0
     height: float = 90.0
@@ -64,6 +66,7 @@ class Look:
     colours: str = "soft"
     lines: float = 1.0
     span: tuple[float, float] | None = None
+    levels: Levels = AT_FIRST
     phase: int | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     layer: Literal["all", "below", "above"] = "all"
@@ -168,10 +171,16 @@ def texts(figure: str, material: Material) -> dict[str, str]:
         }
     if figure == "timeline":
         assert material.bars is not None
-        return common | {"time": "Time"} | {name: CLASSES.get(name, name) for name in material.bars.classes}
+        named = zip(_class_keys(material.bars), material.bars.classes, strict=True)
+        return common | {"time": "Time"} | {key: CLASSES.get(name, name) for key, name in named}
     if figure == "comparison":
         return common | _comparison_texts(material.contrast)
     return common
+
+
+def _class_keys(bars: Bars) -> list[str]:
+    """Under which texts the names of a timeline's classes stand; a region may be called anything."""
+    return [f"region {k}" for k, _ in enumerate(bars.classes, 1)] if bars.shades else list(bars.classes)
 
 
 def _comparison_texts(contrast: Contrast | None) -> dict[str, str]:
@@ -281,6 +290,7 @@ class Box:
     x1: float = 1.0
     y0: float = 0.0
     y1: float = 1.0
+    log: bool = False
 
     @property
     def right(self) -> float:
@@ -294,7 +304,7 @@ class Box:
         return self.left + (value - self.x0) / (self.x1 - self.x0) * self.width
 
     def y(self, value):
-        return self.bottom - (value - self.y0) / (self.y1 - self.y0) * self.height
+        return self.bottom - share(value, self.y0, self.y1, self.log) * self.height
 
     def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.stack([self.x(x), self.y(y)], axis=1)
@@ -404,8 +414,18 @@ class _Frame:
     def border(self, box: Box) -> None:
         self._frame_of(box.left, box.top, box.width, box.height)
 
-    def levels(self, low: float, high: float, height: float) -> Ticks:
-        return scales.level_ticks(low, high, max(height / (1.9 * self.em), 1.5), whole=True)
+    def levels(self, low: float, high: float, height: float, log: bool = False) -> Ticks:
+        room = max(height / (1.9 * self.em), 1.5)
+        return scales.log_ticks(low, high, room) if log else scales.level_ticks(low, high, room, whole=True)
+
+    def processors(self, curve: StepCurve, a: float, b: float) -> tuple[float, float, str]:
+        """The ends of an axis of processors over the time `a` to `b`, and what is said of it if it does not
+        show all of them."""
+        env = envelope(curve)
+        low, high, _ = env.range(a, b)
+        least, most, _ = env.range(-math.inf, math.inf)
+        known = Heights(curve.capacity, least, most, *line_heights(curve), low, high)
+        return *limits(self.look.levels, known), levels_note(self.look.levels, known)
 
     def span(self, material: Material) -> tuple[float, float]:
         curve = material.curve
@@ -443,6 +463,8 @@ def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
     fit, sheet, look = material.fit, frame.sheet, frame.look
     show = fit_overlay.visible(fit, box.x0, box.x1)
     a, b = np.maximum(fit.breaks[show], box.x0), np.minimum(fit.breaks[show + 1], box.x1)
+    if box.log:
+        show, a, b = fit_overlay.cut(show, a, b, box.x0, 0.5 * (box.x1 - box.x0) / box.width)
     from_y, slope = fit_overlay.polynomial(fit, show, a)
     to_y, _ = fit_overlay.polynomial(fit, show, b)
     middle = from_y + slope * (b - a) / 2  # where the tangents of a parabola meet
@@ -456,7 +478,7 @@ def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
             (float(box.x(a[k])), float(box.y(from_y[k]))),
             (float(box.x(b[k])), float(box.y(to_y[k]))),
         )
-        if fit.degree[phase] < 2:
+        if fit.degree[phase] < 2 or box.log:
             sheet.line([start, end], stroke)
         else:
             bent = (float(box.x((a[k] + b[k]) / 2)), float(box.y(middle[k])))
@@ -574,18 +596,18 @@ def _curve(frame: _Frame, material: Material) -> None:
     a, b = frame.span(material)
     x, exact = _times(material, a, b, look.width)
     band = [(Fill(frame.ink.curve, 0.3), None, words["extremes"])]
+    low, high, shown = frame.processors(material.curve, a, b)
     frame.legend(
         [
             (frame.ink.areas["computing"], frame.stroke(frame.ink.curve, 0.8), words["computing"]),
             *([] if exact else band),
             (None, frame.stroke(frame.ink.fit, 2.0), words["fit"]),
             (Fill(frame.ink.fit, 0.15), _break_stroke(frame), words["break"]),
+            *([(None, None, shown)] if shown else []),
         ]
     )
-    low, high, _ = envelope(material.curve).range(a, b)
-    low, high = min(0.0, low), max(material.curve.capacity, high)
-    high = high if high > low else low + 1
-    ticks = frame.levels(low, high, look.height - frame.top)
+    log = look.levels.log
+    ticks = frame.levels(low, high, look.height - frame.top, log)
     box = frame.room(ticks.labels, rail=1.5 * frame.em)
     marks = [m for m in material.marks if m.start_s <= b and max(m.start_s, m.end_s or a) >= a]
     marks.sort(key=lambda mark: mark.start_s)
@@ -593,10 +615,11 @@ def _curve(frame: _Frame, material: Material) -> None:
     notes = _place_notes(frame, marks, replace(box, x0=a, x1=b), most)
     rows = max((note.row for note in notes), default=-1) + 1
     box = frame.room(ticks.labels, rail=(1.5 + _NOTE_ROW * rows) * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, low, high + 0.04 * (high - low))
-    ticks = frame.levels(box.y0, box.y1, box.height)
+    box = Box(box.left, box.top, box.width, box.height, a, b, low, high, log)
+    ticks = frame.levels(box.y0, box.y1, box.height, log)
     if look.layer != "above":
-        _paint_curve(frame, material, box, x, exact)
+        with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+            _paint_curve(frame, material, box, x, exact)
         frame.grid(box, frame.time_axis(box), ticks)
         frame.vertical(box, ticks, words["processors"])
     if look.layer == "below":
@@ -613,20 +636,25 @@ def _stack(frame: _Frame, material: Material) -> None:
     words, look = frame.words, frame.look
     names = list(material.stack)
     a, b = frame.span(material)
-    frame.legend([(frame.ink.areas[name], None, words[name]) for name in names])
-    high = max(material.curve.capacity, 1e-9)
-    ticks = frame.levels(0, high, look.height - frame.top)
+    low, high, shown = frame.processors(material.curve, a, b)
+    entries: list[tuple[Fill | None, Stroke | None, str]] = [
+        (frame.ink.areas[name], None, words[name]) for name in names
+    ]
+    frame.legend([*entries, *([(None, None, shown)] if shown else [])])
+    log = look.levels.log
+    ticks = frame.levels(low, high, look.height - frame.top, log)
     box = frame.room(ticks.labels, rail=1.5 * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, 0.0, 1.04 * high)
-    ticks = frame.levels(box.y0, box.y1, box.height)
+    box = Box(box.left, box.top, box.width, box.height, a, b, low, high, log)
+    ticks = frame.levels(box.y0, box.y1, box.height, log)
     # One grid of columns for all classes, so that what lies on another fits it.
     x = np.linspace(a, b, int(min(max(box.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS)) + 1)
     below = np.zeros(x.size - 1)
     for name in names:
         above = below + np.nan_to_num(envelope(material.stack[name]).columns(x).mean)
-        frame.sheet.band(box.x(x), box.y(below), box.y(above), frame.ink.areas[name])
-        if (above > below).any():
-            frame.sheet.steps(box.x(x), box.y(above), Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
+        with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+            frame.sheet.band(box.x(x), box.y(below), box.y(above), frame.ink.areas[name])
+            if (above > below).any():
+                frame.sheet.steps(box.x(x), box.y(above), Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
         below = above
     frame.grid(box, frame.time_axis(box), ticks)
     _paint_breaks(frame, material, box, ranges=False)
@@ -737,7 +765,7 @@ def _timeline(frame: _Frame, material: Material) -> None:
     assert bars is not None
     words, em, sheet = frame.words, frame.em, frame.sheet
     fills = _bar_fills(frame, bars)
-    frame.legend([(fill, None, words[name]) for fill, name in zip(fills, bars.classes, strict=True)])
+    frame.legend([(fill, None, words[name]) for fill, name in zip(fills, _class_keys(bars), strict=True)])
     if max(bars.merged) > 1:
         note = f"{sum(bars.merged)} processors in {len(bars.names)} rows: neighbours share a row"
         frame.top += 0.7 * em

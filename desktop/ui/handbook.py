@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -21,6 +21,7 @@ from PySide6.QtGui import (
     QGuiApplication,
     QImage,
     QKeySequence,
+    QShowEvent,
     QTextCursor,
     QTextDocument,
 )
@@ -41,7 +42,8 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
-from desktop.ui.sizes import fitting
+from desktop.ui.mnemonics import settle
+from desktop.ui.sizes import fitting, keep_on_screen
 
 INDEX = "index.md"
 _LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+\.md)(?:#[\w-]*)?\)")
@@ -192,8 +194,13 @@ class Handbook(QMainWindow):
         self.setCentralWidget(split)
         self._make_actions()
         self._list("")
+        settle(self)
         self.resize(fitting(self, 62, 46))
         split.setSizes([self.width() * 28 // 100, self.width() * 72 // 100])
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _make_actions(self) -> None:
         bar = QToolBar(self.tr("Pages"))

@@ -6,10 +6,9 @@ from functools import partial
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import (
     QGuiApplication,
-    QImageWriter,
     QResizeEvent,
 )
 from PySide6.QtWidgets import (
@@ -28,6 +27,7 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.data.atomic import write_text
+from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -36,7 +36,7 @@ from desktop.ui.model.plot_pane import PlotPane
 from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
-from desktop.ui.pages import column, first_page, quiet, scrolled
+from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, tab_separated
@@ -161,7 +161,7 @@ class ModelWindow(ProgramWindow):
         self._pages = QStackedWidget()
         self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
-        self.setCentralWidget(column(self.problem_bar, self.merge_bar, self._pages))
+        self.setCentralWidget(Floating(self._pages, self.problem_bar, self.merge_bar))
         self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)
         self._last_sheet = self.measured
         for view in self.sheet_views:
@@ -417,7 +417,7 @@ class ModelWindow(ProgramWindow):
         try:
             write_text(path, comma_separated(view.copied(everything=True)))
         except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({error.strerror}), choose another place")
+            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.plots.picture())
@@ -425,8 +425,14 @@ class ModelWindow(ProgramWindow):
 
     def save_picture(self) -> None:
         name, _ = QFileDialog.getSaveFileName(self, "Save picture", self.settings.folder, "PNG (*.png)")
-        if name and not QImageWriter(name, QByteArray(b"png")).write(self.plots.picture()):
-            self.bench.complain(f"{name}: the picture cannot be written, choose another place")
+        if not name:
+            return
+        from desktop.ui.reporting import save_png
+
+        try:
+            save_png(Path(name), self.plots.picture())
+        except OSError as error:
+            self.bench.complain(f"{name}: cannot be written ({error.strerror}), choose another place")
 
     # ---- looks
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
 
@@ -54,3 +55,37 @@ def column(*widgets: QWidget) -> QWidget:
         layout.addWidget(widget)
     layout.setStretch(len(widgets) - 1, 1)
     return holder
+
+
+class Floating(QWidget):
+    """A page, and above its upper edge bars that come and go: the page stays where it is below them.
+
+    What is under the pointer would otherwise be somewhere else when the user clicks.
+    """
+
+    def __init__(self, page: QWidget, *bars: QWidget) -> None:
+        super().__init__()
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.addWidget(page)
+        self._over = column(*bars)
+        self._over.setParent(self)
+        self._over.installEventFilter(self)
+        self._place()
+
+    def _place(self) -> None:
+        layout = self._over.layout()
+        assert layout is not None
+        wide = self.width()
+        high = layout.heightForWidth(wide) if layout.hasHeightForWidth() else layout.sizeHint().height()
+        self._over.setGeometry(0, 0, wide, high)
+        self._over.raise_()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._place()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:
+            self._place()
+        return super().eventFilter(watched, event)

@@ -1,9 +1,13 @@
-"""The command palette: any command of any open window, found by words in whatever order."""
+"""The command palette: any command, found by words in whatever order.
+
+Those of the window that it stands above come first. Of other windows it has what this one cannot do, once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
@@ -19,7 +23,9 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog
+from desktop.ui.mnemonics import plain
 from desktop.ui.program_window import ProgramWindow
 
 #: Rows that are shown at most.
@@ -36,9 +42,20 @@ class Entry:
     action: QAction
 
     @property
+    def command(self) -> Command[Any, Any] | None:
+        """The row that it is from; None: what a menu is filled with, such as recent files."""
+        return next((c for c in self.window.COMMANDS if c.id == self.action.objectName()), None)
+
+    @property
+    def same(self) -> tuple[str, str]:
+        """Equal for entries that do the same, whatever window they act on."""
+        command = self.command
+        return (self.place, self.text) if command is None else (command.id, command.english)
+
+    @property
     def tip(self) -> str:
         """What it does, or why it cannot."""
-        command = next((c for c in self.window.COMMANDS if c.id == self.action.objectName()), None)
+        command = self.command
         told = f"{self.action.statusTip().rstrip('.')}."
         return told if self.action.isEnabled() or command is None else f"{command.obstacle} {told}"
 
@@ -51,7 +68,7 @@ def entries(window: ProgramWindow) -> list[Entry]:
         # Not by QAction.menu(), whose answer takes the menu with it when Python lets go of it (PySide 6.10).
         below = bar.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
         for action in bar.actions():
-            text = action.text().replace("&", "")
+            text = plain(action.text())
             menu = next((menu for menu in below if menu.menuAction() == action), None)
             if menu is not None:
                 menu.aboutToShow.emit()  # some are filled only when they are opened
@@ -98,7 +115,11 @@ class Palette(Dialog):
         super().__init__(parent)
         self.setObjectName("palette")
         self.setWindowTitle(self.tr("Command palette"))
-        self._entries = [entry for window in self._windows(parent) for entry in entries(window)]
+        found: dict[tuple[str, str], Entry] = {}
+        for window in self._windows(parent):
+            for entry in entries(window):
+                found.setdefault(entry.same, entry)
+        self._entries = list(found.values())
         self.words = QLineEdit()
         self.words.setPlaceholderText(self.tr("Words of a command, such as: zoom sel"))
         self.words.setAccessibleName(self.tr("Words of a command"))

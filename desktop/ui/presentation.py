@@ -28,7 +28,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
-from desktop.data.material import printable
+from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
-from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QByteArray, QEvent, QObject, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
@@ -20,6 +20,7 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeySequence,
     QResizeEvent,
+    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
@@ -39,8 +40,9 @@ from desktop.ui import theme as themes
 from desktop.ui import units
 from desktop.ui.commands import Command, translated
 from desktop.ui.dialogs import Dialog, end_dialogs
+from desktop.ui.mnemonics import letter_menu, plain, settle
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
-from desktop.ui.sizes import fitting
+from desktop.ui.sizes import fitting, keep_on_screen
 from desktop.ui.workers import MainThread
 
 _NATIVE = QKeySequence.SequenceFormat.NativeText
@@ -163,7 +165,9 @@ class ProgramWindow(QMainWindow):
                 action.setChecked(command.mark(self))
         steps = (("undo", self.tr("Undo {0}"), shown.undo), ("redo", self.tr("Redo {0}"), shown.redo))
         for name, text, label in steps:
-            self.actions_by_id[name].setText(text.format(label or "").strip())
+            told, action = text.format(label or "").strip(), self.actions_by_id[name]
+            if plain(action.text()) != told:
+                action.setText(told.replace("&", "&&"))
 
     def _begin(self) -> None:
         """All is made: take drops, and look as the settings say."""
@@ -180,23 +184,32 @@ class ProgramWindow(QMainWindow):
             # A floating dock is a window of its own.
             dock.setAcceptDrops(True)
             dock.installEventFilter(self)
+        settle(self, self.menuBar())
+        for menu in self.menuBar().findChildren(QMenu):
+            # When it opens: some are filled only then, and some texts change.
+            menu.aboutToShow.connect(partial(letter_menu, menu))
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.screenRemoved.connect(self._keep_on_screen)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
         self.apply_settings()
 
     def _take_place(self, geometry: QByteArray | None) -> None:
-        """Where and as large as it was, unless that is on no screen any more; at first most of the screen."""
+        """Where and as large as it was, as far as the screens allow now; at first most of the screen."""
         room = self.screen().availableSize()
         first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
-        self.resize(first)
-        if geometry is not None and not (self.restoreGeometry(geometry) and self._on_screen()):
+        if geometry is None or not self.restoreGeometry(geometry):
             self.resize(first)
-            self.move(0, 0)
+            self.move(self.screen().availableGeometry().topLeft())
+        keep_on_screen(self)
 
-    def _on_screen(self) -> bool:
-        return any(
-            screen.availableGeometry().intersected(self.frameGeometry()).width() > 100
-            for screen in QGuiApplication.screens()
-        )
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._keep_on_screen()
+
+    def _keep_on_screen(self) -> None:
+        """Once its frame is known."""
+        QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _may_close(self) -> bool:
         """Ask whether it may, if anything would be lost."""
@@ -329,7 +342,7 @@ class ProgramWindow(QMainWindow):
         dialog.open()
 
     def show_palette(self) -> None:
-        """Find a command of any open window by words."""
+        """Find a command by words."""
         from desktop.ui.palette import Palette
 
         Palette(self).open()

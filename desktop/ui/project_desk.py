@@ -17,10 +17,12 @@ from desktop.data.naming import file_stem
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
+from desktop.ui.bundle import BundleDialog
 from desktop.ui.lending import Lent
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
+from desktop.workbench.bundling import Outside
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
@@ -169,7 +171,10 @@ class ProjectDesk(QObject):
         if self._bench.snapshot.run is None:
             return None
         view = self._bench.snapshot.project.view
-        return replace(view, span=self._window.curve_view.visible_range(), order=self._order())
+        messages = self._window.timeline.message_filter
+        span = self._window.curve_view.visible_range()
+        levels = self._window.curve_view.levels
+        return replace(view, span=span, order=self._order(), messages=messages, levels=levels)
 
     def _order(self) -> str:
         rows = self._window.timeline.view.rows
@@ -312,7 +317,7 @@ class ProjectDesk(QObject):
         menu.clear()
         runs, current = self.keeper.workspace.runs, self.keeper.current
         for k, run in enumerate(runs):
-            action = menu.addAction(run.trace.title, partial(self.keeper.show_run, k))
+            action = menu.addAction(run.trace.title.replace("&", "&&"), partial(self.keeper.show_run, k))
             action.setStatusTip(str(run.trace.path))
             action.setCheckable(True)
             action.setChecked(k == current)
@@ -326,7 +331,7 @@ class ProjectDesk(QObject):
             if records:
                 menu.addSection(title)
             for k, one in enumerate(records):
-                action = menu.addAction(one.name, partial(self.open_held, kind, k))
+                action = menu.addAction(one.name.replace("&", "&&"), partial(self.open_held, kind, k))
                 action.setEnabled(one.path is None or one.path.exists())
         menu.addSeparator()
         menu.addAction(self._window.actions_by_id["add_run"])
@@ -334,12 +339,12 @@ class ProjectDesk(QObject):
         if len(runs) > 1:
             out = menu.addMenu(self.tr("Take out of the project"))
             for k, run in enumerate(runs):
-                out.addAction(run.trace.title, partial(self.keeper.remove, "runs", k)).setEnabled(
-                    k != current
-                )
+                out.addAction(
+                    run.trace.title.replace("&", "&&"), partial(self.keeper.remove, "runs", k)
+                ).setEnabled(k != current)
 
     def export_bundle(self) -> None:
-        """One file with the project and all that it needs."""
+        """One file with the project and all that it needs; asks for each file outside of its folder."""
         name, _ = QFileDialog.getSaveFileName(
             self._window,
             self.tr("Export bundle"),
@@ -347,13 +352,25 @@ class ProjectDesk(QObject):
             "Bundles (*.zip)",
         )
         if name:
+            self.keeper.find_outside(partial(self._ask_for_files, Path(name)))
+
+    def _ask_for_files(self, target: Path, found: tuple[Outside, ...]) -> None:
+        def pack(allowed: frozenset[Path]) -> None:
             self.keeper.export_bundle(
-                Path(name),
+                target,
                 None,
                 lambda path: self._window.statusBar().showMessage(
                     self.tr("The bundle is in {0}").format(path), 8000
                 ),
+                allowed,
             )
+
+        if not found:
+            pack(frozenset())
+            return
+        dialog = BundleDialog(self._window, found, self.keeper.folder)
+        dialog.chosen.connect(pack)
+        dialog.open()
 
     def save_part(self) -> None:
         """The selection, of all ranks or some, as a trace of its own."""
@@ -385,7 +402,9 @@ class ProjectDesk(QObject):
 
     def keep_view(self, number: int) -> None:
         """Keep what is seen under a number."""
-        self._bench.keep_view(number, self._window.curve_view.visible_range(), self._order())
+        seen = self._seen()
+        if seen is not None:
+            self._bench.keep_view(number, seen)
         self._window.statusBar().showMessage(self.tr("Kept as view {0}").format(number), 4000)
 
     def show_view(self, number: int) -> None:
@@ -403,6 +422,9 @@ class ProjectDesk(QObject):
             self._window.curve_view.zoom_to(*view.span)
         if view.order:
             self._window.timeline.set_order(view.order)
+        self._window.timeline.set_message_filter(view.messages)
+        self._window.curve_view.set_levels(view.levels)
+        self._window.levels_changed()
 
     def go_to(self, start_s: float, end_s: float) -> None:
         """Show a range, with some room around it; about an instant, as much time as is seen now."""

@@ -7,32 +7,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from uuid import NAMESPACE_URL, uuid5
 
-from PySide6.QtCore import QBuffer, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
+from PySide6.QtCore import QBuffer, QByteArray, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
     QAbstractTextDocumentLayout,
     QFont,
     QImage,
+    QImageWriter,
     QPageLayout,
     QPageSize,
     QPaintDevice,
     QPainter,
     QPdfWriter,
     QPyTextObject,
+    QTextBlock,
     QTextCharFormat,
     QTextCursor,
     QTextDocument,
     QTextFormat,
+    QTextTable,
 )
 
 from desktop.data import slides
-from desktop.data.atomic import PartFile
-from desktop.data.material import printable
+from desktop.data.atomic import write_bytes
 from desktop.data.report import Picture, Report, to_html
 from desktop.errors import DesktopError
+from desktop.printing import printable
 from desktop.progress import Progress
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, QtSheet
@@ -63,54 +68,64 @@ def kind_of(path: Path) -> str:
     return kind
 
 
-def write(report: Report, path: Path, *, style: Style = "colour", progress: Progress | None = None) -> None:
+def write(
+    report: Report,
+    path: Path,
+    *,
+    style: Style = "colour",
+    colours: str = "soft",
+    dark: bool = False,
+    progress: Progress | None = None,
+) -> None:
     """Write `report` to `path`, by whose ending its kind is known; whole or not at all.
+
+    `colours`: the set of `desktop.ui.theme`; `dark`: slides on a dark ground, paper stays white.
 
     Raises
     ------
     DesktopError : the ending is none of `KINDS`.
-    OSError : the folder cannot be written.
+    OSError : it cannot be written.
     Cancelled : by `progress`.
     """
     progress = progress or Progress()
-    made = {"html": html, "pdf": pdf, "pptx": pptx}[kind_of(path)](report, style, progress)
+    made = {"html": html, "pdf": pdf, "pptx": pptx}[kind_of(path)](
+        report, Look(style=style, colours=colours, dark=dark), progress
+    )
     progress.step(1, 1, "writing")
-    save(path, made)
+    write_bytes(path, made)
 
 
-def save(path: Path, content: bytes) -> None:
-    """A file that is there whole or as it was before. OSError: the folder cannot be written."""
-    part = PartFile(path)
-    try:
-        part.part.write_bytes(content)
-        part.commit()
-    except BaseException:
-        part.discard()
-        raise
+def save_png(path: Path, picture: QImage) -> None:
+    """A picture as a file, as `write_bytes` does it."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    QImageWriter(buffer, QByteArray(b"png")).write(picture)
+    write_bytes(path, bytes(buffer.data().data()))
 
 
-def look_of(picture: Picture, style: Style, width: float = 170.0) -> Look:
+def look_of(picture: Picture, looks: Look, width: float = 170.0) -> Look:
     """How a figure stands in a report: as wide as the text; the phase table as high as its rows."""
     height = _FIGURE_HEIGHT.get(picture.figure, 80.0)
     if picture.figure == "phases":
         height = min(18.0 + 5.7 * len(picture.material.rows), 200.0)
-    return Look(width=width, height=max(height, figures.SMALLEST[1]), points=8.5, style=style)
+    height = max(height, figures.SMALLEST[1])
+    return replace(looks, width=width, height=height, points=8.5, dark=False)
 
 
-def html(report: Report, style: Style, progress: Progress) -> bytes:
+def html(report: Report, looks: Look, progress: Progress) -> bytes:
     """One HTML file."""
     shown = _counting(report, progress)
 
     def draw(picture: Picture) -> str:
         shown()
         prefix = f"f{picture.number}-"
-        look = look_of(picture, style)
+        look = look_of(picture, looks)
         return figures.svg(picture.figure, picture.material, look, inline=True, prefix=prefix)
 
     return to_html(report, draw).encode()
 
 
-def pptx(report: Report, style: Style, progress: Progress) -> bytes:
+def pptx(report: Report, looks: Look, progress: Progress) -> bytes:
     """Slides; their text is large, as those in the last row read it too."""
     shown = _counting(report, progress)
 
@@ -118,10 +133,12 @@ def pptx(report: Report, style: Style, progress: Progress) -> bytes:
         shown()
         # Drawn at half the slide's size, so that 8 points become 16.
         width, height = (v / 2 for v in slides.PICTURE)
-        look = Look(width=width, height=height, points=8.0, style=style, lines=1.2)
+        look = replace(
+            looks, width=width, height=height, points=8.0, lines=1.2, words={"title": ""}
+        )  # the slide has a title
         return figures.png(picture.figure, picture.material, look, 360)
 
-    return slides.to_pptx(report, draw)
+    return slides.to_pptx(report, draw, theme="dark" if looks.dark else "light")
 
 
 def _counting(report: Report, progress: Progress) -> Callable[[], None]:
@@ -145,10 +162,10 @@ class _Drawn(QPyTextObject):
     NUMBER = QTextFormat.Property.UserProperty + 1
 
     def __init__(
-        self, pictures: dict[int, Picture], style: Style, unit: float, shown: Callable[[], None]
+        self, pictures: dict[int, Picture], looks: Look, unit: float, shown: Callable[[], None]
     ) -> None:
         super().__init__()
-        self._pictures, self._style, self._unit, self._shown = pictures, style, unit, shown
+        self._pictures, self._looks, self._unit, self._shown = pictures, looks, unit, shown
 
     def intrinsicSize(self, _document: QTextDocument, _at: int, form: QTextFormat) -> QSizeF:
         look = self._look(form)
@@ -166,10 +183,10 @@ class _Drawn(QPyTextObject):
         painter.restore()
 
     def _look(self, form: QTextFormat) -> Look:
-        return look_of(self._pictures[form.property(self.NUMBER)], self._style, _TEXT - 1)
+        return look_of(self._pictures[form.property(self.NUMBER)], self._looks, _TEXT - 1)
 
 
-def pdf(report: Report, style: Style, progress: Progress) -> bytes:
+def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
     """An A4 document with numbered pages; headings of tables are repeated on every page of them."""
     QEventLoop()  # gives a thread of Python's what the document's timers ask for
     buffer = QBuffer()
@@ -180,13 +197,13 @@ def pdf(report: Report, style: Style, progress: Progress) -> bytes:
     writer.setCreator("Phasewright")
     page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
     writer.setPageLayout(page)
-    document, unit = _laid_out(report, style, writer, progress)
+    pages = _laid_out(report, looks, writer, progress)
     with QPainter(writer) as painter:
-        for number in range(document.pageCount()):
+        for number in range(len(pages.slices)):
             if number:
                 writer.newPage()
-            _paint_page(painter, document, number, unit, report)
-            progress.step(number, document.pageCount(), "pages")
+            _paint_page(painter, pages, number, report)
+            progress.step(number, len(pages.slices), "pages")
     return _dated(bytes(buffer.data().data()), report.date)
 
 
@@ -197,17 +214,25 @@ def page_image(report: Report, number: int, style: Style = "colour", dpi: int = 
     for set_dots in (image.setDotsPerMeterX, image.setDotsPerMeterY):
         set_dots(round(dpi * 1000 / 25.4))
     image.fill("white")
-    document, unit = _laid_out(report, style, image, Progress())
+    pages = _laid_out(report, Look(style=style), image, Progress())
     with QPainter(image) as painter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        _paint_page(painter, document, number, unit, report)
+        _paint_page(painter, pages, number, report)
     return image
 
 
-def _laid_out(
-    report: Report, style: Style, device: QPaintDevice, progress: Progress
-) -> tuple[QTextDocument, float]:
-    """The report as pages of A4 for `device`, and how many of its dots are a millimetre."""
+@dataclass(frozen=True)
+class _Pages:
+    """A document in one piece, and which slices of it (top and bottom, in its dots) stand below each other on
+    each page; `unit`: dots to a millimetre."""
+
+    document: QTextDocument
+    unit: float
+    slices: list[list[tuple[float, float]]]
+
+
+def _laid_out(report: Report, looks: Look, device: QPaintDevice, progress: Progress) -> _Pages:
+    """The report as pages of A4 for `device`."""
     unit = device.logicalDpiX() / 25.4
     document = QTextDocument()
     document.setUndoRedoEnabled(False)
@@ -217,14 +242,91 @@ def _laid_out(
     document.documentLayout().setPaintDevice(device)
     document.setDocumentMargin(0)
     pictures = {picture.number: picture for picture in report.pictures}
-    holes = _Drawn(pictures, style, unit, _counting(report, progress))
+    holes = _Drawn(pictures, looks, unit, _counting(report, progress))
     holes.setParent(document)
     document.documentLayout().registerHandler(_Drawn.KIND, holes)
     document.setHtml(to_html(report, lambda picture: f"<p>{_HOLE}{picture.number}{_HOLE}</p>", "print.css"))
     _fill(document)
-    height = device.height() / unit - 2 * _MARGIN - _FOOT
-    document.setPageSize(QSizeF(_TEXT, height) * unit)
-    return document, unit
+    document.setTextWidth(_TEXT * unit)  # without pages: where they end is said here
+    height = (device.height() / unit - 2 * _MARGIN - _FOOT) * unit
+    return _Pages(document, unit, _sliced(_cuts(document), document.size().height(), height))
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Where a page may end; `head`: the headings of the table that goes on behind it, top and bottom."""
+
+    at: float
+    head: tuple[float, float] | None = None
+
+
+def _cuts(document: QTextDocument) -> list[_Cut]:
+    """Between what stands on its own: not behind a heading, nor between a figure and its caption or a table
+    and what is said of it, nor so that a row of a table stands alone."""
+    parts = _parts(document)
+    found: list[_Cut] = []
+    for (part, _, bottom), (behind, top, _) in pairwise(parts):
+        if isinstance(part, QTextTable):
+            found += _cuts_within(document, part)
+            if isinstance(behind, QTextBlock) and not behind.blockFormat().headingLevel():
+                continue
+        elif part.blockFormat().headingLevel() or part.text() == _HOLE or part.text().endswith(":"):
+            continue
+        found.append(_Cut((bottom + top) / 2))
+    if parts and isinstance(parts[-1][0], QTextTable):
+        found += _cuts_within(document, parts[-1][0])
+    return found
+
+
+def _parts(document: QTextDocument) -> list[tuple[QTextBlock | QTextTable, float, float]]:
+    """Paragraphs and tables with their tops and bottoms."""
+    layout = document.documentLayout()
+    found: list[tuple[QTextBlock | QTextTable, QRectF]] = []
+    at = document.rootFrame().begin()
+    while not at.atEnd():
+        frame, block = at.currentFrame(), at.currentBlock()
+        if isinstance(frame, QTextTable):
+            found.append((frame, layout.frameBoundingRect(frame)))
+        elif block.isValid() and block.text():
+            found.append((block, layout.blockBoundingRect(block)))
+        at += 1
+    return [(part, place.top(), place.bottom()) for part, place in found]
+
+
+def _cuts_within(document: QTextDocument, table: QTextTable) -> list[_Cut]:
+    """Behind rows of a table, of which two or more stay on either side."""
+    layout, heads = document.documentLayout(), table.format().headerRowCount()
+    if table.rows() - heads < 4:
+        return []
+    tops, bottoms = [], []
+    for row in range(table.rows()):
+        places = []
+        for column in range(table.columns()):
+            at = table.cellAt(row, column).begin()
+            while not at.atEnd():
+                places.append(layout.blockBoundingRect(at.currentBlock()))
+                at += 1
+        tops.append(min(place.top() for place in places))
+        bottoms.append(max(place.bottom() for place in places))
+    between = [(bottoms[k - 1] + tops[k]) / 2 for k in range(1, table.rows())]
+    head = (layout.frameBoundingRect(table).top(), between[heads - 1]) if heads else None
+    return [_Cut(between[row - 1], head) for row in range(heads + 2, table.rows() - 1)]
+
+
+def _sliced(cuts: list[_Cut], end: float, height: float) -> list[list[tuple[float, float]]]:
+    """Pages as full as they can be; what is longer than a page is cut where that ends."""
+    pages: list[list[tuple[float, float]]] = []
+    here = _Cut(0.0)
+    while here.at < end:
+        top, head = here.at, [] if here.head is None else [here.head]
+        room = height - sum(b - a for a, b in head)
+        if end - top <= room:
+            here = _Cut(end)
+        else:
+            reached = (cut for cut in cuts if top < cut.at <= top + room)
+            here = max(reached, key=lambda cut: cut.at, default=_Cut(top + room))
+        pages.append([*head, (top, here.at)])
+    return pages
 
 
 def _fill(document: QTextDocument) -> None:
@@ -243,19 +345,22 @@ def _fill(document: QTextDocument) -> None:
         found = document.find(_HOLE, whole)
 
 
-def _paint_page(painter: QPainter, document: QTextDocument, number: int, unit: float, report: Report) -> None:
-    size = document.pageSize()
-    painter.save()
-    painter.translate(_MARGIN * unit, _MARGIN * unit - number * size.height())
-    context = QAbstractTextDocumentLayout.PaintContext()
-    context.clip = QRectF(0, number * size.height(), size.width(), size.height())
-    painter.setClipRect(context.clip)
-    document.documentLayout().draw(painter, context)
-    painter.restore()
+def _paint_page(painter: QPainter, pages: _Pages, number: int, report: Report) -> None:
+    unit, document = pages.unit, pages.document
+    down = _MARGIN * unit
+    for top, bottom in pages.slices[number]:
+        painter.save()
+        painter.translate(_MARGIN * unit, down - top)
+        context = QAbstractTextDocumentLayout.PaintContext()
+        context.clip = QRectF(0, top, document.textWidth(), bottom - top)
+        painter.setClipRect(context.clip)
+        document.documentLayout().draw(painter, context)
+        painter.restore()
+        down += bottom - top
     sheet = QtSheet(painter, 210, 297, unit)
     foot = 297 - _MARGIN + 1
     sheet.text(_MARGIN, foot, f"{printable(report.title, 80)}", 2.6, "#55606d")
-    sheet.text(_MARGIN + _TEXT, foot, f"{number + 1} / {document.pageCount()}", 2.6, "#55606d", "end")
+    sheet.text(_MARGIN + _TEXT, foot, f"{number + 1} / {len(pages.slices)}", 2.6, "#55606d", "end")
 
 
 def _dated(content: bytes, date: datetime) -> bytes:

@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal, cast
 from weakref import finalize
 
 import platformdirs
 from PySide6.QtCore import QByteArray, QSettings
 
+from desktop import stopping
+from desktop.data.atomic import scratch
+
 if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
     from desktop.ui.commands import Command
 
 ORGANISATION = "Phasewright"
@@ -57,6 +61,7 @@ def _forget(store: QSettings, folder: TemporaryDirectory[str]) -> None:
     with suppress(RuntimeError):  # at the program's end Qt may have written it already
         store.sync()  # or it would make the folder again to write what it holds
     folder.cleanup()
+    stopping.left(folder.name)
 
 
 def _now() -> str:
@@ -92,7 +97,7 @@ class Settings:
         return made
 
     def _pass(self) -> None:
-        folder = TemporaryDirectory(prefix="phasewright-", ignore_cleanup_errors=True)
+        folder = scratch(whatever_happens=True)
         self._store = QSettings(str(Path(folder.name) / "settings.ini"), QSettings.Format.IniFormat)
         finalize(self, _forget, self._store, folder)
 

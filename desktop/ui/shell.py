@@ -47,7 +47,7 @@ from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
-from desktop.ui.pages import column
+from desktop.ui.pages import Floating, column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.curve_view import CurveView
@@ -109,7 +109,6 @@ class MainWindow(ProgramWindow):
     curve_view: CurveView
     timeline: TimelinePane
     mode: str
-    vertical_locked: bool
     percent: bool
     presentation: Presentation | None
     comparing: CompareWindow | None
@@ -120,7 +119,6 @@ class MainWindow(ProgramWindow):
     def __init__(self, settings: Settings | None = None) -> None:
         super().__init__(settings)
         self.mode = "select"
-        self.vertical_locked = True
         self.percent = False
         self.presentation = None
         self.comparing = None
@@ -169,6 +167,7 @@ class MainWindow(ProgramWindow):
         self._pages.addWidget(self.start_page)
         self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
         self.timeline.opened.connect(lambda _: self._place_timeline())
+        self.timeline.filtered.connect(self._refresh_actions)
         self._plots = QSplitter(Qt.Orientation.Vertical)
         self._plots.setObjectName("plots")
         self._plots.setChildrenCollapsible(False)
@@ -179,8 +178,9 @@ class MainWindow(ProgramWindow):
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        bars = (self.problem_bar, self.report_bar, self.notice_bar, self.chips)
-        self.setCentralWidget(column(*bars, self._pages))
+        # The report comes with the trace and goes when the user has read it; the others come at any time.
+        below = Floating(self._pages, self.problem_bar, self.notice_bar)
+        self.setCentralWidget(column(self.report_bar, below))
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
@@ -237,6 +237,8 @@ class MainWindow(ProgramWindow):
         self._toolbar_menu = ""
         self._turns: dict[str, QAction] = {}
         super()._make_actions()
+        self._toolbar.addSeparator()
+        self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
         shown = self.menus["View"].addMenu(self.tr("Panels"))
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
@@ -298,6 +300,7 @@ class MainWindow(ProgramWindow):
         view.breakRemoveRequested.connect(bench.remove_break)
         view.breakLockToggled.connect(bench.toggle_lock)
         view.classToggled.connect(bench.toggle_class)
+        view.levelsChanged.connect(lambda _: self.levels_changed())
         view.noteAsked.connect(self.desk.annotate)
         rows = self.timeline.view
         for plot in (view, rows):
@@ -308,6 +311,7 @@ class MainWindow(ProgramWindow):
             one.pictureRequested.connect(self.copy_picture)
             one.cursorMoved.connect(other.set_cursor)
             one.cursorMoved.connect(self._show_cursor)
+            one.limitAsked.connect(self.limit_analysis)
             one.rangeChanged.connect(lambda *_, other=other: other.follow())
             one.rangeChanged.connect(lambda *_: self._show_selection())
 
@@ -344,6 +348,9 @@ class MainWindow(ProgramWindow):
             self.timeline.view.set_fit(new.fit)
         if afresh or new.project.phases.locked != old.project.phases.locked:
             self.curve_view.set_locked(new.project.phases.locked)
+        if new.project.limit != old.project.limit:
+            for plot in (self.curve_view, self.timeline.view):
+                plot.set_limit(new.project.limit)
         if afresh or view.shown != before.shown:
             self.curve_view.set_shown(view.shown)
         if afresh or view.selection != before.selection:
@@ -376,10 +383,12 @@ class MainWindow(ProgramWindow):
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
-        self.curve_view.set_curve(None if run is None else run.curve, None if run is None else run.stack)
+        self.curve_view.set_doubt(document.doubt.short if document and document.doubt else "")
         if run is None or document is None:
+            self.curve_view.set_curve(None)
             self.timeline.show_trace(None)
-        else:
+        elif old.run is None or old.run.whole is not run.whole:  # a limit of the analysis leaves the plots
+            self.curve_view.set_curve(run.whole.curve, run.whole.stack)
             self.timeline.show_trace(document.store, run.rules, run.utilization.seconds)
         if document is old.document:
             return
@@ -409,7 +418,10 @@ class MainWindow(ProgramWindow):
         if found:
             first = next(iter(document.report))
             self.report_bar.show_message(
-                self.tr("Import report: {0}. {1}{2}").format(found, first.text[:1].upper(), first.text[1:])
+                self.tr("Import report: {0}. {1}{2}").format(
+                    found, first.text[:1].upper(), first.text[1:].removesuffix(".")
+                )
+                + (f". {document.doubt.sentence}" if document.doubt else "")
             )
         else:
             self.report_bar.hide()
@@ -433,13 +445,17 @@ class MainWindow(ProgramWindow):
             return
         if math.isnan(time_s):
             curve = run.curve
+            text = self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)")
+            if run.limit is not None:
+                text = self.tr("analysed: {0}").format(text)
             self._cursor_text.setText(
-                self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)").format(
+                text.format(
                     quantity(curve.duration, "s"),
                     digits(curve.mean),
                     curve.capacity,
                     100 * curve.mean / (curve.capacity or 1),
                 )
+                + (self.tr("; shown: {0}").format(shown) if (shown := self.curve_view.levels_note) else "")
             )
             return
         a, b = self.curve_view.visible_range()
@@ -582,9 +598,22 @@ class MainWindow(ProgramWindow):
         self.curve_view.set_mode(mode)
         self.timeline.view.set_mode(mode)
 
+    @property
+    def vertical_locked(self) -> bool:
+        """Whether all processors are shown, wherever the view is moved."""
+        wanted = self.curve_view.levels.mode
+        return wanted == "all" or (wanted == "start" and not self.curve_view.levels_note)
+
     def set_vertical_locked(self, locked: bool) -> None:
-        self.vertical_locked = locked
-        self.curve_view.set_vertical_locked(locked)
+        if locked:
+            self.curve_view.show_all_levels()
+        else:
+            self.curve_view.fit_levels()
+
+    def levels_changed(self) -> None:
+        """Other processors are shown upright: what else says so."""
+        self._show_cursor(self._cursor)
+        self._refresh_actions()
 
     def set_percent(self, shown: bool) -> None:
         self.percent = shown
@@ -621,6 +650,13 @@ class MainWindow(ProgramWindow):
             row = snapshot.rows[view.phase]
             return row.start_s, row.end_s
         return None
+
+    def limit_analysis(self, span: tuple[float, float] | None) -> None:
+        """Analyse a range of time only; None: the whole run again. What was selected for it is let go."""
+        self.workbench.limit_to(span)
+        if span is not None and self.shown.project.limit is not None:
+            self.workbench.select(None)
+            self.workbench.select_phase(None)
 
     def zoom_to_selection(self) -> None:
         selection = self.selected_range()
@@ -683,12 +719,16 @@ class MainWindow(ProgramWindow):
         dialog = FigureDialog(
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
+            levels=self.curve_view.levels,
         )  # fmt: skip
         dialog.open()
 
     def make_report(self) -> None:
         """The run and its phases as HTML, PDF or slides."""
-        ReportDialog(self.workbench.snapshot, self._results.deliver, self).open()
+        ReportDialog(
+            self.workbench.snapshot, self._results.deliver, self, remember=self.workbench.choose_report,
+            colours=self._theme.colours, by_region=self.timeline.view.by_region,
+        ).open()  # fmt: skip
 
     def present(self) -> None:
         """The curve over the whole screen, with what is in view."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QByteArray, QEventLoop
-from PySide6.QtGui import QImageWriter
+from PySide6.QtCore import QEventLoop
 
+from desktop import stopping
+from desktop.data.atomic import place_of
 from desktop.errors import DesktopError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def snapshot(
     model: str | None = None,
     size: tuple[int, int] = (1600, 1000),
     theme: str = "light",
+    span: tuple[float, float] | None = None,
 ) -> tuple[StepCurve, PhaseFit]:
     """Open `source` (a path, also of a project, or an open store) in the window and save its picture as PNG.
 
@@ -30,6 +32,7 @@ def snapshot(
     n : phases (parameters for the model "budget"); None takes the suggested number, or that of the project.
     model : None: mixed, or that of the project.
     size : of the picture in pixels, (width, height).
+    span : the only range of time (seconds) that is analysed; None: the whole run, or the project's limit.
 
     Returns
     -------
@@ -37,13 +40,17 @@ def snapshot(
 
     Raises
     ------
-    DesktopError : the source cannot be opened, or the picture cannot be written.
+    DesktopError : the source cannot be opened.
+    OSError : the picture cannot be written.
     """
+    from desktop.data.project_file import is_project
     from desktop.ui.app import application
+    from desktop.ui.reporting import save_png
     from desktop.ui.settings import Settings
     from desktop.ui.shell import MainWindow
     from desktop.ui.theme import DARK, LIGHT
 
+    place_of(Path(output))  # before all the work
     application()
     # The user's own layout, theme and list of files are neither used nor touched.
     window = MainWindow(Settings.passing())
@@ -53,6 +60,11 @@ def snapshot(
         window.show()
         window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
         _settle(window)
+        if span is not None:
+            window.workbench.limit_to(span)
+            _settle(window)
+            if n is None and not (isinstance(source, (str, Path)) and is_project(Path(source))):
+                window.workbench.use_suggestion()
         if model is not None and model != window.workbench.snapshot.project.phases.model:
             window.workbench.set_model(model)
             _settle(window)
@@ -65,8 +77,7 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        if not QImageWriter(str(output), QByteArray(b"png")).write(window.grab().toImage()):
-            raise DesktopError("the picture cannot be written", file=output, hint="choose another place")
+        save_png(Path(output), window.grab().toImage())
         return run.curve, fit
     finally:
         window.close_unasked()
@@ -78,5 +89,6 @@ def _settle(window: Any) -> None:
     loop = QEventLoop()
     while window.busy:
         loop.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
+    stopping.check()
     for _ in range(5):
         loop.processEvents()

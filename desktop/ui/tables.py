@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelInd
 from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QMenu, QTableView, QTreeView
 
+from desktop.printing import as_csv, guarded
 from desktop.ui.units import digits
 
 Index = QModelIndex | QPersistentModelIndex
@@ -154,13 +153,11 @@ def prepare(view: QTableView | QTreeView, name: str, copy: Callable[[], str]) ->
 
 def tab_separated(texts: Iterable[Sequence[str]]) -> str:
     """What a spreadsheet takes from the clipboard."""
-    return "".join("\t".join(" ".join(cell.split()) for cell in line) + "\n" for line in texts)
+    return "".join("\t".join(guarded(cell) for cell in line) + "\n" for line in texts)
 
 
 def comma_separated(texts: Iterable[Sequence[str]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(texts)
-    return out.getvalue()
+    return "".join(as_csv(texts))
 
 
 def markdown(texts: Iterable[Sequence[str]]) -> str:

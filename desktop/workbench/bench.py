@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from desktop.errors import DesktopError
+from desktop.errors import sentence as of_error
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -41,6 +41,5 @@ class Bench(Generic[S]):
 
 def sentence(error: BaseException, *known: type[Exception]) -> str:
     """What went wrong; errors that nobody foresaw (none of ours, of `known`, no ValueError) are called so."""
-    if isinstance(error, (DesktopError, ValueError, *known)):
-        return str(error)
-    return f"something went wrong ({type(error).__name__}: {error})"
+    said = str(error) if isinstance(error, known) else of_error(error)
+    return said or f"something went wrong ({type(error).__name__}: {error})"

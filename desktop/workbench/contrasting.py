@@ -6,6 +6,7 @@ computed beside the window, and the last request wins. The command line asks the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -176,7 +177,7 @@ class Contraster(Bench[ContrastSnapshot]):
         workspace, shot = self._keeper.workspace, self._bench.snapshot
         keys, comparison = run_keys(workspace.runs), workspace.comparison
         compared = [key for key in keys if key not in comparison.hidden][:MOST]
-        names = run_names([run.trace for run in workspace.runs])
+        names = names_of(workspace.runs)
         entries = tuple(Entry(key, name, key in compared) for key, name in zip(keys, names, strict=True))
         known = {"entries": entries, "comparison": comparison, "undo": shot.undo, "redo": shot.redo}
         if shot.refining or shot.preview or shot.opening is not None:
@@ -247,7 +248,7 @@ class _Wanted:
     @property
     def _question(self) -> tuple[Any, ...]:
         project = self.run.project
-        return self.key, self.name, self.run.trace, project.rules, project.phases
+        return self.key, self.name, self.run.trace, project.rules, project.phases, project.limit
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,7 +306,9 @@ def _phased(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress
         return Phased(one.name, *one.shown)
     curve, project = None, one.run.project
     for old in before:
-        if old.wanted.run.trace == one.run.trace and old.wanted.run.project.rules == project.rules:
+        was = old.wanted.run.project
+        same_curve = (was.rules, was.limit) == (project.rules, project.limit)
+        if old.wanted.run.trace == one.run.trace and same_curve:
             if old.wanted == one:
                 return old.phased
             curve = old.phased.curve
@@ -315,7 +318,8 @@ def _phased(one: _Wanted, before: Sequence[_Loaded], path: Path | None, progress
 def load(
     run: KeptRun, project: Path | None, progress: Progress, seen: Callable[[TraceStore], object] | None = None
 ) -> StepCurve:
-    """The curve of a run, by its rules; `project`: the file that it is kept in, to find the trace.
+    """The curve of a run, by its rules and within its limit; `project`: the file that it is kept in, to find
+    the trace.
 
     `seen` is given the store before it is closed.
 
@@ -323,6 +327,7 @@ def load(
     ------
     ProjectError : its trace is not where it was.
     DesktopError : it cannot be opened.
+    ValueError : its limit lies outside of the curve.
     """
     from desktop.data.opening import open_trace
     from desktop.data.utilization import Rules, build
@@ -336,7 +341,8 @@ def load(
     with open_trace(place, progress, **asdict(run.trace.options)) as store:
         if seen is not None:
             seen(store)
-        return build(store, run.project.rules or Rules(), progress).curve()
+        curve = build(store, run.project.rules or Rules(), progress).curve()
+        return curve if run.project.limit is None else curve.window(*run.project.limit)
 
 
 def phased(name: str, curve: StepCurve, phases: PhaseSettings | None) -> Phased:
@@ -410,6 +416,16 @@ def run_names(traces: Sequence[TraceId]) -> tuple[str, ...]:
         f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name
         for k, name in enumerate(names)
     )
+
+
+def names_of(runs: Sequence[KeptRun]) -> tuple[str, ...]:
+    """`run_names` of runs; where the analysis of one is limited, with its range of time."""
+    found = []
+    for name, run in zip(run_names([run.trace for run in runs]), runs, strict=True):
+        ends = zip(("from", "to"), run.project.limit or (), strict=False)
+        part = [f"{word} {time_s:.4g} s" for word, time_s in ends if math.isfinite(time_s)]
+        found.append(f"{name} ({' '.join(part)})" if part else name)
+    return tuple(found)
 
 
 def plain_run(path: Path, phases: PhaseSettings) -> KeptRun:

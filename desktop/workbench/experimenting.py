@@ -671,11 +671,8 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
         try:
             call()
-        except (DesktopError, ValueError) as error:
-            self._show(problem=str(error))
-            return False
-        except OSError as error:
-            self._show(problem=f"{error.filename or 'the file'}: {(error.strerror or str(error)).lower()}")
+        except (DesktopError, ValueError, OSError) as error:
+            self._show(problem=sentence(error))
             return False
         if self.snapshot.problem:
             self._show(problem="")

@@ -228,7 +228,8 @@ def _scopes(request: _Request) -> tuple[Scope, ...]:
     """Run, selection and phases; phases too short for a tick of the curve are left out."""
     curve, fit = request.run.curve, request.fit
     start, end = curve.start, curve.start + curve.duration
-    found = [Scope("run", "Whole run", start, end)]
+    label = "Whole run" if request.run.limit is None else "Limited range"
+    found = [Scope("run", label, start, end)]
     least = 2 * curve.unit
     if request.selection is not None:
         a, b = max(min(request.selection), start), min(max(request.selection), end)

@@ -16,26 +16,22 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Literal
 
-from desktop.data.naming import file_stem
 from desktop.errors import ProjectError, TraceFormatError
-from desktop.progress import Progress, Share
 from desktop.workbench import model
+from desktop.workbench.bundling import Outside, outside, pack
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
 from desktop.workbench.model import (
-    AS_FOUND,
     Comparison,
     KeptExperiment,
     KeptRun,
     KeptTable,
     Matched,
-    OpenOptions,
     Project,
     Recovery,
     TraceId,
@@ -103,6 +99,7 @@ class Keeper:
         self._writing = threading.Lock()  # of the recovery, by the lane or by the window
         self._stamp: tuple[int, int] | None = None  # of the file as it was read or written last
         self.path: Path | None = None
+        self._unpacked: Path | None = None  # of a bundle: the project in it
         bench.subscribe(self._follow)
         bench.undo_beside(self._contents, self._turn)
 
@@ -145,6 +142,7 @@ class Keeper:
             or run.project.rules is not None
             or run.project.phases.breaks is not None
             or run.project.phases.locked
+            or run.project.limit is not None
             for run in self.workspace.runs
         )
 
@@ -163,16 +161,18 @@ class Keeper:
     def open(self, path: Path) -> None:
         """Open a project or a bundle, and show the run that was shown."""
 
-        def work(job: Job) -> tuple[Path | None, Workspace]:
+        def work(job: Job) -> tuple[Path | None, Path | None, Workspace]:
             from desktop.data import project_file
 
             if not project_file.is_bundle(path):
-                return path.absolute(), read_workspace(path)
+                return path.absolute(), None, read_workspace(path)
             # A stranger's bundle has no place of its own yet: saving asks for one.
-            return None, read_workspace(_unpacked(path, job), closed=True)
+            place = _unpacked(path, job)
+            return None, place, read_workspace(place, closed=True)
 
-        def done(found: tuple[Path | None, Workspace]) -> None:
-            self._take(*found, saved=True)
+        def done(found: tuple[Path | None, Path | None, Workspace]) -> None:
+            place, unpacked, workspace = found
+            self._take(place, workspace, saved=True, unpacked=unpacked)
 
         self._bench.run(f"Opening {path.name}", work, done)
 
@@ -188,11 +188,13 @@ class Keeper:
         else:
             file.unlink(missing_ok=True)
 
-    def _take(self, path: Path | None, workspace: Workspace, *, saved: bool) -> None:
+    def _take(
+        self, path: Path | None, workspace: Workspace, *, saved: bool, unpacked: Path | None = None
+    ) -> None:
         if not workspace.runs:
             self._bench.close_document()
         self._start(workspace)
-        self.path = path
+        self.path, self._unpacked = path, unpacked
         self._stamp = None if path is None else _stamp(path)
         self._saved = _made(workspace) if saved else None
         self._changed()
@@ -365,6 +367,8 @@ class Keeper:
                 f"{now.title} is not as it was when the project was saved ({then.size} bytes then, "
                 f"{now.size} now, other content): breaks, annotations and views may not fit any more."
             )
+        elif project.limit != before.project.limit:
+            self._tell(f"The limit of the analysis lies outside of {now.name} and was left out.")
         elif project.phases != before.project.phases:
             self._tell(f"Breaks that lie outside of {now.name} were left out.")
 
@@ -378,7 +382,7 @@ class Keeper:
         self._comparison = workspace.comparison
         self._contents = History(_Contents(runs, experiments, tables, workspace.comparison.matched))
         self._bench.undo_beside(self._contents, self._turn)
-        self.path, self._saved = None, _made(workspace)
+        self.path, self._unpacked, self._saved = None, None, _made(workspace)
         self._histories = {}
         self._current, self._shown = None, workspace.shown if workspace.runs else None
 
@@ -460,15 +464,33 @@ class Keeper:
 
     # ---- bundles
 
-    def export_bundle(self, target: Path, report: Path | None, done: Callable[[Path], None]) -> None:
-        """Pack project, stores, experiments, tables and a `report` into one file."""
-        content = self.workspace
+    def find_outside(self, done: Callable[[tuple[Outside, ...]], None]) -> None:
+        """Which files the project names that are not in its own folder."""
+        content, folder = self.workspace, self.folder
+        self._bench.run("Looking what the bundle holds", lambda job: outside(content, folder, job), done)
+
+    def export_bundle(
+        self,
+        target: Path,
+        report: Path | None,
+        done: Callable[[Path], None],
+        allowed: frozenset[Path] = frozenset(),
+    ) -> None:
+        """Pack project, stores, experiments, tables and a `report` into one file; of the files outside of the
+        project's folder those in `allowed`, by `Outside.real`."""
+        content, folder = self.workspace, self.folder
 
         def work(job: Job) -> Path:
-            _pack(content, target, report, job)
+            pack(content, target, report, folder, allowed, job)
             return target
 
         self._bench.run(f"Packing {target.name}", work, done)
+
+    @property
+    def folder(self) -> Path | None:
+        """The project's own folder; None if it was never saved."""
+        place = self.path or self._unpacked
+        return None if place is None else place.resolve().parent
 
 
 def read_workspace(path: Path, *, closed: bool = False) -> Workspace:
@@ -588,77 +610,6 @@ def _lives(process: int, started: float) -> bool:
 
 
 # ---- bundles
-
-
-def _pack(workspace: Workspace, target: Path, report: Path | None, job: Job) -> None:
-    from desktop.data import project_file
-
-    with TemporaryDirectory(prefix="phasewright-") as name:
-        bundle = _Bundle(Path(name))
-        runs = []
-        for k, run in enumerate(workspace.runs):
-            share = Share(job, 0.5 * k / len(workspace.runs), 0.5 * (k + 1) / len(workspace.runs))
-            path = bundle.trace(run.trace.path, run.trace.options, share)
-            runs.append(replace(run, trace=replace(run.trace, path=path, options=AS_FOUND)))
-        content = replace(
-            workspace,
-            runs=tuple(runs),
-            experiments=tuple(bundle.experiment(one, job) for one in workspace.experiments),
-            tables=tuple(
-                one if one.path is None else replace(one, path=bundle.take("tables", one.path))
-                for one in workspace.tables
-            ),
-        )
-        files = bundle.files
-        if report is not None:
-            files[f"report{report.suffix}"] = report
-        project_file.write(bundle.folder / project_file.BUNDLED, content)
-        project_file.pack(target, bundle.folder, files, Share(job, 0.5, 1.0))
-
-
-class _Bundle:
-    """Files that go into a bundle. `folder`: where its project is while it is packed."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        #: by their names in the bundle
-        self.files: dict[str, Path] = {}
-        self._taken: dict[Path, Path] = {}
-
-    def trace(self, path: Path, options: OpenOptions, progress: Progress) -> Path:
-        """A trace as its imported file; where that is in the bundle."""
-        from desktop.data.opening import open_trace
-
-        with open_trace(path, progress, **asdict(options)) as store:
-            place = f"stores/{len(self.files) + 1}-{file_stem(path, options.member)[:60]}.h5"
-            self.files[place] = store.path
-        return self.folder / place
-
-    def take(self, kind: str, path: Path) -> Path:
-        """A file or all of an experiment; where it is in the bundle. What is not there stays not there.
-
-        No other folder: a stranger's project may name any, and a bundle is given away.
-        """
-        from desktop.data.experiment import DESCRIPTION
-
-        if path not in self._taken:
-            place = f"{kind}/{len(self._taken) + 1}-{path.name}"
-            self._taken[path] = self.folder / place
-            files = sorted(path.rglob("*")) if (path / DESCRIPTION).is_file() else [path]
-            for file in (p for p in files if p.is_file()):
-                below = file.relative_to(path).as_posix()
-                self.files[place if file == path else f"{place}/{below}"] = file
-        return self._taken[path]
-
-    def experiment(self, kept: KeptExperiment, progress: Progress) -> KeptExperiment:
-        compared = (replace(one, path=self.take("compared", one.path)) for one in kept.compared)
-        there = kept.trace is not None and kept.trace.exists()
-        return replace(
-            kept,
-            path=self.take("experiments", kept.path),
-            compared=tuple(compared),
-            trace=self.trace(kept.trace, AS_FOUND, progress) if there and kept.trace is not None else None,
-        )
 
 
 def _unpacked(bundle: Path, job: Job) -> Path:

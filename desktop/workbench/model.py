@@ -11,7 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from desktop.data.message_filter import ALL_MESSAGES, MessageFilter
 from desktop.data.naming import run_name
+from desktop.workbench.levels import AT_FIRST, Levels
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.core.effects import Error, Members, Threshold
@@ -129,7 +131,8 @@ class View:
     """What is looked at: of the project, but no step of undo. Times in seconds, `phase` from 0.
 
     `span` is the range of time that was in sight when the project was saved, `order` that of the timeline's
-    rows; None and "" as they are at first.
+    rows; None and "" as they are at first. `messages`: which of them the timeline shows.
+    `levels`: which processors the curve shows upright.
     """
 
     selection: tuple[float, float] | None = None
@@ -137,6 +140,8 @@ class View:
     shown: frozenset[str] = frozenset(CLASSES)
     span: tuple[float, float] | None = None
     order: str = ""
+    messages: MessageFilter = ALL_MESSAGES
+    levels: Levels = AT_FIRST
 
     def problem(self) -> str:
         if not self.shown <= set(CLASSES):
@@ -188,12 +193,54 @@ class Annotation:
         return f"{where}: {self.text}" if where else self.text
 
 
+#: What a report can be, how it is drawn, on what ground slides are.
+REPORTS, STYLES, GROUNDS = ("html", "pdf", "pptx"), ("colour", "grey", "patterns"), ("light", "dark")
+
+
+@dataclass(frozen=True)
+class ReportChoices:
+    """What was chosen for the last report.
+
+    `without`: figures and tables that are left out, by their keys in `desktop.data.material` and
+    `desktop.data.report`, so that what a later version adds is in.
+    """
+
+    kind: str = "html"
+    style: str = "colour"
+    theme: str = "light"
+    without: frozenset[str] = frozenset()
+    statistics: bool = True
+    appendix: bool = True
+    by_region: bool = False
+
+    def problem(self) -> str:
+        for name, allowed in (("kind", REPORTS), ("style", STYLES), ("theme", GROUNDS)):
+            if getattr(self, name) not in allowed:
+                return f"{name} is {getattr(self, name)}, allowed are {', '.join(allowed)}"
+        return ""
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """What a limit of the analysis keeps from being applied, see `desktop.workbench.limiting`: breaks
+    `locked` outside of it, and all `breaks` by hand as they were before it, with their `degrees`."""
+
+    locked: tuple[float, ...] = ()
+    breaks: tuple[float, ...] | None = None
+    degrees: tuple[int, ...] | None = None
+
+    def problem(self) -> str:
+        return PhaseSettings(locked=self.locked, breaks=self.breaks, degrees=self.degrees).problem()
+
+
 @dataclass(frozen=True)
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
-    are called instead.
+    are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
+    `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
+    chosen for the last one.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -202,8 +249,15 @@ class Project:
     annotations: tuple[Annotation, ...] = ()
     views: tuple[NamedView, ...] = ()
     names: dict[str, str] = field(default_factory=dict)
+    limit: tuple[float, float] | None = None
+    aside: SetAside | None = None
+    report: ReportChoices = ReportChoices()
 
     def problem(self) -> str:
+        if self.limit is not None and not self.limit[0] < self.limit[1]:
+            return "limit ends before it begins"
+        if self.limit is None and self.aside is not None:
+            return "aside is of no use without a limit"
         numbers = [kept.number for kept in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from desktop.workbench.model import Project
+from desktop.workbench.model import Project, ReportChoices
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.data.material import Mark, Subject
+    from desktop.data.report import Contents
     from desktop.data.store import TraceStore
 
 
@@ -19,6 +20,20 @@ def marks(project: Project, locations: Sequence[str]) -> tuple[Mark, ...]:
     shown = (note for note in project.annotations if not note.hidden)
     return tuple(
         Mark(note.start_s, note.text, note.end_s, note.colour, note.where(locations)) for note in shown
+    )
+
+
+def contents(choices: ReportChoices) -> Contents:
+    """What a report holds by these choices."""
+    from desktop.data.material import FIGURES
+    from desktop.data.report import TABLES, Contents
+
+    return Contents(
+        figures=tuple(key for key in FIGURES if key not in choices.without),
+        statistics=choices.statistics,
+        tables=tuple(key for key in TABLES if f"table {key}" not in choices.without),
+        appendix=choices.appendix,
+        by_region=choices.by_region,
     )
 
 
@@ -41,4 +56,5 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         degrees=phases.degrees,
         marks=marks(project, locations),
         names=project.names,
+        limit=project.limit,
     )

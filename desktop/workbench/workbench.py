@@ -20,6 +20,7 @@ from desktop.workbench.bench import Bench
 from desktop.workbench.explaining import NOTHING, Explained, Explainer
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
     CLASSES,
@@ -30,6 +31,7 @@ from desktop.workbench.model import (
     OpenOptions,
     PhaseSettings,
     Project,
+    ReportChoices,
     View,
 )
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the w
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
+    from desktop.data.consistency import Doubt
     from desktop.data.events import Activity, ImportReport, Region
     from desktop.data.utilization import Rules, Utilization
 
@@ -57,7 +60,8 @@ class Document:
     """A trace that is open: facts that no setting changes.
 
     `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
-    `options`: how to open it again; `locations`: what they are called.
+    `options`: how to open it again; `locations`: what they are called; `doubt`: how much of its curve may be
+    wrong, None if nothing was lost.
     """
 
     source: Path
@@ -68,6 +72,7 @@ class Document:
     repaired: bool
     options: OpenOptions = AS_FOUND
     locations: tuple[str, ...] = ()
+    doubt: Doubt | None = None
 
     @property
     def title(self) -> str:
@@ -77,12 +82,23 @@ class Document:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first."""
+    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first.
+
+    Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
+    is the same without.
+    """
 
     rules: Rules
     utilization: Utilization
     curve: StepCurve
     stack: dict[str, StepCurve]
+    limit: tuple[float, float] | None = None
+    unlimited: Run | None = None
+
+    @property
+    def whole(self) -> Run:
+        """The run without a limit."""
+        return self.unlimited or self
 
 
 @dataclass(frozen=True)
@@ -152,6 +168,7 @@ class Workbench(Bench[Snapshot]):
         self._beside: History[Any] = History(None)
         self._go_beside: Callable[[Any], None] = lambda _: None
         self._fits = _Fits()
+        self._unlimited: tuple[Run, _Fits] | None = None  # of the whole run, by the rules of `snapshot.run`
         self._widening: tuple[_Fits, Any, int] | None = (
             None  # the sweep that is being made, and up to which n
         )
@@ -210,12 +227,16 @@ class Workbench(Bench[Snapshot]):
         kept = None if history is None else history.project
         self._open_member = lambda name: self.open(source, replace(options, member=name), history, view)
 
-        def done(opened: tuple[Any, Document, Run, _Fits]) -> None:
-            store, document, run, fits = opened
+        def done(opened: tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]) -> None:
+            store, document, self._unlimited, (run, self._fits) = opened
             self._release()
-            self._store, self._fits = store, fits
+            self._store = store
+            fits = self._fits
             if history is not None and kept is not None:
-                fitting = replace(kept, phases=_within(kept.phases, run.curve))
+                fitting = kept
+                if run.limit != kept.limit:  # of a trace that has become another
+                    fitting = limited(kept, None, _ends(run.curve))
+                fitting = replace(fitting, phases=_within(fitting.phases, run.curve))
                 self._history = history if fitting == kept else History(fitting)
             else:
                 self._history = History(Project(_first_settings(fits)))
@@ -295,7 +316,7 @@ class Workbench(Bench[Snapshot]):
         self._fitting.cancel()
         self._sweeping.cancel()
         self._release()
-        self._fits = _Fits()
+        self._fits, self._unlimited = _Fits(), None
         self._history = History(Project())
         self._tell(Snapshot())
 
@@ -393,6 +414,23 @@ class Workbench(Bench[Snapshot]):
         # The breaks stay as they are seen; the lock acts on the next fit.
         self._hand_edit(f"{verb} break {index}", breaks, locked)
 
+    def limit_to(self, span: tuple[float, float] | None) -> None:
+        """Analyse this range of time (seconds) only; None: the whole run again."""
+        run, project = self.snapshot.run, self._history.project
+        if run is None:
+            return
+        whole = _ends(run.whole.curve)
+        if span is not None:
+            span = max(min(span), whole[0]), min(max(span), whole[1])
+            if not _holds(run.whole.curve, span):
+                self._show(problem=Problem("The range is too short to be analysed, select a longer one."))
+                return
+        if span == whole:
+            span = None
+        if span != project.limit:
+            label = "remove the limit of the analysis" if span is None else "limit the analysis"
+            self._edit(label, None, limited(project, span, whole))
+
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
         overrides = dict(self._rules().overrides)
@@ -451,10 +489,12 @@ class Workbench(Bench[Snapshot]):
         known = self._history.project.annotations
         self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
 
-    def keep_view(self, number: int, span: tuple[float, float], order: str = "", name: str = "") -> None:
-        """Keep what is looked at, with the visible `span` (seconds), as view `number`."""
+    def keep_view(self, number: int, seen: View, name: str = "") -> None:
+        """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
         old = next((kept.name for kept in self._history.project.views if kept.number == number), "")
-        made = NamedView(number, name or old, replace(self._view, span=span, order=order))
+        own = self._view
+        view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
+        made = NamedView(number, name or old, view)
         self._edit_views(f"keep view {number}", made, number)
 
     def rename_view(self, number: int, name: str) -> None:
@@ -473,6 +513,11 @@ class Workbench(Bench[Snapshot]):
             names[region] = name
         if names != self._history.project.names:
             self._edit(f"rename {region}", None, replace(self._history.project, names=names))
+
+    def choose_report(self, choices: ReportChoices) -> None:
+        """What the next report is to hold, as that of today does."""
+        if choices != self._history.project.report:
+            self._edit("choose what reports hold", None, replace(self._history.project, report=choices))
 
     def undo(self) -> None:
         """Take back the last step, of the trace or beside it."""
@@ -626,15 +671,21 @@ class Workbench(Bench[Snapshot]):
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
         self._resolve(project=replace(project, view=view), preview=False)
-        if project.rules != before.rules:
+        if (project.rules, project.limit) != (before.rules, before.limit):
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """The rules have changed: the curve has to be built anew, beside the window."""
-        store, rules = self._store, self._rules()
+        """The rules or the limit have changed: the curve has to be built anew, beside the window."""
+        store, rules, known, limit = self._store, self._rules(), self._unlimited, self._history.project.limit
+        model, locked = self._phases.model, self._phases.locked
 
-        def done(built: tuple[Run, _Fits]) -> None:
-            run, self._fits = built
+        def work(job: Job) -> tuple[tuple[Run, _Fits], tuple[Run, _Fits]]:
+            whole = known if known is not None and known[0].rules == rules else None
+            whole = whole or _build(store, rules, model, job)
+            return whole, whole if limit is None else _part(whole[0], limit, model, locked, job)
+
+        def done(built: tuple[tuple[Run, _Fits], tuple[Run, _Fits]]) -> None:
+            self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
             self._show(run=run, opening=None, fit=None, rows=())
             self._resolve()
@@ -643,26 +694,33 @@ class Workbench(Bench[Snapshot]):
             self._keep_rules()
             self._show(opening=None, problem=_problem(error))
 
-        title = "Building the curve"
-        model = self._phases.model
+        if known is not None and known[0].rules == rules and limit is None:
+            self._files.cancel()
+            done((known, known))
+            return
+        title = "Building the curve" if limit is None else "Limiting the analysis"
         self._files.submit(
             title,
-            lambda job: _build(store, rules, model, job),
+            work,
             done,
             failed,
             lambda task: self._show(opening=task),
         )
 
     def _keep_rules(self) -> None:
-        """Leave a change of rules, made or undone, whose curve was not finished."""
+        """Leave a change of rules or of the limit, made or undone, whose curve was not finished."""
         run = self.snapshot.run
-        if run is None or self._rules() == run.rules:
+        if run is None or self._is_of(run):
             return
         for go in (self._history.undo, self._history.redo, self._history.redo):
             go()
-            if self._rules() == run.rules:
+            if self._is_of(run):
                 break
-        self._show(project=replace(self._history.project, view=self._view))
+        self._resolve(project=replace(self._history.project, view=self._view))
+
+    def _is_of(self, run: Run) -> bool:
+        """Whether a run is the one that the project asks for."""
+        return self._rules() == run.rules and self._history.project.limit == run.limit
 
     def _resolve(self, **changes: Any) -> None:
         """Answer the project: from what is known, at once if that is quick, else by a job.
@@ -671,6 +729,11 @@ class Workbench(Bench[Snapshot]):
         """
         run, phases = self.snapshot.run, self._phases
         if run is None:
+            return
+        if run.limit != self._history.project.limit:  # its phases are those of a curve that is not there yet
+            self._fitting.cancel()
+            self._sweeping.cancel()
+            self._show(**changes, refining=True)
             return
         sweep, suggestion = self._fits.sweeps.get((phases.model, phases.locked), (None, None))
         fit = self._known(phases) or self._quick(run, phases)
@@ -775,7 +838,10 @@ class Workbench(Bench[Snapshot]):
         self._show(**changes)
 
     def _settled(self) -> PhaseFit | None:
-        """The fit before a drag that may be going on."""
+        """The fit before a drag that may be going on; None while another part of the run is made ready."""
+        run = self.snapshot.run
+        if run is None or run.limit != self._history.project.limit:
+            return None
         return self._known(self._phases) or self.snapshot.fit
 
     def _settled_breaks(self) -> tuple[float, ...]:
@@ -816,7 +882,8 @@ def _warm_up() -> None:
 
 def _open(
     source: Path, options: OpenOptions, kept: Project | None, job: Job
-) -> tuple[Any, Document, Run, _Fits]:
+) -> tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]:
+    from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
 
@@ -825,13 +892,16 @@ def _open(
         facts, regions = info(store), tuple(store.regions)
         place, again = Path(store.path), options.again()
         names = tuple(map(location_name, store.locations))
-        document = Document(source, place, facts, store.report, regions, store.repair, again, names)
+        lost = doubt(store)
+        document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
         model = DEFAULT_MODEL if kept is None else kept.phases.model
-        run, fits = _build(store, None if kept is None else kept.rules, model, job)
+        whole = shown = _build(store, None if kept is None else kept.rules, model, job)
+        if kept is not None and kept.limit is not None and _holds(whole[0].curve, kept.limit):
+            shown = _part(whole[0], kept.limit, model, kept.phases.locked, job)
     except BaseException:
         store.close()
         raise
-    return store, document, run, fits
+    return store, document, whole, shown
 
 
 def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, _Fits]:
@@ -860,6 +930,39 @@ def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, 
     largest = _reaches(fits.sweeps[model, ()][0])
     fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
     return Run(rules, utilization, curve, stack), fits
+
+
+def _part(
+    whole: Run, limit: tuple[float, float], model: str, locked: tuple[float, ...], job: Job
+) -> tuple[Run, _Fits]:
+    """A run within a range of time, and its first sweep."""
+    from desktop.core.concurrency import summarise
+    from desktop.core.envelope import envelope
+
+    stack: dict[str, StepCurve] = {}
+    for name, level in whole.stack.items():
+        job.step(len(stack), len(whole.stack))
+        part = level.window(*limit)
+        if name == "computing" or part.level.any():
+            envelope(part)
+            stack[name] = part
+    curve = stack["computing"]
+    summarise(curve)
+    fits = _Fits()
+    locked = tuple(t for t in locked if limit[0] < t < limit[1])
+    fits.sweeps[model, locked] = _sweep(curve, model, locked, job)
+    return Run(whole.rules, whole.utilization, curve, stack, limit, whole), fits
+
+
+def _ends(curve: StepCurve) -> tuple[float, float]:
+    """Start and end in seconds."""
+    return curve.start, curve.start + curve.duration
+
+
+def _holds(curve: StepCurve, span: tuple[float, float]) -> bool:
+    """Whether a range of time (seconds) has some ticks of the curve to be analysed."""
+    start, end = _ends(curve)
+    return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
 
 
 def _sweep(
@@ -906,12 +1009,18 @@ def _least_n(model: str, locked: tuple[float, ...]) -> int:
 
 def _within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
     """Settings that were kept, on a curve that may have become another since."""
-    start, end = curve.start, curve.start + curve.duration
+    start, end = _ends(curve)
     locked = tuple(t for t in phases.locked if start < t < end)
     found = replace(phases, n=max(phases.n, _least_n(phases.model, locked)), locked=locked)
     if phases.breaks is None:
         return found
     breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
+    near = 1e-9 * max(abs(start), abs(end))
+    if (
+        len(breaks) == len(phases.breaks)
+        and max(abs(start - phases.breaks[0]), abs(end - phases.breaks[-1])) <= near
+    ):
+        return found  # rounding of the ends is no change
     return found.by_hand(breaks, phases.by_ends)
 
 
@@ -924,13 +1033,14 @@ def _problem(error: BaseException) -> Problem:
     """An exception as the user reads it: its own sentence if it has one."""
     import traceback
 
-    from desktop.errors import DesktopError
+    from desktop.errors import DesktopError, sentence
 
     details = "".join(traceback.format_exception(error))
     if isinstance(error, DesktopError):
         return Problem(str(error), details, getattr(error, "choices", ()))
-    if isinstance(error, OSError) and error.strerror:
-        return Problem(f"{error.filename or 'the file'}: {error.strerror.lower()}", details)
+    known = "" if isinstance(error, ValueError) else sentence(error)
+    if known:
+        return Problem(known, details)
     return Problem(
         f"Something went wrong inside the program ({type(error).__name__}: {error}); "
         "what you had is still here, please report the details",

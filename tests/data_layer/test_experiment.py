@@ -740,7 +740,8 @@ def test_a_pilot_that_was_killed_goes_on_in_a_terminal(tmp_path):
             time.sleep(0.01)
         child.send_signal(number)
         _, error = child.communicate()
-        assert child.returncode and said in error and "Traceback" not in error
+        assert child.returncode == (-number if number == signal.SIGKILL else 128 + number)
+        assert said in error and "Traceback" not in error
         assert (folder / PILOT).read_text().startswith(before)
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     a, b, c = (place["delay"] for place in json.loads(ran.stdout)["places"])
@@ -976,6 +977,7 @@ def test_the_program_ends_with_the_command(tmp_path, how):
         running.send_signal(how)
         said = running.communicate(timeout=60)[1]
     assert ("goes on from here" in said) == (how != signal.SIGKILL)
+    assert running.returncode == (-how if how == signal.SIGKILL else 128 + how)
     begun = time.monotonic()
     while alive(tmp_path) and time.monotonic() - begun < 5:
         time.sleep(0.01)  # nobody waits for it any more

@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from desktop.data.events import Activity
-from desktop.data.material import Material, Subject, as_csv, bars, gather, stack, tables
+from desktop.data.material import Material, Subject, bars, gather, stack, tables
 from desktop.data.opening import open_trace
 from desktop.data.statistics import NO_REGION, RangeStats, Statistics
 from desktop.data.utilization import Rules, Utilization, build
+from desktop.printing import as_csv
 from desktop.resources import samples
 
 DATA = Path(__file__).parents[1] / "data"

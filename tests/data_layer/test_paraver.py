@@ -613,6 +613,15 @@ def records(places):
     return some.lists(kinds, min_size=1, max_size=50)
 
 
+CONTRADICTIONS = {
+    "calls begin twice",
+    "duration differs",
+    "ends without begin",
+    "states contradict MPI calls",
+    "states missing",
+    "states overlap",
+    "threads without data",
+}
 HEADER = "#Paraver (01/02/03 at 04:05):60_ns:1(4):2:2(2:1,1:1),1:1(1:1)"
 
 
@@ -647,7 +656,9 @@ def test_random_traces_against_the_oracle(lines, ordered, packed, chunk, overlap
             patch.setattr(paraver.ln, "ROWS", 4)
             patch.setattr(spill, "OVERLAP", overlap)
         sink = read(path)
-    assert not sink.report.lossy
+    # No line is lost; that lines contradict each other is for others to test.
+    losses = {finding.name for finding in sink.report if finding.severity == "loss"}
+    assert losses <= CONTRADICTIONS
     assert_equals_oracle(sink, lines)
 
 

@@ -53,6 +53,7 @@ from desktop.workbench.model import (
     NamedView,
     PhaseSettings,
     Project,
+    SetAside,
     TraceId,
     View,
     Workspace,
@@ -104,14 +105,21 @@ def annotations(draw: st.DrawFn) -> Annotation:
 
 
 named = st.builds(NamedView, st.integers(1, 9), text, views)
+limits = spans.filter(lambda span: span is None or span[0] < span[1])
+aside = st.none() | phases.map(lambda p: SetAside(p.locked, p.breaks, p.degrees))
+limited = limits.flatmap(lambda span: st.tuples(st.just(span), st.none() if span is None else aside))
 projects = st.builds(
-    Project,
-    phases,
-    rules | st.none(),
-    views,
-    st.lists(annotations(), max_size=3).map(tuple),
+    lambda held, views, limit: replace(held, views=views, limit=limit[0], aside=limit[1]),
+    st.builds(
+        Project,
+        phases,
+        rules | st.none(),
+        views,
+        st.lists(annotations(), max_size=3).map(tuple),
+        names=st.dictionaries(text, text, max_size=2),
+    ),
     st.lists(named, max_size=3, unique_by=lambda kept: kept.number).map(tuple),
-    st.dictionaries(text, text, max_size=2),
+    limited,
 )
 named_text = st.dictionaries(text, text, max_size=2)
 pairs = st.lists(st.tuples(text, text), max_size=2).map(tuple)
@@ -429,7 +437,9 @@ def test_the_kept_file_of_schema_1_is_read() -> None:
 
 def test_the_kept_file_of_schema_3_is_read() -> None:
     run = read_workspace(KEPT.with_name("schema3.phasewright")).runs[0]
-    assert run.project.phases == PhaseSettings("mixed", 3, (0.5,), (0.0, 0.5, 1.25, 2.0), (0, 2, -1))
+    assert run.project.phases == PhaseSettings("mixed", 3, (0.5,), (0.25, 0.5, 1.25, 1.5), (0, 2, -1))
+    assert run.project.limit == (0.25, 1.5)
+    assert run.project.aside == SetAside((0.125,), (0.0, 0.125, 0.5, 1.25, 2.0), (0, 0, 2, -1))
 
 
 def test_older_files_go_through_every_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import shlex
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from html import escape
@@ -28,17 +29,10 @@ from desktop import cli
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
-from desktop.data.material import (
-    Mark,
-    Material,
-    Subject,
-    as_csv,
-    gather,
-    printable,
-    tables,
-)
+from desktop.data.material import Mark, Material, Subject, gather, tables
 from desktop.data.profile import ProfileDigest
 from desktop.data.report import (
+    TABLES,
     Contents,
     Picture,
     Report,
@@ -50,6 +44,7 @@ from desktop.data.report import (
 from desktop.data.slides import to_pptx
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import Rules, keep
+from desktop.printing import as_csv, printable
 from desktop.progress import Cancelled, Progress
 from desktop.resources import samples
 from tests.data_layer import archives
@@ -366,6 +361,7 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
         KeptRun,
         PhaseSettings,
         Project,
+        ReportChoices,
         TraceId,
         Workspace,
         run_keys,
@@ -408,6 +404,20 @@ def test_a_project_is_reported_run_by_run(capsys: pytest.CaptureFixture[str], tm
     project_file.write(place, Workspace(runs, comparison=apart))
     code, printed, _ = run(capsys, "report", place, "-o", tmp_path / "apart.html", "--json")
     assert code == 0 and "comparison" not in {f["figure"] for f in json.loads(printed)["figures"]}
+    kept = ReportChoices(style="grey", without=frozenset({"residual", "table options"}), statistics=False)
+    project_file.write(
+        place, Workspace((replace(runs[0], project=replace(projects[0], report=kept)), runs[1]))
+    )
+    code, printed, _ = run(capsys, "report", place, "-o", tmp_path / "kept.html", "--json")
+    told = json.loads(printed)
+    assert code == 0 and "residual" not in {f["figure"] for f in told["figures"]}
+    assert "called solve" not in (tmp_path / "kept.html").read_text(encoding="utf-8")
+    assert told["command"] == f"phasewright report {place} -o kept.html"
+    words = ("--plots", "residual", "--tables", "options", "--style", "colour")
+    code, printed, _ = run(capsys, "report", place, "-o", tmp_path / "other.html", "--json", *words)
+    told = json.loads(printed)
+    assert code == 0 and {f["figure"] for f in told["figures"]} == {"residual"}
+    assert told["command"].endswith(shlex.join(words))
     traces[1].unlink()
     code, _, err = run(capsys, "report", place, "-o", out)
     assert code == 1 and "two.csv is not at" in err
@@ -421,6 +431,7 @@ def test_wrong_words_are_said_in_a_sentence(capsys: pytest.CaptureFixture[str], 
         (("-o", tmp_path / "x.txt"), "use .html, .pdf or .pptx"),
         (("-o", tmp_path / "no" / "x.html"), "no such folder"),
         (("-o", tmp_path / "x.html", "--plots", "pie"), "choose of curve"),
+        (("-o", tmp_path / "x.html", "--tables", "pie"), "choose of summary"),
         (("-o", tmp_path / "x.html", "--classify", "solve"), "REGION=ACTIVITY"),
         (("-o", tmp_path / "x.html", "--classify", "a=b"), "no activity"),
         (("-o", tmp_path / "x.html", "--break", "0.5", "-n", "2"), "leave out -n"),
@@ -455,3 +466,103 @@ def test_material_without_sweep_or_timeline_has_fewer_figures() -> None:
         whole, _ = gather(Subject(store, "x", n=1))
     bare = Material("x", whole.curve, {"computing": whole.curve}, whole.fit, whole.rows)
     assert bare.figures() == ("curve", "residual", "phases")
+
+
+def deck(report: Report, theme: Any = "light") -> Any:
+    return Presentation(io.BytesIO(to_pptx(report, lambda picture: PIXEL, theme=theme)))
+
+
+@pytest.fixture(scope="module")
+def cholesky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TraceStore]:
+    from desktop.data.opening import open_trace
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        with open_trace(samples()[0].path) as store:
+            yield store
+
+
+@pytest.mark.parametrize("n", [1, 4, 20])
+def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceStore, n: int) -> None:
+    report = compose([Subject(cholesky, "Cholesky", n=n)], command="phasewright report x", date=WHEN)
+    made = deck(report)
+    titles = [slide.shapes.title.text_frame.text for slide in made.slides]
+    told = titles.index("Appendix")
+    assert told == 1 + len(report.story) <= 8
+    assert told == (7 if n == 1 else 8), "with one phase nothing changes"
+    assert titles[0] == "Cholesky" and all(titles)
+    assert report.finding in {shape.text_frame.text.split("\n")[0] for shape in made.slides[0].placeholders}
+    for number, slide in enumerate(made.slides, 1):
+        assert slide.slide_layout.name != "Blank"
+        kinds = {shape.placeholder_format.type.name for shape in slide.placeholders}
+        assert kinds & {"TITLE", "CENTER_TITLE"}
+        assert number == 1 or "SLIDE_NUMBER" in kinds
+        for shape in slide.shapes:
+            described = next(shape._element.iter("{*}cNvPr")).get("descr", "")
+            assert described or not (shape.shape_type == 13 or shape.has_table), "it has no alternative text"
+            assert shape.top + shape.height <= made.slide_height
+            assert shape.left + shape.width <= made.slide_width
+            assert not shape.has_table or len(shape.table.rows) > 2 or n == 1
+    # What is told is not shown once more, and all else is there.
+    every = [block for section in report.sections for block in section.blocks]
+    pictures = sum(s.shape_type == 13 for slide in made.slides for s in slide.shapes)
+    assert pictures == len([b for b in every if isinstance(b, Picture) and b.figure != "phases"])
+    shown = {shape.name for slide in list(made.slides)[told:] for shape in slide.shapes if shape.has_table}
+    assert shown == {block.title for block in every if isinstance(block, Table)}
+
+
+@pytest.mark.parametrize("n", [4, 20])
+def test_rows_of_a_table_are_on_some_slide_and_none_alone(cholesky: TraceStore, n: int) -> None:
+    report = compose([Subject(cholesky, "Cholesky", n=n)], date=WHEN)
+    found: dict[str, list[list[tuple[str, ...]]]] = {}
+    slides = list(deck(report, "dark").slides)
+    appendix = next(k for k, slide in enumerate(slides) if slide.shapes.title.text_frame.text == "Appendix")
+    for slide in slides[appendix:]:
+        for shape in slide.shapes:
+            if shape.has_table:
+                rows = [tuple(" ".join(c.text.split()) for c in row.cells) for row in shape.table.rows]
+                found.setdefault(shape.name, []).append(rows)
+    for section in report.sections:
+        for table in (block for block in section.blocks if isinstance(block, Table)):
+            heads = tuple(map(printable, table.heads))
+            parts = found[table.title]
+            assert all(part[0] == heads for part in parts), "headings are on every slide"
+            expected = [tuple(printable(cell, 120) for cell in row) for row in table.rows]
+            assert [row for part in parts for row in part[1:]] == expected
+            assert len(parts) == 1 or min(map(len, parts)) > 2, f"a row of {table.title} stands alone"
+
+
+def test_what_is_not_ticked_is_not_in_it(cholesky: TraceStore) -> None:
+    subject = Subject(cholesky, "Cholesky", n=3)
+    for key in TABLES:
+        one = compose([subject], Contents(("curve",), False, (key,)), command="x", date=WHEN)
+        blocks = [b for section in one.sections for b in section.blocks if not isinstance(b, Picture)]
+        assert {block.part for block in blocks} <= {key}
+        needs = {"efficiencies", "activities", "loads", "regions", "changes", "comparison"}
+        assert blocks or key in needs
+        if key in ("formulas", "options"):
+            assert f"<h3>{TABLES[key]}" in to_html(one, draw) or f"<h2>{TABLES[key]}" in to_html(one, draw)
+    bare = compose([subject], Contents(appendix=False), date=WHEN)
+    assert len(deck(bare).slides) == 8
+    with pytest.raises(ValueError, match="no table 'pie'"):
+        compose([subject], Contents(tables=("pie",)))
+
+
+def test_a_story_of_several_runs_is_as_short(cholesky: TraceStore) -> None:
+    subjects = [Subject(cholesky, f"run {k}", n=k) for k in range(1, 6)]
+    report = compose(subjects, Contents(statistics=False), date=WHEN)
+    assert len(report.story) == 7
+    assert [sum(s.title.startswith(f"run {k}: ") for s in report.story) for k in range(1, 6)] == [
+        2,
+        2,
+        1,
+        1,
+        1,
+    ]
+
+
+def test_the_regions_that_are_listed_and_the_rest_are_all(cholesky: TraceStore) -> None:
+    report = compose([Subject(cholesky, "x", n=2)], date=WHEN)
+    for name in ("Run", "Phase 1", "Phase 2"):
+        rows = [row for row in cells(report, "Regions that take most time").rows if row[0] == name]
+        assert sum(float(row[3].split()[0]) for row in rows) == pytest.approx(100, abs=1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import sys
+from collections import Counter, deque
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,10 +16,11 @@ from hypothesis import strategies as st
 
 from desktop.core import gantt
 from desktop.data import timeline
-from desktop.data.events import Activity, Importer, Location, Nesting
+from desktop.data.events import Activity, Importer, Location, Nesting, Region
 from desktop.data.opening import open_trace
+from desktop.data.parts import DIGESTS
 from desktop.data.profile import ProfileDigest
-from desktop.data.store import Source, StoreWriter, TraceStore, open_store
+from desktop.data.store import BESIDE, DERIVED, Source, StoreWriter, TraceStore, open_store
 from desktop.data.timeline import Timeline, TimelineDigest, open_timeline, summarize
 from desktop.data.utilization import Rules, states
 from desktop.errors import StoreError
@@ -474,3 +476,75 @@ def test_memory_of_the_digest_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
         assert 16 < cells < 2000
         regions = np.bitwise_or.reduce(store.column("timeline", "regions"))
         assert regions == sum(1 << r for r in {r for _, _, r in thread.events} | {gantt.BITS})
+
+
+class Meanwhile(dict[str, Activity]):
+    """Rules during the use of which somebody else defines a region."""
+
+    def __init__(self, writer: StoreWriter) -> None:
+        super().__init__()
+        self.writer = writer
+
+    def get(self, name: str, default: Any = None) -> Any:
+        if len(self.writer.regions) < 100:
+            self.writer.region(Region(f"region {len(self.writer.regions)}"))
+        return default
+
+
+def test_regions_that_are_defined_while_others_are_looked_at(tmp_path):
+    with StoreWriter(tmp_path / "x.h5", Source("made", "made"), IMPORTER) as writer:
+        writer.describe(ticks_per_second=1.0)
+        writer.location(Location(id=0))
+        writer.region(Region("first"))
+        digest = TimelineDigest(writer, rules=Rules(overrides=Meanwhile(writer)))
+        for time in range(4):
+            block = {"time": [time], "kind": [time % 2], "region": [len(writer.regions) - 1]}
+            columns = {name: np.array(values) for name, values in block.items()}
+            digest.take("events", 0, columns)
+            writer.append("events", 0, **columns)
+        assert len(writer.regions) > 4
+        digest.finish()
+
+
+MANY = 50_000
+
+
+def with_many(path: Path, rows: int, *, at_once: bool) -> TraceStore:
+    """Blocks of one location, each with regions and partners that are new in it, or all defined before."""
+
+    def define(number: int) -> None:
+        writer.region(Region(f"region {number}", "function", "mpi" if number % 3 else "user"))
+        writer.location(Location(id=number + 1))
+
+    with StoreWriter(path, Source("made", "made"), IMPORTER, DIGESTS) as writer:
+        writer.describe(ticks_per_second=1.0)
+        writer.location(Location(id=0))
+        if at_once:
+            deque(map(define, range(MANY)), 0)
+        step = MANY // 50
+        for first in range(0, MANY, step):
+            if not at_once:
+                deque(map(define, range(first, first + step)), 0)
+            time = 10 * first + np.arange(rows)
+            region = first + np.arange(rows) // 2 % step
+            writer.append("events", 0, time=time, kind=np.arange(rows) % 2, region=region)
+            same = np.zeros(rows, np.int64)
+            columns = {"communicator": same, "tag": same, "bytes": same + 8, "request": same}
+            writer.append("messages", 0, time=time, kind=same, peer=region + 1, **columns)
+    return open_store(path)
+
+
+def test_many_regions_and_locations_that_are_defined_while_rows_are_read(tmp_path):
+    """Summaries are made in a thread of their own, which must not stumble over what the importer adds."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        grown = with_many(tmp_path / "grown.h5", BESIDE, at_once=False)
+    finally:
+        sys.setswitchinterval(before)
+    with grown, with_many(tmp_path / "known.h5", BESIDE, at_once=True) as known:
+        assert len(grown.regions) == MANY and len(grown.locations) == MANY + 1
+        for table, columns in DERIVED.items():
+            for name in columns:
+                assert np.array_equal(grown.column(table, name), known.column(table, name)), (table, name)
+        assert grown.places("strips")[0, 1] == 1 and grown.places("traffic")[0, 1] >= MANY

@@ -66,7 +66,7 @@ PROTOTYPES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 #: Global definitions that are kept: the C types of their fields as the library passes them, and which of them
 #: are kept, in the order of `definitions.KEPT`.
 LAYOUT: dict[str, tuple[tuple[Any, ...], tuple[int, ...]]] = {
-    "ClockProperties": ((u64, u64, u64, u64), (0, 2)),
+    "ClockProperties": ((u64, u64, u64, u64), (0, 1, 2)),
     "String": ((u32, text), (0, 1)),
     "LocationGroup": ((u32, u32, u8, u32, u32), (0, 1, 2)),
     "Location": ((u64, u32, u8, u64, u32), (0, 1, 2, 3, 4)),

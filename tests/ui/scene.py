@@ -17,6 +17,7 @@ import desktop.ui
 from desktop.resources import example_table, folder, samples
 from desktop.ui.about import About
 from desktop.ui.app import Windows
+from desktop.ui.bundle import BundleDialog
 from desktop.ui.crashes import Trouble
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.pilot import PilotDialog
@@ -156,6 +157,14 @@ def _part(scene: Scene) -> QDialog:
     return _by("save_part", PartDialog)(scene)
 
 
+def _bundle(scene: Scene) -> QDialog:
+    scene.main.desk.keeper.find_outside(
+        lambda found: scene.main.desk._ask_for_files(scene.place / "sent.zip", found)
+    )
+    scene.settle()
+    return shown(BundleDialog, scene.main)
+
+
 def _pilot(scene: Scene) -> QDialog:
     window = scene.window(ExperimentWindow, 1)
     window.actions_by_id["pilot"].trigger()
@@ -182,6 +191,7 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     FigureDialog: _by("export_figure", FigureDialog),
     ReportDialog: _by("report", ReportDialog),
     PartDialog: _part,
+    BundleDialog: _bundle,
     Preferences: _by("preferences", Preferences),
     KeyList: _by("keys", KeyList),
     About: _by("about", About),

@@ -40,8 +40,8 @@ app.run([sys.argv[1]])
 """
 
 
-def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple[int, list[Recovery]]:
-    """How the process ended and what it has left."""
+def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple[int, str, list[Recovery]]:
+    """How the process ended, what it said, and what it keeps for the next start; it leaves nothing else."""
     trace = home / "curve.txt"
     trace.write_text("0 1\n1 4\n2 2\n3 0\n")
     places = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("STATE", "CONFIG", "DATA")}
@@ -49,34 +49,41 @@ def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple
     environment = {**os.environ, "HOME": str(home), "QT_QPA_PLATFORM": "offscreen", **places}
     child = subprocess.Popen(
         [sys.executable, "-c", WINDOW, str(trace), *how],
-        stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment,
         preexec_fn=(lambda: signal.signal(number, signal.SIG_IGN)) if ignored else None,
     )  # fmt: skip
     with child:
+        assert child.stdout is not None and child.stderr is not None
         try:
-            assert child.stdout is not None and child.stdout.readline() == "ready\n"
+            assert child.stdout.readline() == "ready\n"
             child.send_signal(number)
             code = child.wait(2 if ignored else 30)
         except subprocess.TimeoutExpired:
             code = 0
         finally:
             child.kill()
-    return code, [found for _, found in recoveries(home / "state" / "phasewright" / "recovery")]
+        said = child.stderr.read()
+    state = home / "state" / "phasewright"
+    if not ignored:
+        assert not [*state.rglob("session-*"), *home.rglob("*.part"), *home.rglob("*.work")]
+    return code, said, [found for _, found in recoveries(state / "recovery")]
 
 
-@pytest.mark.parametrize(("number", "how"), [(signal.SIGTERM, "dialog"), (signal.SIGHUP, "")])
+@pytest.mark.parametrize(
+    ("number", "how"), [(signal.SIGTERM, "dialog"), (signal.SIGHUP, ""), (signal.SIGINT, "")]
+)
 def test_what_was_not_saved_is_kept_at_once(tmp_path: Path, number: int, how: str) -> None:
-    code, (left,) = ended_by(number, tmp_path, "remark", how)
-    assert code == -number, "as whoever asked expects it"
+    code, said, (left,) = ended_by(number, tmp_path, "remark", how)
+    assert code == 128 + number and said == ""
     (run,) = left.workspace.runs
     assert [note.text for note in run.project.annotations] == ["not saved"]
     assert run.trace.path == tmp_path / "curve.txt" and run.project.view.span is not None
 
 
 def test_nothing_is_left_of_what_was_not_worth_it(tmp_path: Path) -> None:
-    assert ended_by(signal.SIGTERM, tmp_path) == (-signal.SIGTERM, [])
+    assert ended_by(signal.SIGINT, tmp_path) == (130, "", [])
 
 
 def test_a_request_that_is_ignored_stays_so(tmp_path: Path) -> None:
-    code, _ = ended_by(signal.SIGHUP, tmp_path, "remark", ignored=True)
+    code, *_ = ended_by(signal.SIGHUP, tmp_path, "remark", ignored=True)
     assert code == 0, "it went on"

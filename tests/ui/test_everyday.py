@@ -201,6 +201,28 @@ def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, windo
     qtbot.waitUntil(lambda: model.bench.snapshot.project.table is not None, timeout=60_000)
 
 
+def test_the_palette_has_each_command_once(
+    qtbot: QtBot, windows: Windows, opened: MainWindow, settings: Settings
+) -> None:
+    """However many windows are open; what this window can do is done in this window."""
+    windows.open()
+    for _ in range(2):
+        windows.open_model()
+        windows.open_experiment()
+    for window in windows._open:
+        window.actions_by_id["palette"].trigger()
+        palette = dialog(window, "palette")
+        assert isinstance(palette, Palette)
+        told = [(e.command.id, e.text) if e.command else (e.place, e.text) for e in palette._entries]
+        assert len(told) == len(set(told))
+        here = {e.command.id for e in palette._entries if e.command and e.window is window}
+        assert here == {command.id for command in window.COMMANDS}
+        palette.words.setText("undo")
+        rows = [palette.list.topLevelItem(k).text(0) for k in range(palette.list.topLevelItemCount())]
+        assert len([row for row in rows if row.startswith("Undo")]) == 1
+        palette.reject()
+
+
 # ---- preferences
 
 

@@ -24,7 +24,8 @@ from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import PhaseFit, fit_breaks, sweep
 from desktop.core.selection import suggest
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, printable, tables
+from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material, tables
+from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.app import load_font
 from desktop.ui.drawing import Fill, QtSheet, Stroke, SvgSheet, fitted, text_width
@@ -309,6 +310,10 @@ def test_the_chosen_colours_are_those_of_the_figure(dark: bool) -> None:
         for key in CLASSES:
             assert figures.ink(look).areas[key].colour == getattr(theme, key)
             assert getattr(theme, key) in figures.svg("timeline", made, look)
+        # Whatever a region is called, the figure's own texts stay.
+        assert by_region.bars is not None
+        called = replace(by_region, bars=replace(by_region.bars, classes=("title", "time", "a", "b", "c")))
+        assert figures.texts("timeline", called)["title"] == "Timeline: run"
         svg = figures.svg("timeline", by_region, look)
         share = 0.78 if dark else 0.85
         assert all(mix(theme.regions[k], theme.background, share).name() in svg for k in (0, 3, 7))

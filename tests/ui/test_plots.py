@@ -25,9 +25,11 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.ui import theme
 from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots.curve_lanes import HALF
 from desktop.ui.plots.curve_view import CurveView
-from desktop.ui.plots.raster import Tint, stroke
+from desktop.ui.plots.raster import Tint, mix, stroke
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.workbench.levels import AT_FIRST, Levels
 
 NONE, SHIFT = Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ShiftModifier
 LEFT, RIGHT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton
@@ -305,7 +307,7 @@ def test_nothing_open_and_odd_curves_can_be_painted(qtbot):
         for shown in ({"computing"}, {"idle"}, {"computing", "idle"}, set()):
             v.set_shown(frozenset(shown))
             v.set_fit(phases.fit(c, 3))
-            v.set_vertical_locked("idle" in shown)
+            v.set_levels(Levels("all" if "idle" in shown else "fit", log="computing" in shown))
             v.zoom(1e9)
             v.grab()
             v.show_all()
@@ -352,6 +354,145 @@ def test_wheel_zooms_at_the_pointer(view):
     a, _ = view.visible_range()
     wheel(view, 700, middle(view), -120, SHIFT)
     assert view.visible_range()[0] > a
+
+
+# ---- the vertical axis -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def low(qtbot):
+    """Twelve processors of which 6 % of one computes, in a stack as the window shows it."""
+    edges = np.arange(200_001) * 1000.0
+    level = np.tile(np.r_[np.ones(6), np.zeros(94)], 2000)
+    curve = StepCurve(edges, level, 12, 1e-6)
+    v = CurveView()
+    qtbot.addWidget(v)
+    v.resize(1000, 640)
+    v.show()
+    v.set_curve(curve, {"computing": curve, "idle": StepCurve(edges, 12 - level, 12, 1e-6)})
+    v.set_shown(frozenset({"computing", "idle"}))
+    v.set_fit(phases.fit(curve, 1, "constant"))
+    v.grab()
+    return v
+
+
+def seen(v):
+    """The levels at the lower and the upper end of the plot that is drawn now."""
+    v.grab()
+    return v._main.low, v._main.high
+
+
+def painted(v, rect):
+    """Rows of a lane in which computing is seen, also where it is less for a part of a column."""
+    image = v.grab().toImage()
+    t = v._theme
+    colours = [QColor(t.computing), mix(t.computing, t.background, HALF), QColor(t.idle), QColor(t.fit)]
+    x = range(round(rect.left()) + 2, round(rect.right()) - 2)
+
+    def computing(y):
+        pixels = [image.pixelColor(k, y) for k in x[::7]]
+        return (
+            sum(min(range(4), key=lambda c: _distance(p, colours[c])) < 2 for p in pixels) > len(pixels) / 2
+        )
+
+    return [y for y in range(round(rect.top()) + 2, round(rect.bottom()) - 2) if computing(y)]
+
+
+def test_a_low_curve_fills_the_plot_at_first_with_a_mark_and_so_do_fit_overview_and_residual(low):
+    assert seen(low) == (0, 0.08)
+    assert low.levels_note == "0–0.08 of 12 processors, peaks to 1"
+    for lane in (low._main, low._run):
+        rows = painted(low, lane.rect)
+        assert len(rows) > 0.5 * lane.rect.height(), "what was an empty plot"
+    # the fit, 0.06, at three quarters of the height
+    image = low.grab().toImage()
+    y = round(low._main.y(0.06))
+    assert abs(y - (low._main.rect.bottom() - 0.75 * low._main.rect.height())) < 2
+    fit = QColor(low._theme.fit)
+    x = round(low._main.rect.left() + 0.3 * low._main.rect.width())
+    assert min(_distance(image.pixelColor(x, y + d), fit) for d in (-1, 0, 1)) < 40
+    assert low._residual.high <= 0.08 * 1.5
+    corner = low._main.rect.topRight()
+    mark = [image.pixelColor(round(corner.x()) - 6 - k, round(corner.y()) + 6) for k in range(3, 40)]
+    assert any(_distance(c, QColor(low._theme.accent)) < 30 for c in mark)
+    low.show_all_levels()
+    assert seen(low) == (0, 12.6) and low.levels_note == ""
+    assert not painted(low, low._main.rect)[:-8]
+
+
+def test_the_wheel_over_the_axis_zooms_levels_at_the_pointer_and_time_stays(view, qtbot, curve):
+    before, span = seen(view), view.visible_range()
+    r = view._main.rect
+    y = r.top() + 0.4 * r.height()
+    level = view._main.value(y)
+    with qtbot.waitSignal(view.levelsChanged):
+        wheel(view, r.left() - 20, y, 120)
+    low, high = seen(view)
+    assert high - low == pytest.approx((before[1] - before[0]) / 1.25)
+    assert view._main.value(y) == pytest.approx(level)
+    assert view.visible_range() == span
+    assert view.levels_note
+    wheel(view, r.left() - 20, y, 120, SHIFT)
+    assert seen(view)[1] - seen(view)[0] == pytest.approx(high - low) and seen(view) != (low, high)
+    for _ in range(9):
+        wheel(view, r.left() - 20, y, -120)
+    assert seen(view) == before and view.levels.mode == "all"
+    wheel(view, r.center().x(), y, 120)  # over the plot it is time
+    assert seen(view) == before and view.visible_range() != span
+
+
+def test_a_drag_on_the_axis_stretches_it_and_a_double_click_resets_it(view, qtbot):
+    r, x = view._main.rect, view._main.rect.left() - 20
+    before = seen(view)
+    level = view._main.value(r.bottom() - 0.3 * r.height())
+    send(view, QEvent.Type.MouseButtonPress, x, r.bottom() - 0.3 * r.height(), LEFT)
+    send(view, QEvent.Type.MouseMove, x, r.bottom() - 0.45 * r.height(), Qt.MouseButton.NoButton, LEFT)
+    send(view, QEvent.Type.MouseMove, x, r.bottom() - 0.6 * r.height(), Qt.MouseButton.NoButton, LEFT)
+    send(view, QEvent.Type.MouseButtonRelease, x, r.bottom() - 0.6 * r.height(), LEFT)
+    low, high = seen(view)
+    assert low == before[0] and view._main.y(level) == pytest.approx(r.bottom() - 0.6 * r.height(), abs=1)
+    send(view, QEvent.Type.MouseButtonPress, x, r.center().y(), MIDDLE)
+    send(view, QEvent.Type.MouseMove, x, r.center().y() + 40, Qt.MouseButton.NoButton, MIDDLE)
+    send(view, QEvent.Type.MouseButtonRelease, x, r.center().y() + 40, MIDDLE)
+    assert seen(view)[0] == pytest.approx(low + 40 / r.height() * (high - low), rel=0.02)
+    qtbot.mouseDClick(view, LEFT, pos=QPoint(round(x), round(r.center().y())))
+    assert seen(view) == before and view.levels == AT_FIRST
+    # given up by Esc
+    send(view, QEvent.Type.MouseButtonPress, x, r.center().y(), LEFT)
+    send(view, QEvent.Type.MouseMove, x, r.top() + 9, Qt.MouseButton.NoButton, LEFT)
+    assert seen(view) != before
+    view.cancel_drag()
+    assert seen(view) == before
+
+
+def test_levels_are_fitted_to_what_is_visible_in_a_stack_too(view, curve):
+    view.set_shown(frozenset({"computing", "idle"}))
+    view.fit_levels()
+    env = envelope(curve)
+    for a, b in ((0.1, 0.2), (0.5, 0.9)):
+        view.zoom_to(a * view.navigation.end, b * view.navigation.end)
+        least, most, _ = env.range(*view.visible_range())
+        low, high = seen(view)
+        assert low <= least and most <= high and (high - low) <= 1.11 * (most - least)
+
+
+def test_a_logarithmic_axis_draws_levels_at_their_logarithm(view, curve):
+    c = StepCurve([0, 1, 2, 3, 4], [1, 10, 100, 1000], 1000)
+    view.set_curve(c)
+    view.set_shown(frozenset({"computing"}))
+    view.set_fit(phases.fit(c, 4, "constant"))
+    view.set_logarithmic(True)
+    seen(view)
+    m, lane = view._map(), view._main
+    steps = [lane.y(v) for v in (1, 10, 100, 1000)]
+    assert np.diff(steps) == pytest.approx([steps[1] - steps[0]] * 3)
+    image = view.grab().toImage()
+    for k, y in enumerate(steps):
+        x = round(m.x(k + 0.5))
+        rows = [_distance(image.pixelColor(x, round(y) + d), QColor(view._theme.fit)) for d in (-1, 0, 1)]
+        assert min(rows) < 60, f"the fit of level {10**k} is not at its height"
+    view.set_logarithmic(False)
+    assert seen(view)[0] == 0
 
 
 @pytest.mark.parametrize("how", ["middle", "mode", "space"])

@@ -15,13 +15,14 @@ from PySide6.QtGui import QFontMetricsF, QGuiApplication, QImage, QMouseEvent, Q
 from PySide6.QtWidgets import QApplication, QLabel, QSlider
 from pytestqt.qtbot import QtBot
 
+from desktop.resources import samples
 from desktop.ui import figures
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
 from desktop.ui.presentation import KEYS, Presentation
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK
-from desktop.workbench.model import NamedView, View
+from desktop.workbench.model import NamedView, ReportChoices, View
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
 STEPS = 50
@@ -127,12 +128,22 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: MainWindow
     words = QGuiApplication.clipboard().text()
     assert words.startswith("phasewright report") and words.endswith("--model constant -n 3")
     made.figures["residual"].setChecked(False)
+    assert all(check.isChecked() for check in made.tables.values())
+    made.tables["formulas"].setChecked(False)
+    made.format.setCurrentIndex(made.format.findData("pptx"))
     for kind, head in (("html", b"<!DOCTYPE html>"), ("pdf", b"%PDF-"), ("pptx", b"PK")):
         made.save_to(tmp_path / f"r.{kind}")
         qtbot.waitUntil(lambda: not made.lane.busy, timeout=60_000)
         assert (tmp_path / f"r.{kind}").read_bytes().startswith(head), made.status.text()
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 3 and "--plots curve,stack,epsilon,timeline,phases" in page
+    assert "Formulas" not in page and "<h3>Breaks</h3>" in page
+    # What was chosen is the project's, and what the next dialog begins with.
+    kept = window.workbench.snapshot.project.report
+    assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}))
+    again = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
+    assert again.choices == kept and not again.tables["formulas"].isChecked()
+    again.close()
     # Closing in the midst of it ends the work and leaves no file.
     made.save_to(tmp_path / "late.pptx")
     made.close()
@@ -319,3 +330,42 @@ def test_the_dialog_says_what_it_is_for(qtbot: QtBot, window: MainWindow) -> Non
     labels = {label.text().replace("&", "") for label in made.findChildren(QLabel)}
     assert {"Figure", "Format", "Width", "Height", "Text size", "Style"} <= labels
     made.close()
+
+
+def test_a_timeline_is_exported_for_a_range_and_by_region(
+    qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None, tmp_path: Path
+) -> None:
+    """As the window shows it: the range, the set of colours, and what its colours stand for."""
+    settings.colours = "tol"
+    made = MainWindow(settings)
+    qtbot.addWidget(made)
+    made.resize(1280, 720)
+    made.show()
+    made.open_path(samples()[-1].path)
+    settle(qtbot, made)
+    qtbot.waitUntil(lambda: not made.timeline.busy, timeout=60_000)
+    made.timeline.view.set_by_region(True)
+    nav = made.curve_view.navigation
+    third = (nav.end - nav.start) / 3
+    nav.show(nav.start + third, nav.end - third)
+    shown: FigureDialog = dialog(qtbot, made, "export_figure", FigureDialog)
+    assert shown.states.currentData() is True and not shown.states.isEnabled()
+    shown.choose("timeline")
+    shown.range.setCurrentIndex(1)
+    qtbot.waitUntil(lambda: not shown.lane.busy, timeout=30_000)
+    assert shown.states.isEnabled() and shown.look().colours == "tol"
+    bars = shown._material.bars
+    assert bars is not None and bars.shades
+    assert bars.times[0] == pytest.approx(nav.a, abs=2 * bars.unit)
+    assert bars.times[-1] == pytest.approx(nav.b, abs=2 * bars.unit)
+    shown._words["title"].setText("Mine")
+    shown.with_csv.setChecked(True)
+    shown.save_to(tmp_path / "t.svg")
+    qtbot.waitUntil(lambda: not shown.lane.busy, timeout=30_000)
+    assert (tmp_path / "t-timeline.csv").read_text().startswith("row,processors,start_s,end_s,region,time_s")
+    shown.states.setCurrentIndex(0)
+    qtbot.waitUntil(lambda: not shown.lane.busy, timeout=30_000)
+    assert shown._material.bars is not None and shown._material.bars.classes[0] == "computing"
+    shown.close()
+    made.close()
+    QApplication.processEvents()

@@ -20,8 +20,10 @@ from desktop.data.store import open_store
 from desktop.data.utilization import build
 from desktop.resources import example_table, samples
 from desktop.ui.app import Windows, load_font
+from desktop.ui.bundle import BundleDialog
 from desktop.ui.experiment_window import ExperimentWindow
 from desktop.ui.lending import Lent
+from desktop.ui.mnemonics import plain
 from desktop.ui.model_window import ModelWindow
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
@@ -290,7 +292,7 @@ def test_flags_do_not_cover_each_other_and_none_is_left_out(window: MainWindow) 
 
 def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: MainWindow) -> None:
     bench, chips = window.workbench, window.chips
-    assert not chips.isVisible()
+    assert not chips.texts and not chips.findChildren(QToolButton)
     bench.select((0.5, 1.0))
     assert len(chips.texts) == 1 and chips.texts[0].startswith("statistics: selection 500.")
     bench.set_activity("MPI_Send", Activity.IDLE)
@@ -298,14 +300,14 @@ def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: MainWindow) -> No
     bench.set_computing(frozenset({Activity.COMPUTING, Activity.IO}))
     settle(qtbot, window)
     keys = [chip.key for chip in chips._shown]
-    assert keys == ["clocks", "regions", "computing", "selection"] and chips.isVisible()
+    assert keys == ["clocks", "regions", "computing", "selection"]
     wide = window.minimumSizeHint().width()
     for key in keys:
         button = chips.findChild(QToolButton, f"chip_{key}")
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
         settle(qtbot, window)
         assert key not in [chip.key for chip in chips._shown]
-    assert not chips.isVisible()
+    assert not chips.texts
     assert window.minimumSizeHint().width() == wide, "chips do not make the window wider"
     assert bench.snapshot.project.view.selection is None
 
@@ -319,7 +321,7 @@ def test_a_second_run_and_the_way_back(
     settle(qtbot, window)
     assert window.workbench.snapshot.document.source == traces[1]
     window._contents_menu.aboutToShow.emit()
-    names = [action.text() for action in window._contents_menu.actions() if action.isCheckable()]
+    names = [plain(action.text()) for action in window._contents_menu.actions() if action.isCheckable()]
     assert names == ["first.csv", "second.csv"]
     window._contents_menu.actions()[0].trigger()
     settle(qtbot, window)
@@ -343,7 +345,7 @@ def test_tables_and_experiments_are_kept_and_listed(
     assert [one.path for one in window.desk.keeper.workspace.tables] == [table]
     assert "letter.txt is neither" in window.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
-    (listed,) = [action for action in window._contents_menu.actions() if action.text() == "times.csv"]
+    (listed,) = [action for action in window._contents_menu.actions() if plain(action.text()) == "times.csv"]
     asked: list[Lent] = []
     window.modelRequested.connect(asked.append)
     listed.trigger()
@@ -532,6 +534,19 @@ def test_bundle_and_part_from_the_menu(
     window.workbench.annotate("sent", 1.0)
     asked_for(monkeypatch, tmp_path / "b.zip")
     window.actions_by_id["export_bundle"].trigger()
+    settle(qtbot, window)
+    (asking,) = window.findChildren(BundleDialog)
+    assert asking.files.topLevelItemCount() == 1 and not asking.ticked and not (tmp_path / "b.zip").exists()
+    assert "0 of 1 files" in asking.total.text()
+    qtbot.keyClick(asking, Qt.Key.Key_Escape)
+    settle(qtbot, window)
+    assert not (tmp_path / "b.zip").exists()
+    window.actions_by_id["export_bundle"].trigger()
+    settle(qtbot, window)
+    asking = window.findChildren(BundleDialog)[-1]
+    asking.every.click()
+    assert "1 of 1 files" in asking.total.text()
+    qtbot.keyClick(asking, Qt.Key.Key_Return)
     settle(qtbot, window)
     other = opened(qtbot, make(qtbot, tmp_path), tmp_path / "b.zip")
     assert other.workbench.snapshot.project.annotations[0].text == "sent"

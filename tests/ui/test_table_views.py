@@ -23,7 +23,7 @@ def test_whatever_cells_hold_rows_and_columns_stay(qtbot: QtBot) -> None:
     assert lines == [["Name", "t [s]"], *([" ".join(odd.split()), "0.1"] for odd in ODD)]
     table.copy(comma_separated, everything=True)
     parsed = list(csv.reader(QGuiApplication.clipboard().text().splitlines(keepends=True)))
-    assert [row[0] for row in parsed] == ["Name", *ODD]
+    assert [row[0] for row in parsed] == ["Name", *(" ".join(odd.split()) for odd in ODD)]
     table.copy(markdown, everything=True)
     lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in QGuiApplication.clipboard().text().splitlines()]
     assert {len(line) for line in lines} == {2} and len(lines) == 2 + len(ODD)

@@ -18,6 +18,7 @@ from desktop.core import gantt
 from desktop.data.clock import check_clocks
 from desktop.data.events import Activity, Importer, Location, Region
 from desktop.data.matching import Links
+from desktop.data.message_filter import MessageFilter
 from desktop.data.store import Source, StoreWriter
 from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
@@ -302,7 +303,152 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: MainWindow, mo
     view.zoom_to(0.04, 0.13)
     settle(qtbot, opened)
     marks = view.tiles.marks
-    assert marks is not None and marks.messages is None and marks.unseen == 1
+    assert marks is not None and marks.messages is None and marks.count == 1
+    assert marks.density is not None and marks.density.max() == 1
+    assert "1 to 1 messages in a pixel" in [entry.label for entry in view._entries()]
+
+
+def crowd(path: Path, count: int = 30_000) -> None:
+    """Two ranks; the first sends many messages of rising sizes, all with one of two tags in one of two
+    communicators, to the second, which is five milliseconds later each time (the last one fifty)."""
+    with StoreWriter(path, Source(str(path), path.name), IMPORTER, [TimelineDigest]) as writer:
+        writer.describe(ticks_per_second=1e6)
+        writer.region(Region("main"))
+        for rank in range(2):
+            writer.location(Location(rank, f"rank {rank}", rank, 0, process=f"process {rank}"))
+        k = np.arange(count)
+        sent = 100_000 + k * 800_000 // count
+        flight = np.where(k == count - 1, 50_000, 5_000)
+        for rank in range(2):
+            events = {
+                "time": np.array([0, SPAN]),
+                "kind": np.array([0, 1], np.uint8),
+                "region": np.zeros(2, int),
+            }
+            writer.append("events", rank, **events)
+            writer.append(
+                "messages", rank, time=sent + rank * flight, kind=np.full(count, 3 * rank, np.uint8),
+                peer=np.full(count, 1 - rank), communicator=k % 2, tag=k % 3 % 2, bytes=k, request=0 * k,
+            )  # fmt: skip
+        writer.complete()
+        with Links(writer) as links:
+            check_clocks(writer, Progress(), links.add)
+            links.keep()
+        keep(writer, Progress())
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("crowd") / "crowd.h5"
+    crowd(path)
+    return path
+
+
+def seen(qtbot: QtBot, window: MainWindow) -> tuple[int, set[int]]:
+    """How many messages are in view, and the colours between the two rows."""
+    settle(qtbot, window)
+    view = window.timeline.view
+    image = view.grab().toImage()
+    y = round(view._y(1.0))
+    columns = range(round(view._plot.left()) + 5, round(view._plot.right()) - 5, 3)
+    marks = view.tiles.marks
+    assert marks is not None
+    return marks.count, {image.pixel(x, y) for x in columns}
+
+
+def test_many_messages_are_drawn_as_density_and_leave_the_states_to_be_seen(
+    qtbot: QtBot, window: MainWindow, crowded: Path
+) -> None:
+    window.open_path(crowded)
+    view = window.timeline.view
+    count, colours = seen(qtbot, window)
+    assert count == 30_000
+    marks = view.tiles.marks
+    assert marks is not None and marks.messages is None and marks.density is not None
+    # Each line crosses the border of the rows in one place.
+    border = round(view._plot.height() * 0 + view._row_height)
+    assert marks.density[border].sum() >= count
+    assert QColor(view._theme.text).rgb() not in colours  # not blackened
+    window.timeline.show_messages(False)
+    hidden = seen(qtbot, window)
+    assert hidden[0] == 0 and len(hidden[1]) < len(colours)
+    assert "messages are hidden" in view._note()
+    window.timeline.show_messages(True)
+    assert seen(qtbot, window) == (count, colours)
+    # A few of them are lines again.
+    view.zoom_to(0.5, 0.5 + 10 * 800_000 / 30_000 * 1e-6)
+    seen(qtbot, window)
+    marks = view.tiles.marks
+    assert marks is not None and marks.messages is None  # 190 are on their way at any time
+    window.timeline.set_message_filter(MessageFilter(least_s=0.01))
+    view.show_all()
+    assert seen(qtbot, window)[0] == 1
+    marks = view.tiles.marks
+    assert marks is not None and marks.messages is not None and marks.messages.bytes.tolist() == [29_999]
+
+
+def test_messages_are_shown_by_what_they_are(qtbot: QtBot, window: MainWindow, crowded: Path) -> None:
+    window.open_path(crowded)
+    settle(qtbot, window)
+    k = np.arange(30_000)
+    form = window.timeline.message_form
+    for field, text, want in (
+        ("least_bytes", "20 kB", (k >= 20_000).sum()),
+        ("least_bytes", "16 KiB", (k >= 16_384).sum()),
+        ("least_s", "10 ms", 1),
+        ("least_s", "5 ms", 30_000),
+        ("communicator", "1", (k % 2 == 1).sum()),
+        ("communicator", "7", 0),
+        ("tag", "1", (k % 3 == 1).sum()),
+        ("partner", "1", 30_000),
+        ("partner", "2", 0),
+    ):
+        form.fields[field].setText(text)
+        assert seen(qtbot, window)[0] == want, (field, text)
+        assert "meet the filter" in window.timeline.view._note()
+        assert window.timeline.messages.text() == "Messages (filtered)"
+        form.fields[field].clear()
+    assert seen(qtbot, window)[0] == 30_000
+    form.fields["communicator"].setText("0")
+    form.fields["tag"].setText("1")
+    assert seen(qtbot, window)[0] == ((k % 2 == 0) & (k % 3 == 1)).sum()
+    form.fields["tag"].setText("x")
+    assert not form.problem.isHidden() and "no whole number" in form.problem.text()
+    assert seen(qtbot, window)[0] == ((k % 2 == 0) & (k % 3 == 1)).sum()  # as it was
+    form.reset.click()
+    assert seen(qtbot, window)[0] == 30_000 and form.fields["tag"].text() == ""
+
+
+def test_a_key_hides_messages_and_a_project_keeps_which_are_shown(
+    qtbot: QtBot, window: MainWindow, crowded: Path, tmp_path: Path
+) -> None:
+    window.open_path(crowded)
+    settle(qtbot, window)
+    action = window.actions_by_id["messages"]
+    assert [keys.toString() for keys in action.shortcuts()] == ["M"] and action.isChecked()
+    action.trigger()
+    assert seen(qtbot, window)[0] == 0
+    assert not action.isChecked() and not window.timeline.messages.isChecked()
+    window.timeline.messages.click()
+    assert action.isChecked() and seen(qtbot, window)[0] == 30_000
+    wanted = MessageFilter(least_bytes=12_345, least_s=1e-3, communicator=1, partner=0, tag=0)
+    window.timeline.set_message_filter(wanted)
+    window.desk.keep_view(3)
+    window.timeline.set_message_filter(MessageFilter())
+    window.desk.show_view(3)
+    assert window.timeline.message_filter == wanted
+    path = tmp_path / "kept.phasewright"
+    assert window.desk._save(path)
+    other = MainWindow(window.settings)
+    qtbot.addWidget(other)
+    other.show()
+    try:
+        other.open_path(path)
+        qtbot.waitUntil(lambda: not other.busy and other.timeline.view.timeline is not None, timeout=60_000)
+        assert other.timeline.message_filter == wanted
+        assert other.timeline.message_form.fields["least_bytes"].text() == "12345"
+    finally:
+        other.close_unasked()
 
 
 def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from desktop.data.experiment import DESCRIPTION
 from desktop.data.project_file import BUNDLED, SCHEMA, backup_of
 from desktop.data.utilization import Rules
 from desktop.errors import ProjectError
+from desktop.workbench.bundling import Outside
 from desktop.workbench.keeping import (
     DEPTH,
     Keeper,
@@ -36,6 +38,8 @@ from desktop.workbench.keeping import (
 )
 from desktop.workbench.model import (
     AnalysisSettings,
+    KeptComparison,
+    KeptExperiment,
     NamedView,
     OpenOptions,
     Recovery,
@@ -114,7 +118,7 @@ def test_everything_that_was_asked_for_comes_back(
     bench.annotate("a peak", 1.0)
     bench.annotate("calm", 2.0, 3.0, location=0)
     bench.select((0.5, 1.5))
-    bench.keep_view(4, (0.25, 2.0), "busy", "the peak")
+    bench.keep_view(4, View(span=(0.25, 2.0), order="busy"), "the peak")
     bench.name_region("f_1", "factorise")
     assert desk.keeper.modified and desk.keeper.by_hand
     seen = View((0.5, 1.5), None, bench.snapshot.project.view.shown, (0.1, 3.9), "first")
@@ -142,7 +146,7 @@ def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: t
     bench.change_annotation(0, text="two", colour=5)
     bench.change_annotation(0, hidden=True)
     bench.remove_annotation(0)
-    bench.keep_view(1, (0.0, 1.0))
+    bench.keep_view(1, View(span=(0.0, 1.0)))
     bench.rename_view(1, "start")
     bench.remove_view(1)
     bench.name_region("f", "g")
@@ -343,7 +347,7 @@ def test_how_a_trace_was_opened_is_kept(
     desk.bench.open(archive, OpenOptions(time_unit="ms", member="b/run.csv", force=True, workers=1))
     desk.keeper.save(tmp_path / "kept.phasewright")
     bundle = tmp_path / "kept.zip"
-    desk.keeper.export_bundle(bundle, None, lambda _: None)
+    desk.keeper.export_bundle(bundle, None, lambda _: None, everything(desk))
     for file in (tmp_path / "kept.phasewright", bundle):
         other.keeper.open(file)
         shown = other.bench.snapshot
@@ -402,7 +406,7 @@ def test_a_bundle_is_opened_in_one_step(
     report = tmp_path / "r.html"
     report.write_text("<p>")
     done: list[Path] = []
-    desk.keeper.export_bundle(tmp_path / "b.zip", report, done.append)
+    desk.keeper.export_bundle(tmp_path / "b.zip", report, done.append, everything(desk))
     assert done == [tmp_path / "b.zip"] and desk.bench.snapshot.problem is None
     for path in (*traces, table):
         path.unlink()
@@ -428,7 +432,7 @@ def test_a_bundle_holds_what_it_names_and_nothing_else(
     desk.bench.open(traces[0])
     desk.keeper.add_files(experiments=(letters,), tables=(letters,))
     bundle = tmp_path / "b.zip"
-    desk.keeper.export_bundle(bundle, None, lambda _: None)
+    desk.keeper.export_bundle(bundle, None, lambda _: None, everything(desk))
     with zipfile.ZipFile(bundle) as packed:
         assert not [name for name in packed.namelist() if "private" in name]
         content = json.loads(packed.read(BUNDLED))
@@ -439,6 +443,100 @@ def test_a_bundle_holds_what_it_names_and_nothing_else(
     problem = other.bench.snapshot.problem
     assert problem is not None and "tables[0].path" in problem.sentence
     assert "must be inside of the bundle" in problem.sentence and other.keeper.workspace == Workspace()
+
+
+def everything(desk: Desk) -> frozenset[Path]:
+    """All files outside of the project's folder, as if each had been ticked."""
+    found: list[tuple[Outside, ...]] = []
+    desk.keeper.find_outside(found.append)
+    return frozenset(one.real for one in found[0])
+
+
+def names_in(bundle: Path) -> list[str]:
+    with zipfile.ZipFile(bundle) as packed:
+        return sorted(packed.namelist())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
+    desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A project from a stranger names the user's files in every way that there is."""
+    home, theirs = tmp_path / "home", tmp_path / "theirs"
+    monkeypatch.setenv("HOME", str(home))
+    (home / ".ssh").mkdir(parents=True)
+    theirs.mkdir()
+    secrets = {}
+    for name in ("id_rsa", "compared", "linked", "in_plan", "trace"):
+        secrets[name] = home / ".ssh" / name
+        secrets[name].write_text(f"0 1\n1 5\n{len(name)} 2\n33 0\n")
+    (theirs / ".hidden").mkdir()
+    (theirs / ".hidden" / "token").write_text("hidden")
+    (theirs / "own.csv").write_text("p,t\n1,2\n")
+    (theirs / "link.csv").symlink_to(secrets["linked"])
+    (theirs / "way").symlink_to(home / ".ssh")
+    plan = theirs / "plan"
+    plan.mkdir()
+    (plan / DESCRIPTION).write_text("")
+    (plan / "own.txt").write_text("own")
+    (plan / "notes.txt").symlink_to(secrets["in_plan"])
+    shutil.copy(traces[0], theirs / "a.txt")
+    desk.bench.open(theirs / "a.txt")
+    desk.bench.open(theirs / "a.txt")
+    desk.keeper.add(
+        KeptExperiment(plan, compared=(KeptComparison(secrets["compared"]),), trace=secrets["trace"])
+    )
+    tables = (secrets["id_rsa"], theirs / "link.csv", theirs / "own.csv", theirs / ".hidden" / "token")
+    desk.keeper.add_files(tables=(*tables, theirs / "way" / "id_rsa"))
+    desk.keeper.save(theirs / "p.phasewright")
+
+    other.keeper.open(theirs / "p.phasewright")
+    assert other.bench.snapshot.problem is None
+    found: list[tuple[Outside, ...]] = []
+    other.keeper.find_outside(found.append)
+    listed = {one.real: one for one in found[0]}
+    assert set(listed) == {*secrets.values(), theirs / ".hidden" / "token"}
+    assert {one.kind for one in found[0]} == {"trace", "table", "experiment"}
+    assert all(one.size == one.real.stat().st_size for one in found[0])
+    assert listed[secrets["linked"]].path == theirs / "link.csv"
+
+    bundle = tmp_path / "b.zip"
+    other.keeper.export_bundle(bundle, None, lambda _: None)
+    assert other.bench.snapshot.problem is None
+    inside = names_in(bundle)
+    assert {Path(name).name.split("-", 1)[-1] for name in inside} == {
+        "own.txt", DESCRIPTION, "project.phasewright", "a.h5", "own.csv"
+    }  # fmt: skip
+    with zipfile.ZipFile(bundle) as packed:
+        assert not any(b"33 0" in packed.read(name) or packed.read(name) == b"hidden" for name in inside)
+
+    one = frozenset({secrets["id_rsa"]})
+    other.keeper.export_bundle(bundle, None, lambda _: None, one)
+    added = set(names_in(bundle)) - set(inside)
+    assert {name.split("-", 1)[-1] for name in added} == {"id_rsa"}
+    desk.keeper.open(bundle)
+    assert desk.bench.snapshot.problem is None, "what is not there is named and does not stop it"
+    assert len(desk.keeper.workspace.tables) == 5
+    again: list[tuple[Outside, ...]] = []
+    desk.keeper.find_outside(again.append)
+    assert again == [()], "all of a bundle is in its folder"
+
+
+def test_a_project_in_the_home_folder_owns_nothing_there(
+    desk: Desk, traces: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    table = tmp_path / "letters.csv"
+    table.write_text("p,t\n1,2\n")
+    desk.bench.open(traces[0])
+    desk.keeper.add_files(tables=(table,))
+    assert everything(desk) == {traces[0].resolve(), table.resolve()}, "it has no folder yet"
+    desk.keeper.save(tmp_path / "p.phasewright")
+    assert everything(desk) == {traces[0].resolve(), table.resolve()}
+    monkeypatch.setenv("HOME", str(tmp_path.parent / "nobody"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path.parent / "nobody"))
+    assert everything(desk) == set()
 
 
 def test_a_recovery_that_cannot_be_kept_anew_stays(

@@ -227,7 +227,8 @@ def test_a_strangers_bundle_runs_nothing(
     theirs.bench.open(trace)
     theirs.keeper.add(kept)
     bundle = tmp_path / "b.zip"
-    theirs.keeper.export_bundle(bundle, None, lambda _: None)
+    theirs.keeper.save(folder.parent / "p.phasewright")
+    theirs.keeper.export_bundle(bundle, None, lambda _: None, frozenset({SCREEN.resolve()}))
     shutil.rmtree(folder.parent)
     ours.keeper.open(bundle)
     (found,) = ours.keeper.workspace.experiments

@@ -14,7 +14,7 @@ from desktop.core.curve import StepCurve
 from desktop.core.phases import PhaseFit, fit_breaks
 from desktop.core.phases import fit as best_fit
 from desktop.workbench.keeping import Keeper
-from desktop.workbench.model import MODELS
+from desktop.workbench.model import MODELS, View
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
 from tests.inline import Inline
 
@@ -162,7 +162,7 @@ def test_a_phase_that_is_not_there_is_selected_neither_directly_nor_by_a_view(be
     bench.set_n(3)
     bench.select_phase(2)
     assert bench.snapshot.project.view.phase == 2
-    bench.keep_view(1, (0.0, 3.0))
+    bench.keep_view(1, View(span=(0.0, 3.0)))
     bench.select_phase(3)
     assert bench.snapshot.project.view.phase is None
     bench.show_view(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from desktop.data.events import Importer
 from desktop.data.reading import head
-from desktop.errors import TraceFormatError
+from desktop.errors import TraceFormatError, reason
 
 FORMATS = ("otf2", "otf1", "paraver", "picl", "curve")
 HEAD = 1 << 16
@@ -35,7 +35,7 @@ def detect(path: Path) -> Importer:
             if not first:
                 raise TraceFormatError("the file is empty", file=path, hint="choose a trace or a curve")
     except OSError as error:
-        raise TraceFormatError(f"cannot be read ({error.strerror})", file=path) from None
+        raise TraceFormatError(f"cannot be read ({reason(error)})", file=path) from None
     for format_id in FORMATS:
         found = importer(format_id)
         if found.detect(path, first):

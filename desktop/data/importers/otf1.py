@@ -12,14 +12,15 @@ Source: the Open Trace Format 1.12 (TU Dresden).
 from __future__ import annotations
 
 import re
-import tempfile
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
-from desktop.data.events import UNITS, Importer, Location, Severity, Sink
+from desktop.data.atomic import scratch_folder
+from desktop.data.consistency import RARE, nearly_round
+from desktop.data.events import EVERYTHING, UNITS, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import STREAM, Definitions, locations, read_master
 from desktop.data.importers._otf1.rows import FINDINGS as OF_ROWS
@@ -50,14 +51,19 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
         "files of definitions cannot be read to their end; what came before the damage was kept",
     ),
     "bad definitions": ("loss", "lines of the definitions are damaged; they were left out"),
-    "repeated definitions": ("notice", "definitions have the number of an earlier one; the last was taken"),
+    "repeated definitions": ("loss", "definitions have the number of an earlier one; the last was taken"),
     "timer resolution": (
-        "notice",
+        "loss",
         "how many ticks make a second is not defined; a tick is taken as one unit of time, as set on import "
         "(--time-unit, or the unit of time in the import options), which is a second unless one is chosen",
     ),
+    "odd timer resolution": (
+        "loss",
+        "how many ticks make a second is a power of ten but for one digit; the definitions are damaged, and "
+        "so is every time in seconds",
+    ),
     "timer resolutions": (
-        "notice",
+        "loss",
         "the timer resolution is defined differently by streams; the first counts",
     ),
     "parents": ("notice", "processes are threads of none that is defined; they count as processes"),
@@ -91,7 +97,7 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
         "loss",
         "records have no time or no process, for want of a line that says it; they were left out",
     ),
-    "times": ("notice", "times go back; the records were put in order of time"),
+    "times": ("notice", "times go back; the records were put in order of time"),  # a loss where that is rare
     "collectives": ("notice", "collective operations have no begin or no end; they were left out"),
     "comments": ("notice", "comments are so many that only the first ones are stored"),
 }
@@ -149,10 +155,10 @@ class Trace:
         self.locations: dict[int, Location] = {}
         self.index: dict[int, int] = {}
 
-    def tell(self, finding: str, count: int = 1, where: str = "") -> None:
+    def tell(self, finding: str, count: int = 1, where: str = "", severity: Severity | None = None) -> None:
         if count:
-            severity, text = FINDINGS[finding]
-            self.sink.report.add(finding, severity, text, count=count, where=where)
+            usual, text = FINDINGS[finding]
+            self.sink.report.add(finding, severity or usual, text, count=count, where=where)
 
     # ---- what the trace says of itself
 
@@ -199,8 +205,11 @@ class Trace:
     def describe(self) -> None:
         every = [self.definitions, *self.local.values()]
         resolutions = [each.resolution for each in every if each.resolution]
-        self.tell("timer resolution", not resolutions)
+        # Whoever says how long a tick is knows that the trace does not.
+        chosen = self.unit != IMPORTER.unit
+        self.tell("timer resolution", not resolutions, severity="notice" if chosen else None)
         self.tell("timer resolutions", len(set(resolutions)) > 1)
+        self.tell("odd timer resolution", any(nearly_round(number, 4) for number in resolutions))
         if resolutions and self.unit != IMPORTER.unit:
             raise TraceFormatError(
                 "says its own unit of time", file=self.files.master, hint="leave the unit of time out"
@@ -208,7 +217,11 @@ class Trace:
         self.span = LONGEST_GAP * 86400 * resolutions[0] if resolutions else ln.LIMIT
         found, orphans = locations(every, (process for listed in self.streams.values() for process in listed))
         self.tell("parents", orphans)
+        names = ("timer resolution", "timer resolutions", "odd timer resolution")
+        told = (self.sink.report.findings.get(name) for name in names)
+        timeless = any(finding is not None and finding.severity == "loss" for finding in told)
         for location in found:
+            location.doubt = EVERYTHING if timeless else 0
             self.locations[location.id] = location
             self.index[location.id] = self.sink.location(location)
         # The format has no clock offsets, so constant shifts are what is right if the clocks contradict.
@@ -240,7 +253,7 @@ class Trace:
         stop = Event()
         begun: deque[Task] = deque()
         with ExitStack() as stack:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="phasewright-")))
+            folder = stack.enter_context(scratch_folder())
             stack.callback(lambda: deque(map(Task.close, begun)))
             pool = stack.enter_context(ThreadPoolExecutor(READERS, "otf stream"))
             stack.callback(stop.set)
@@ -290,6 +303,12 @@ class Trace:
         self.judge(task, stream)
         self.done += stream.text.read
 
+    def doubt(self, task: Task) -> None:
+        """Of all processes of a stream is not known what they did when."""
+        for location in (self.locations[process] for process in task.wanted):
+            if location.first is not None and location.last is not None:
+                location.doubt = max(location.doubt, location.last - location.first)
+
     def judge(self, task: Task, stream: Stream) -> None:
         """Say what the reading of a stream has shown."""
         text, state = stream.text, stream.state
@@ -307,7 +326,11 @@ class Trace:
             elif early and not about[ln.ENDED]:
                 location.damage = "ends early"
         self.tell("other records", int(state[ln.UNSTORED]), name)
-        self.tell("collectives", int(state[ln.ORPHANS] + state[ln.OPEN]), name)
+        spill = stream.spills[ln.COLLECTIVES]
+        whole = 0 if spill is None else sum(spill.size(group) for group in range(len(task.wanted)))
+        parted = int(state[ln.ORPHANS] + state[ln.OPEN])
+        rare = parted <= max(1, RARE * whole)
+        self.tell("collectives", parted, name, "loss" if rare else None)
         self.tell("comments", stream.comments_lost, name)
         if not task.tells:
             return
@@ -321,7 +344,12 @@ class Trace:
         self.tell("unknown records", int(state[ln.UNKNOWN]), name)
         self.tell("other processes", int(state[ln.FOREIGN]), name)
         self.tell("nobody's records", int(state[ln.LOST]), name)
-        self.tell("times", int(state[ln.BACK]), line(ln.FIRST_BACK))
+        # A writer that sorts nothing has many of them.
+        back = int(state[ln.BACK])
+        odd = back <= max(1, RARE * int(stream.known[:, ln.RECORDS].sum()))
+        self.tell("times", back, line(ln.FIRST_BACK), "loss" if odd else None)
+        if odd and back:
+            self.doubt(task)
 
 
 def master_of(path: Path) -> Path | None:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-from desktop.data.events import Importer, Sink
+from desktop.data.consistency import nearly_round
+from desktop.data.events import EVERYTHING, Importer, Sink
 from desktop.data.importers._otf2.definitions import Place
 from desktop.data.importers._otf2.engine import Anchor, Damage, Engine, Local
 from desktop.data.importers._otf2.files import Files
@@ -36,7 +37,7 @@ from desktop.data.importers._otf2.records import (
     RECORDS as COUNTED,
 )
 from desktop.data.importers._otf2.rows import Rows
-from desktop.errors import TraceFormatError
+from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 RECORDS = 1 << 16  # records read at a time: the step of progress and cancel
@@ -76,14 +77,27 @@ class Archive:
         self.places = self.defined.places()
         if not self.places:
             raise self.refuse(f"the global definitions ({file}) name no location", "in the whole file")
-        resolution, length = self.defined.clock
+        resolution, begin, length = self.defined.clock
         if not resolution:
-            report.add("clock", "notice", "the clock's resolution is not defined; a tick is taken as 1 ns")
+            report.add("clock", "loss", "the clock's resolution is not defined; a tick is taken as 1 ns")
             resolution = 1_000_000_000
+        elif nearly_round(resolution, 8):
+            report.add(
+                "clock",
+                "loss",
+                f"the clock's resolution, {resolution} ticks a second, is a power of ten but for one byte; "
+                "the definitions are damaged, and so is every time in seconds",
+                where=file,
+            )
+        # When the run was, with some room; None where the tracer does not say it (EZTrace: from 0 on, to some
+        # time before the end).
+        room = length // 100
+        self.run = (begin - room, begin + length + room) if begin and length else None
         # No trace lasts longer than 400 days or a thousand times what it says itself.
         self.span = min(max(400 * 86400 * resolution, 1000 * length), 1 << 60)
         first: dict[int, int] = {}
         for place in self.places:
+            place.location.doubt = EVERYTHING if "clock" in report.findings else 0
             place.index = sink.location(place.location)
             place.first = first.setdefault(place.group, place.index)
         self.dense = {place.location.id: place.index for place in self.places}
@@ -91,35 +105,36 @@ class Archive:
         if self.defined.repeated:
             report.add(
                 "repeated definitions",
-                "notice",
+                "loss",
                 "definitions have the number of an earlier one; the last one was taken",
                 count=self.defined.repeated,
             )
-        if anchor.records > self.defined.records:
+        if anchor.records != self.defined.records:
             report.add(
                 "definitions",
                 "loss",
-                "fewer global definitions were read than the anchor file announces; names may be missing",
-                count=anchor.records - self.defined.records,
+                "the number of global definitions is not that which the anchor file announces; names may be "
+                "missing",
+                count=abs(anchor.records - self.defined.records),
                 where=file,
             )
         if anchor.locations != len(self.places):
             report.add(
                 "locations",
-                "notice",
+                "loss",
                 f"the anchor file announces {anchor.locations} locations, {len(self.places)} are defined",
             )
         # Whether any location has whole local definitions, and whether any has clock offsets.
-        self.whole = synchronised = False
+        self.whole = self.synchronised = False
         for place in self.places:
             local = self.engine.local(place.location.id)
             self.whole |= not local.damage
-            synchronised |= local.synchronised
-            if self.whole and synchronised:
+            self.synchronised |= local.synchronised
+            if self.whole and self.synchronised:
                 break
         sink.describe(
             ticks_per_second=float(resolution),
-            repair=not synchronised,
+            repair=not self.synchronised,
             notes={
                 "otf2_version": ".".join(map(str, anchor.version)),
                 "creator": anchor.creator,
@@ -200,6 +215,16 @@ class Archive:
                 "no location has whole local definitions; numbers and times are taken as they are recorded",
                 where=where,
             )
+        bent = local.bent
+        if place.location.kind == "cpu" and (bent or local.synchronised != self.synchronised):
+            place.wrong_clock = True
+            report.add(
+                "wrong clock offsets",
+                "loss",
+                "locations have no clock offsets where others have them, or some that no clock has; their "
+                "times are wrong",
+                where=file,
+            )
         if local.repeated:
             report.add(
                 "clock offsets",
@@ -214,6 +239,20 @@ class Archive:
         """Say what the reading of a location has shown."""
         location, report = place.location, self.sink.report
         where = f"{self.anchor.folder.name}/{location.id}.evt"
+        first, end = (
+            (-1, -1) if location.first is None or location.last is None else (location.first, location.last)
+        )
+        lasts = end - first
+        if self.run and lasts and not self.run[0] <= first <= end <= self.run[1]:
+            report.add(
+                "times outside of the run",
+                "loss",
+                "times of a location lie outside of the run as the global definitions say it",
+                where=where,
+            )
+            location.doubt = max(location.doubt, lasts)
+        if place.wrong_clock:
+            location.doubt = max(location.doubt, lasts)
         if last.fault and not last.at and location.first is None:
             location.damage = "no data"
             report.add(
@@ -234,6 +273,7 @@ class Archive:
             location.damage = "no data"
             report.add("no events", "notice", "a location has no events at all", where=where)
         if last.miscounted:
+            location.doubt = max(location.doubt, lasts)
             report.add(
                 "record counts",
                 "loss",
@@ -243,6 +283,7 @@ class Archive:
                 where=f"{where}, from byte {last.miscounted[0]} on",
             )
         if place.declared > location.records:
+            location.doubt = max(location.doubt, 0 if last.fault else lasts)
             report.add(
                 "missing events",
                 "loss",
@@ -310,7 +351,7 @@ def read(path: Path, sink: Sink, progress: Progress, engine: Callable[[Anchor, i
     try:
         anchor = Anchor.read(file)
     except OSError as error:
-        raise TraceFormatError(f"cannot be read ({error.strerror})", file=file) from None
+        raise TraceFormatError(f"cannot be read ({reason(error)})", file=file) from None
     with closing(engine(anchor, RECORDS)) as opened:
         Archive(anchor, opened, sink, progress).read()
 

@@ -13,7 +13,6 @@ Sources: the format as Extrae writes it (bsc-performance-tools), and samples; nu
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,7 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_stream
+from desktop.data.consistency import ANNOUNCED, RARE
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._paraver import header as hd
 from desktop.data.importers._paraver import intervals as iv
@@ -42,6 +43,8 @@ REFUSED_SHARE = 0.1
 MOST_NAMES = 1 << 20
 #: Share by which computing may differ between states and MPI events without a remark.
 AGREEMENT = 0.01
+#: Share by which the last record may miss the end that the header says.
+LATE = 0.001
 NO_COMMUNICATOR = 0xFFFFFFFF
 
 _BAD = {
@@ -89,6 +92,9 @@ class _Reading:
         self.types = Interner()
         self.metrics = np.zeros(0, np.int64)  # text by interned type
         self.tally = np.zeros(iv.PAIR, np.int64)
+        self.of_each: list[
+            tuple[int, NDArray[np.int64], NDArray[np.int64]]
+        ] = []  # location, `iv.CARRY`, `PAIR`
         self.sums = np.zeros(iv.CARRY, np.int64)
         self.stateless = 0
 
@@ -174,7 +180,8 @@ class _Reading:
         self._read_labels()
         self.sink.describe(
             ticks_per_second=self.header.ticks_per_second,
-            notes={"format": "Paraver", "communicators": len(self.communicators)},
+            notes={"format": "Paraver", "communicators": len(self.communicators)}
+            | ({ANNOUNCED: self.header.total} if self.early else {}),
         )
         locations = list(self._locations())
         for location in locations:
@@ -267,6 +274,7 @@ class _Reading:
         out = _room(4)
         used = iv.finish(self.known, survey.stated, carry, *out)
         self.sums += carry
+        self.of_each.append((index, carry, survey.tally))
         yield _Chunk(index, np.empty(0, ln.ACT), np.empty(0, np.int64), out, used, last=True)
 
     def _events(self, chunk: _Chunk) -> None:
@@ -310,6 +318,8 @@ class _Reading:
         activity = self._state(value)[1]
         if activity is Activity.COMPUTING:
             return iv.COMPUTES
+        if value in tb.IN_MPI and activity in (Activity.IDLE, Activity.OVERHEAD):
+            return iv.SPEAKS
         # The events of MPI calls do not know these.
         return iv.APART if activity is Activity.UNMEASURED or value == tb.IDLE else iv.SHOWN
 
@@ -418,25 +428,64 @@ class _Reading:
 
     def _tell(self, locations: list[Location]) -> None:
         add, unit = self.report.add, self.header.ticks_per_second
-        if count := int(self.tally[iv.STRAY]):
-            add("ends without begin", "notice", "Ends of calls that did not begin are ignored.", count=count)
-        if count := int(self.tally[iv.REPEATED]):
-            add(
-                "calls begin twice",
-                "notice",
-                "An MPI call begins again before it has ended; it ends there.",
-                count=count,
-            )
-        if count := int(self.sums[iv.OVERLAPS]):
-            add(
-                "states overlap",
-                "notice",
-                "A state that lasts into the next one of its thread ends where that begins.",
-                count=count,
+        tally, sums = self.tally, self.sums
+
+        def odd(name: str, count: int, cases: int, text: str, doubt: Callable[[Any, Any], int]) -> None:
+            """What is rare in the trace is damage: a loss, with `doubt` of what is known of a thread."""
+            rare = count <= max(1, RARE * cases)
+            if count:
+                add(name, "loss" if rare else "notice", text, count=count)
+            for index, carry, pairs in self.of_each if count and rare else ():
+                locations[index].doubt = max(locations[index].doubt, doubt(carry, pairs))
+
+        def whole(part: Any) -> Callable[[Any, Any], int]:
+            return lambda carry, pairs: int(carry[iv.NOW]) if part(carry, pairs) else 0
+
+        calls = int(tally[iv.CALLED])
+        odd(
+            "ends without begin",
+            int(tally[iv.STRAY]),
+            calls,
+            "Ends of calls that did not begin are ignored.",
+            whole(lambda carry, pairs: pairs[iv.STRAY]),
+        )
+        odd(
+            "calls begin twice",
+            int(tally[iv.REPEATED]),
+            calls,
+            "An MPI call begins again before it has ended; it ends there.",
+            whole(lambda carry, pairs: pairs[iv.REPEATED]),
+        )
+        odd(
+            "states overlap",
+            int(sums[iv.OVERLAPS]),
+            int(sums[iv.STATED]),
+            "A state that lasts into the next one of its thread ends where that begins.",
+            whole(lambda carry, pairs: carry[iv.OVERLAPS]),
+        )
+        odd(
+            "states missing",
+            int(sums[iv.GAPS]),
+            int(sums[iv.STATED]),
+            "Single states of a thread end and no other follows; what it did then is not known.",
+            lambda carry, pairs: int(carry[iv.MISSING]) if carry[iv.GAPS] else 0,
+        )
+        if self.called:
+            odd(
+                "states contradict MPI calls",
+                int(sums[iv.APART_FROM]),
+                int(sums[iv.COMPARED]),
+                "A thread computes inside of MPI calls, or communicates outside of any; the states decide.",
+                lambda carry, pairs: int(carry[iv.CONTRADICTED]),
             )
         there = sum(location.first is not None for location in locations)
         if there < len(locations):
-            add("threads without data", "notice", "No line names them.", count=len(locations) - there)
+            add(
+                "threads without data",
+                "loss",
+                "The header has them, and no line names them.",
+                count=len(locations) - there,
+            )
         if self.stateless < there and self.stateless:
             add(
                 "threads without states",
@@ -445,8 +494,7 @@ class _Reading:
                 count=self.stateless,
             )
         running, outside = int(self.sums[iv.RUNNING]), int(self.sums[iv.OUTSIDE])
-        entered = any(0 <= kind < iv.FUNCTION for kind in (self.names.values & 7).tolist())
-        if entered and abs(running - outside) > AGREEMENT * max(running, outside):
+        if self.called and abs(running - outside) > AGREEMENT * max(running, outside):
             add(
                 "states and MPI calls differ",
                 "notice",
@@ -454,20 +502,36 @@ class _Reading:
                 f"calls {outside / unit:.9g} s; the states decide.",
             )
         last = max(location.last for location in locations if location.last is not None)
-        if last != self.header.total:
+        total = self.header.total
+        if last != total:
+            off = abs(last - total) > LATE * max(total, 1)
             add(
                 "duration differs",
-                "notice",
-                f"The header says that the trace lasts {self.header.total / unit:.9g} s, its last record is "
-                f"at {last / unit:.9g} s; the records count.",
+                "loss" if off else "notice",
+                f"The header says that the trace lasts {total / unit:.9g} s, its last record is at "
+                f"{last / unit:.9g} s; the records count.",
             )
+            if off:
+                for location in locations:
+                    missing = total - location.last if location.last is not None else total
+                    location.doubt = max(location.doubt, missing if last < total else last)
+
+    @property
+    def early(self) -> bool:
+        """Whether the last record is before the end that the header says."""
+        return int(self.lines.spans[:, 1].max()) < (1 - LATE) * self.header.total
+
+    @property
+    def called(self) -> bool:
+        """Whether there are events of MPI calls."""
+        return any(0 <= kind < iv.FUNCTION for kind in (self.names.values & 7).tolist())
 
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     with (
-        tempfile.TemporaryDirectory(prefix="phasewright-") as folder,
-        closing(Spill(Path(folder), ln.ACT)) as acts,
-        closing(Spill(Path(folder), ln.MESSAGE)) as messages,
+        scratch_folder() as folder,
+        closing(Spill(folder, ln.ACT)) as acts,
+        closing(Spill(folder, ln.MESSAGE)) as messages,
     ):
         reading = _Reading(path, sink, progress, acts, messages)
         reading.parse()

@@ -10,7 +10,6 @@ states ORNL/TM-11637, section 1.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.atomic import scratch_folder
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source, walk
@@ -26,7 +26,7 @@ from desktop.data.importers._picl import states as st
 from desktop.data.importers._picl import tables as tb
 from desktop.data.importers._picl.intake import Intake
 from desktop.data.lines import ahead, in_order
-from desktop.errors import TraceFormatError
+from desktop.errors import TraceFormatError, reason
 from desktop.progress import Progress
 
 
@@ -164,6 +164,39 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         line = min(line for _, _, line, _ in found)
         count = sum(count for _, count, _, _ in found)
         report.add(name, severity, text, count=count, where=f"line {line}")
+    there = [place for place in places if place.location.records and place.location.kind == "cpu"]
+    for late, name, text in (
+        (
+            [place for place in there if not place.begun],
+            "tracing without begin",
+            "The beginning of tracing is missing of processors, others have it; first records are lost.",
+        ),
+        (
+            [place for place in there if not place.ended],
+            "tracing ends apart",
+            "The end of tracing is missing of processors, others have it; their last records are lost.",
+        ),
+        (
+            [place for place in there if not place.usable],
+            "statistics of some",
+            "Processors have no statistics of their communication, others have them; records are lost.",
+        ),
+    ):
+        if 0 < len(late) < len(there):
+            report.add(name, "loss", text, count=len(late), where=late[0].location.name)
+            for location in (place.location for place in late):
+                if location.first is not None and location.last is not None:
+                    location.doubt = location.last - location.first
+    _tell_far(there, sink)
+    silent = [place for place in places if not place.location.records and place.location.kind == "cpu"]
+    if silent:
+        report.add(
+            "processors without records",
+            "loss",
+            "Processors are named by the messages of others and have no records of their own.",
+            count=len(silent),
+            where=silent[0].location.name,
+        )
     twins = sum(place.twins for place in places)
     if 2 * twins > intake.records:
         report.add(
@@ -175,18 +208,45 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         )
 
 
+#: A last record that is so many times as far away as all others are from each other is misdated.
+FAR = 10
+
+
+def _tell_far(places: list[walk.Place], sink: Sink) -> None:
+    """Say so when the last time of one processor lies far behind everything else."""
+    spans = [(place.location.first, place.location.last) for place in places]
+    known = [(first, last) for first, last in spans if first is not None and last is not None]
+    begin = min((first for first, _ in known), default=0)
+    ends = sorted(last for _, last in known)
+    if len(ends) < 2:
+        return
+    for place in places:
+        last, before = place.location.last, place.before
+        if last != ends[-1] or last is None or before is None:
+            continue
+        reached = max(before, ends[-2])
+        if last - reached > FAR * (reached - begin) > 0:
+            sink.report.add(
+                "far time",
+                "loss",
+                "The last time of a processor lies far behind all others of the trace; it is damaged.",
+                where=place.location.name,
+            )
+            place.location.doubt = last - before
+
+
 def _read(path: Path, sink: Sink, progress: Progress) -> None:
     try:
-        with tempfile.TemporaryDirectory(prefix="phasewright-") as folder:
-            intake = Intake(path, sink.report, Path(folder))
+        with scratch_folder() as folder:
+            intake = Intake(path, sink.report, folder)
             try:
                 intake.read(progress)
-                _deliver(intake, sink, progress, Path(folder))
+                _deliver(intake, sink, progress, folder)
             finally:
                 intake.close()
     except OSError as error:
         raise TraceFormatError(
-            f"cannot be imported ({error.strerror or error})",
+            f"cannot be imported ({reason(error)})",
             file=path,
             hint="check that it can be read and that the temporary folder has room",
         ) from error

@@ -233,6 +233,9 @@ def _fields(kind: type[Any]) -> tuple[frozenset[str], list[tuple[str, str, type 
     return frozenset(types), [(name, of, _PLAIN[of]) for name, of in types.items() if of in _PLAIN]
 
 
+#: Fields that files of a former schema have not, with what holds for them then.
+_LATER: dict[str, dict[str, Any]] = {"Location": {"doubt": 0}}
+
 _Record = TypeVar("_Record")
 _PLAIN: dict[str, type | tuple[type, ...]] = {
     "int": int,
@@ -245,6 +248,7 @@ _PLAIN: dict[str, type | tuple[type, ...]] = {
 def _record(kind: type[_Record], plain: dict[str, Any]) -> _Record:
     """A dataclass from its plain form, all fields present and those of simple types of that type."""
     names, checks = _fields(kind)  # type: ignore[arg-type]  # a class is hashable
+    plain = _LATER.get(kind.__name__, {}) | plain
     if plain.keys() != names:
         raise ValueError(f"{kind.__name__} has not the fields {', '.join(sorted(names))}")
     for name, annotation, wanted in checks:
@@ -262,5 +266,6 @@ def _check_location(location: Location) -> None:
     if times[0] is not None and times[1] is not None:
         limit = TICK_LIMIT
         inside = all(type(t) is int and -limit < t < limit for t in (*times, location.shift, location.origin))
+        inside = inside and location.doubt >= 0
         if not inside or times[0] > times[1]:
             raise ValueError(f"location {location.id} ends before it begins, or out of range")

@@ -25,7 +25,7 @@ from desktop.data.store.layout import (
     SCHEMA,
     check_values,
 )
-from desktop.errors import StoreError
+from desktop.errors import StoreError, reason
 
 HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -224,8 +224,8 @@ def open_store(path: Path) -> TraceStore:
         # systems have none).
         file = h5py.File(path, "r", locking=False)
     except OSError as error:
-        reason = error.strerror or "it is no complete HDF5 file"
-        raise StoreError(f"cannot be opened ({reason})", file=path) from None
+        why = reason(error, "it is no complete HDF5 file")
+        raise StoreError(f"cannot be opened ({why})", file=path) from None
     try:
         return _checked(path, file)
     except StoreError:
@@ -242,10 +242,9 @@ def open_store(path: Path) -> TraceStore:
     ) as error:
         # RuntimeError: of HDF5, or a description nested beyond recursion.
         file.close()
+        why = reason(error, "")
         raise StoreError(
-            f"is damaged ({str(error).splitlines()[0] if str(error) else type(error).__name__})",
-            file=path,
-            hint="import the source again",
+            f"is damaged ({why})" if why else "is damaged", file=path, hint="import the source again"
         ) from error
 
 

@@ -34,7 +34,7 @@ from desktop.data.store.layout import (
     check_values,
 )
 from desktop.data.store.reader import TraceStore
-from desktop.errors import StoreError, TraceFormatError
+from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 
 #: Rows of a block from which on the digests look at it in a thread of their own, and how many blocks
 #: they may be behind.
@@ -98,7 +98,7 @@ class StoreWriter(Described):
                 # The part is locked already; HDF5's own lock of the same file would collide with that.
                 # Since 1.10 all that HDF5 notes about its data has check sums: damage is found, not followed.
                 self._file = h5py.File(self._part.part, "w", locking=False, libver=("v110", "v110"))
-            except OSError:
+            except BaseException:
                 self._part.discard()
                 raise
         return self
@@ -256,8 +256,9 @@ class StoreWriter(Described):
     def _count(self, table: str, location: int, block: dict[str, NDArray[Any]]) -> None:
         tally = self.description.tallies[location]
         if table == "events":
-            if self._recorded.size < len(self.regions):
-                self._recorded = np.array([not region.synthetic for region in self.regions], bool)
+            more = [not region.synthetic for region in self.regions[self._recorded.size :]]
+            if more:
+                self._recorded = np.append(self._recorded, more)
                 self._enters = np.pad(self._enters, (0, self._recorded.size - self._enters.size))
             kind, region = (np.ascontiguousarray(block[name]) for name in ("kind", "region"))
             entered, left = count_events(kind, region, self._recorded, self._enters)
@@ -342,10 +343,12 @@ class StoreWriter(Described):
         self._part.commit()
 
     def _discard(self) -> None:
-        self._beside.shutdown(cancel_futures=True)
-        with suppress(OSError, RuntimeError):  # closing flushes, which fails again on a full disk
-            self._file.close()
-        self._part.discard()
+        try:
+            self._beside.shutdown(cancel_futures=True)
+            with suppress(OSError, RuntimeError):  # closing flushes, which fails again on a full disk
+                self._file.close()
+        finally:
+            self._part.discard()
 
 
 class _TableWriter:
@@ -493,9 +496,11 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError) as error:
-        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        if isinstance(error, DesktopError):
+            raise
+        why = reason(error, "the file became unusable while it was written")
         raise StoreError(
-            f"cannot be written ({reason})", file=path, hint="choose another folder or make room"
+            f"cannot be written ({why})", file=path, hint="choose another folder or make room"
         ) from error
 
 

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from pathlib import Path
 
+from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
     QFileDialog,
@@ -20,6 +21,8 @@ from PySide6.QtWidgets import (
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Page, beside, button, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
+from desktop.ui.mnemonics import rename
+from desktop.ui.pages import scrolled
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits, left, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
@@ -47,6 +50,8 @@ class RunPage(Page):
         )
         self.run = button("R&un", bench.run, "All trials that are not done yet", "run")
         self.pause = button("&Pause", self._pause, "After the trial that is running", "pause")
+        wide = max(button(text, bench.stop).sizeHint().width() for text in ("Pause", "Go on"))
+        self.pause.setMinimumWidth(wide)
         self.stop = button("S&top after this trial", bench.stop, "", "stop")
         self.stop_now = button(
             "Stop at once",
@@ -59,6 +64,10 @@ class RunPage(Page):
         self.progress.setAccessibleName("Trials done")
         self.stands = QLabel()
         self.stands.setWordWrap(True)
+        self.stands.setAlignment(Qt.AlignmentFlag.AlignTop)
+        # As much room whatever it says: the buttons above it would move while trials run.
+        self._room = scrolled(self.stands)
+        self._room.setFixedHeight(4 * self.fontMetrics().lineSpacing() + 4)
         self.trials = ResultTable("Trials", paste=True)
         self.trials.pasted.connect(self._pasted)
         self.trials.grid.edited.connect(self._typed)
@@ -75,7 +84,7 @@ class RunPage(Page):
             "Trials",
             row(self.check, self.run, self.pause, self.stop, self.stop_now, None),
             self.progress,
-            self.stands,
+            self._room,
         )
         self.entering: QGroupBox = group(
             "Responses from elsewhere",
@@ -115,7 +124,7 @@ class RunPage(Page):
         self.check.setEnabled(idle and new.consented)
         self.run.setEnabled(idle and new.consented)
         self.pause.setEnabled(new.running in ("running", "paused"))
-        self.pause.setText("&Go on" if new.running == "paused" else "&Pause")
+        rename(self.pause, "Go on" if new.running == "paused" else "Pause")
         self.stop.setEnabled(new.running in ("running", "paused"))
         self.stop_now.setEnabled(not idle)
         self.leave_out.setEnabled(idle)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
-from PySide6.QtCore import QMarginsF
+from PySide6.QtCore import QBuffer, QIODevice, QMarginsF
 from PySide6.QtGui import QPageLayout, QPageSize, QPdfWriter, QTextDocument
 
+from desktop.data.atomic import write_bytes
 from desktop.data.experiment import Experiment
 
 _MARGIN_MM = 15
@@ -49,8 +50,9 @@ def write_pdf(experiment: Experiment, path: Path) -> None:
     ------
     OSError : the file cannot be written.
     """
-    path.touch()  # QPdfWriter does not say why it cannot write
-    writer = QPdfWriter(str(path))
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
     writer.setPageSize(QPageSize(QPageSize.PageSizeId.A4))
     margins = QMarginsF(_MARGIN_MM, _MARGIN_MM, _MARGIN_MM, _MARGIN_MM)
     writer.setPageMargins(margins, QPageLayout.Unit.Millimeter)
@@ -58,3 +60,4 @@ def write_pdf(experiment: Experiment, path: Path) -> None:
     document = QTextDocument()
     document.setHtml(sheet_html(experiment))
     document.print_(writer)
+    write_bytes(path, bytes(buffer.data().data()))

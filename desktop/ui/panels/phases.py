@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.actions import MODEL_TIPS, MODELS
 from desktop.ui.commands import translated
+from desktop.ui.mnemonics import rename
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.units import digits
@@ -282,7 +283,7 @@ class PhasesPanel(QScrollArea):
             self.slider.setRange(1, max(_SLIDER[budget], known))
         self.slider.setValue(phases.n)
         del blockers
-        self._n_label.setText(self.tr("&Parameters") if budget else self.tr("&Phases"))
+        rename(self._n_label, self.tr("Parameters") if budget else self.tr("Phases"))
         weighted = phases.model == "mixed"
         self._titles["epsilon"].setText(self.tr("Error ε, weighted") if weighted else self.tr("Error ε"))
         for label in (self._titles["epsilon"], self._values["epsilon"]):

@@ -235,6 +235,8 @@ class StatisticsPanel(QWidget):
 
     def _fill(self) -> None:
         found = self._explained
+        if found.scopes:
+            self.scope.setItemText(self.scope.findData("run"), found.scopes[0].label)
         columns = [Column("", lambda m: m.title, number=False)]
         for i, scope in enumerate(found.scopes):
             columns.append(

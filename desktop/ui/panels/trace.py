@@ -108,15 +108,15 @@ class TracePanel(QWidget):
 
 def _facts(info: dict[str, Any], run: Run) -> str:
     source, use, totals = info["source"], info["utilization"], info["totals"]
-    processors = float(use["processors"])
+    processors, curve = float(use["processors"]), run.whole.curve
     rows = [
         ("Source", source["name"]),
         ("Size", quantity(float(source["size"]), "B", 3)),
         ("Format", f"{info['format']}, read by {info['importer']['name']} {info['importer']['version']}"),
-        ("Duration", quantity(run.curve.duration, "s", 5)),
+        ("Duration", quantity(curve.duration, "s", 5)),
         ("Processors", f"{processors:g}"),
-        ("Mean computing", f"{digits(run.curve.mean)} ({100 * run.curve.mean / processors:.1f} %)"),
-        ("Steps of the curve", grouped(run.curve.segments)),
+        ("Mean computing", f"{digits(curve.mean)} ({100 * curve.mean / processors:.1f} %)"),
+        ("Steps of the curve", grouped(curve.segments)),
         ("Events", grouped(totals.get("events", 0))),
         (
             "Messages",

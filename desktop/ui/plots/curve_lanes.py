@@ -30,16 +30,16 @@ def tr(text: str) -> str:
 
 def draw_curve(raster: Raster, lane: Lane, c: Columns, thickness: int, theme: Theme) -> None:
     """Solid up to the minimum, lighter to the mean, lightest to the maximum; a line along the mean."""
-    low, high = lane.low, lane.high
-    y = {name: raster.scale(getattr(c, name), low, high) for name in ("minimum", "maximum", "mean")}
-    base = np.full(c.mean.size, raster.image.height() * min(high / (high - low), 1.0))
+    axis = lane.low, lane.high, lane.log
+    y = {name: raster.scale(getattr(c, name), *axis) for name in ("minimum", "maximum", "mean")}
+    base = np.minimum(raster.scale(np.zeros(c.mean.size), *axis), raster.image.height())
     limits = [np.minimum(v, base) for v in (y["maximum"], y["mean"], y["minimum"])]
     colours = [mix(theme.computing, theme.background, share) for share in (FAINT, HALF, 1.0)]
     raster.areas([*limits, base], colours, QColor(theme.background))
     # A column with one jump is drawn as the step it is; where many fall together, their mean.
     single = c.steps <= 2
-    enter = np.where(single, raster.scale(c.first, low, high), y["mean"])
-    leave = np.where(single, raster.scale(c.last, low, high), y["mean"])
+    enter = np.where(single, raster.scale(c.first, *axis), y["mean"])
+    leave = np.where(single, raster.scale(c.last, *axis), y["mean"])
     raster.line(enter, leave, thickness, QColor(theme.curve))
 
 
@@ -52,20 +52,20 @@ def draw_stack(
     theme: Theme,
 ) -> None:
     """Areas to their means, one upon the other; the dips of computing stay visible as a lighter part."""
-    low, high = lane.low, lane.high
+    axis = lane.low, lane.high, lane.log
     total = np.zeros(x.size - 1)
-    rows = [raster.scale(total, low, high)]
+    rows = [raster.scale(total, *axis)]
     colours: list[QColor] = []
     outlines: list[tuple[np.ndarray, QColor]] = []
     for name, curve in curves.items():
         c = envelope(curve).columns(x)
         fill = QColor(getattr(theme, name))
         if name == "computing":
-            rows.append(raster.scale(c.minimum, low, high))
+            rows.append(raster.scale(c.minimum, *axis))
             colours.append(fill)
             fill = mix(theme.computing, theme.background, HALF)
         total = total + np.nan_to_num(c.mean)
-        rows.append(raster.scale(total, low, high))
+        rows.append(raster.scale(total, *axis))
         colours.append(fill)
         edge = QColor(theme.curve) if name == "computing" else mix(getattr(theme, name), theme.text, 0.6)
         outlines.append((rows[-1], edge))
@@ -84,21 +84,26 @@ def draw_residual(
     m: TimeMap,
     phase: int | None,
     theme: Theme,
+    most: float = math.inf,
 ) -> None:
     """Curve minus fit with its extremes, the r.m.s. of every phase, axis and heading.
 
-    `columns` are the curve's own on the same pixels, if known.
+    `columns` are the curve's own on the same pixels, if known; no more than `most` processors are shown.
     """
     metrics = painter.fontMetrics()
     em, dpr = metrics.height(), painter.device().devicePixelRatioF()
     x = scales.column_edges(m, raster.image.width())
     r = fit_overlay.residual(envelope(curve), fit, x, columns)
+    outside = (x[1:] <= fit.breaks[0]) | (x[:-1] >= fit.breaks[-1])
+    if outside.any():  # the analysis is limited: there is no fit to differ from
+        r = fit_overlay.Residual(*(np.where(outside, 0.0, v) for v in r))
     rms = fit.error / np.sqrt(fit.duration)
     show = fit_overlay.visible(fit, m.a, m.b)
     # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of
     # pressing everything else flat. The bound moves in steps, so that panning does not make it breathe.
     extreme = float(max(np.nanmax(r.maximum), -np.nanmin(r.minimum), 0.0))
     reach = min(extreme, max(float(np.nanmax(np.abs(r.mean))), 4 * float(rms[show].max(initial=0.0))))
+    reach = min(reach, most)
     top = round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
     lane.low, lane.high = -top, top
     rows = [raster.scale(v, -top, top) for v in (r.maximum, r.minimum)]
@@ -115,6 +120,10 @@ def draw_residual(
     for level in (rms[phases], -rms[phases]):
         raster.marks(raster.scale(level, -top, top), thickness, QColor(theme.fit))
     raster.draw(painter, lane.rect.left(), lane.rect.top())
+    for a, b in ((m.a, min(float(fit.breaks[0]), m.b)), (max(float(fit.breaks[-1]), m.a), m.b)):
+        if a < b:
+            blank = QRectF(m.x(a), lane.rect.top(), m.x(b) - m.x(a), lane.rect.height())
+            painter.fillRect(blank, QColor(theme.background))
     ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
     scales.level_axis(painter, lane, ticks, theme, tr("Residual (proc)"))
     scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])

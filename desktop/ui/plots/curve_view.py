@@ -23,6 +23,18 @@ from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import Theme
+from desktop.workbench.levels import (
+    AT_FIRST,
+    Heights,
+    Levels,
+    limits,
+    line_heights,
+    moved,
+    note,
+    residual_reach,
+    stretched,
+    zoomed,
+)
 from desktop.workbench.model import Annotation
 
 if TYPE_CHECKING:
@@ -66,6 +78,7 @@ class CurveView(TimePlot):
     classToggled = Signal(str)
     noteAsked = Signal(float)
     noteActivated = Signal(int)
+    levelsChanged = Signal(object)  # how levels are shown, by a gesture: `desktop.workbench.levels.Levels`
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
         super().__init__(navigation, parent)
@@ -75,7 +88,9 @@ class CurveView(TimePlot):
         self._locked: tuple[float, ...] = ()
         self._phase: int | None = None
         self._shown = frozenset({"computing"})
-        self._vertical_locked = True
+        self._levels = AT_FIRST
+        self._heights: Heights | None = None  # of the visible range
+        self._line: tuple[StepCurve, float, float] | None = None
         self._hover: int | None = None
         self._base: QPixmap | None = None  # what depends on the visible range only
         self._scene: QImage | None = None  # that, with the fit
@@ -92,6 +107,7 @@ class CurveView(TimePlot):
         self._axis = QRectF()
         self._legend = Legend()
         self._notes = Notes()
+        self._doubt = ""
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
 
@@ -118,6 +134,12 @@ class CurveView(TimePlot):
             if curve is not None:
                 self._nav.reset(curve.start, curve.start + curve.duration)
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
+        self._describe()
+        self._redraw()
+
+    def set_doubt(self, sentence: str) -> None:
+        """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
+        self._doubt = sentence
         self._describe()
         self._redraw()
 
@@ -151,10 +173,67 @@ class CurveView(TimePlot):
         self._overview = None
         super().set_theme(theme)
 
-    def set_vertical_locked(self, locked: bool) -> None:
-        """Processors from 0 to all of them, or else what the visible part needs."""
-        self._vertical_locked = locked
-        self._redraw()
+    @property
+    def levels(self) -> Levels:
+        """How levels are shown."""
+        return self._levels
+
+    def set_levels(self, wanted: Levels) -> None:
+        if wanted != self._levels:
+            self._levels = wanted
+            self._redraw()
+
+    def _change_levels(self, wanted: Levels) -> None:
+        if wanted != self._levels:
+            self.set_levels(wanted)
+            self.levelsChanged.emit(wanted)
+
+    @property
+    def heights(self) -> Heights | None:
+        """What the curve needs of a vertical axis, now; None without a curve."""
+        if self._curve is None:
+            return None
+        env = envelope(self._curve)
+        least, most, _ = env.range(self._nav.start, self._nav.end)
+        if self._line is None or self._line[0] is not self._curve:
+            self._line = self._curve, *line_heights(self._curve)
+        low, high, _ = env.range(self._nav.a, self._nav.b)
+        return Heights(self._curve.capacity, least, most, *self._line[1:], low, high)
+
+    @property
+    def levels_note(self) -> str:
+        """What is said of an axis that does not show all processors; "" where it does."""
+        known = self.heights
+        return "" if known is None else note(self._levels, known)
+
+    def zoom_levels(self, factor: float, about: float | None = None) -> None:
+        """Show levels `factor` times as close, about one of them or from the lower end on."""
+        known = self.heights
+        if known is not None:
+            self._change_levels(zoomed(self._levels, known, factor, about))
+
+    def move_levels(self, part: float) -> None:
+        """Look higher up by a part of what is seen; lower if negative."""
+        known = self.heights
+        if known is not None:
+            self._change_levels(moved(self._levels, known, part))
+
+    def fit_levels(self) -> None:
+        """Show the levels of the visible part."""
+        self._change_levels(Levels("fit", log=self._levels.log))
+
+    def show_all_levels(self) -> None:
+        """From 0 to all processors."""
+        self._change_levels(Levels("all", log=self._levels.log))
+
+    def reset_levels(self) -> None:
+        """As at first: all processors, or what a low curve needs."""
+        self._change_levels(Levels("start", log=self._levels.log))
+
+    def set_logarithmic(self, log: bool) -> None:
+        """A logarithmic axis, or a linear one; a range by hand does not outlive the change."""
+        mode = "start" if self._levels.mode == "hand" else self._levels.mode
+        self._change_levels(Levels(mode, log=log))
 
     @property
     def _ready(self) -> bool:
@@ -214,20 +293,6 @@ class CurveView(TimePlot):
         """Those over the visible range for which there is room."""
         return tuple(lane.rect for lane in (self._main, self._residual) if lane.rect.height())
 
-    def _limits(self) -> tuple[float, float]:
-        """Vertical range of the main lane, processors."""
-        assert self._curve is not None
-        env = envelope(self._curve)
-        whole_low, whole_high, _ = env.range(self._nav.start, self._nav.end)
-        if self._vertical_locked or self._stacked:
-            low, high = min(0.0, whole_low), max(self._curve.capacity, whole_high)
-        else:
-            low, high, _ = env.range(self._nav.a, self._nav.b)
-        if not high > low:
-            low, high = low - 0.5, high + 0.5
-        room = (high - low) * 0.05
-        return (low - room if low != 0 else 0.0), high + room
-
     @property
     def _stacked(self) -> bool:
         return bool(self._stack) and self._shown != {"computing"}
@@ -267,7 +332,11 @@ class CurveView(TimePlot):
                 message = self.tr("No curve is open. File > Open shows one.")
                 painter.drawText(QRectF(self.rect()), Qt.AlignmentFlag.AlignCenter, message)
             else:
-                self._main.low, self._main.high = self._limits()
+                self._heights = self.heights
+                assert self._heights is not None
+                for lane in (self._main, self._run):
+                    lane.low, lane.high = limits(self._levels, self._heights)
+                    lane.log = self._levels.log
                 self._paint_curve(painter, dpr)
                 self._paint_overview(painter, dpr)
                 self._paint_axes(painter)
@@ -303,6 +372,9 @@ class CurveView(TimePlot):
         if self._curve is not None:
             with QPainter(image) as painter:
                 painter.setFont(self.font())
+                self._grey_outside(painter, [self._rail, *self._lanes], m)
+                if self._run.rect.top() >= 0:
+                    self._grey_outside(painter, [self._run.rect], self._run_map())
                 self._notes.paint(painter, m, self._lanes, self._theme)
         return image
 
@@ -333,23 +405,23 @@ class CurveView(TimePlot):
         assert self._curve is not None
         lane = self._run
         raster = self._raster("run", lane, dpr)
-        if raster is not self._overview or self._overview_of is not self._curve:
+        of = (self._curve, lane.low, lane.high, lane.log)
+        if raster is not self._overview or self._overview_of != of:
             c = envelope(self._curve).columns(scales.column_edges(self._run_map(), raster.image.width()))
-            whole_low, whole_high = float(np.nanmin(c.minimum)), float(np.nanmax(c.maximum))
-            lane.low = min(0.0, whole_low)
-            lane.high = max(self._curve.capacity, whole_high, lane.low + 1e-9) * 1.08
             curve_lanes.draw_curve(raster, lane, c, max(1, round(dpr)), self._theme)
-            self._overview, self._overview_of = raster, self._curve
+            self._overview, self._overview_of = raster, of
         raster.draw(painter, lane.rect.left(), lane.rect.top())
 
-    _overview_of: StepCurve | None = None
+    _overview_of: tuple[StepCurve, float, float, bool] | None = None
 
     def _paint_axes(self, painter: QPainter) -> None:
         assert self._curve is not None
         t, m, em = self._theme, self._map(), self.fontMetrics().height()
-        ticks = scales.level_ticks(
-            self._main.low, self._main.high, self._main.rect.height() / (em * 2.2), whole=True
-        )
+        room = self._main.rect.height() / (em * 2.2)
+        if self._main.log:
+            ticks = scales.log_ticks(self._main.low, self._main.high, room)
+        else:
+            ticks = scales.level_ticks(self._main.low, self._main.high, room, whole=True)
         ticks = curve_lanes.with_top(ticks, self._curve.capacity, self._main, em)
         scales.level_axis(painter, self._main, ticks, t, self.tr("Processors"))
         if self._percent and self._curve.capacity > 0:
@@ -357,8 +429,12 @@ class CurveView(TimePlot):
                 self._main.rect,
                 self._main.low / self._curve.capacity * 100,
                 self._main.high / self._curve.capacity * 100,
+                self._main.log,
             )
-            percent = scales.level_ticks(share.low, share.high, share.rect.height() / (em * 2.2), whole=True)
+            if share.log:
+                percent = scales.log_ticks(share.low, share.high, room)
+            else:
+                percent = scales.level_ticks(share.low, share.high, room, whole=True)
             scales.level_axis(painter, share, percent, t, self.tr("Share of all (%)"), right=True)
         vertical = scales.time_ticks(
             m.a, m.b, m.width / (self.fontMetrics().horizontalAdvance("000.000") * 1.5)
@@ -375,6 +451,25 @@ class CurveView(TimePlot):
         painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
         for lane in (self._run, self._main):
             self._frame(painter, lane.rect)
+        self._paint_levels_note(painter)
+
+    def _paint_levels_note(self, painter: QPainter) -> None:
+        """A mark in the upper corner where not all processors are shown."""
+        assert self._heights is not None
+        text, t, r = note(self._levels, self._heights), self._theme, self._main.rect
+        if not text:
+            return
+        metrics = self.fontMetrics()
+        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(int(r.width()) - 24, 1))
+        box = QRectF(0, 0, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
+        box.moveTopRight(QPointF(r.right() - 6, r.top() + 6))
+        ground = QColor(t.raised)
+        ground.setAlpha(225)
+        painter.setPen(QPen(QColor(t.accent), 1))
+        painter.setBrush(ground)
+        painter.drawRect(box)
+        painter.setPen(QColor(t.text))
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_legend(self, painter: QPainter) -> None:
         t, metrics = self._theme, self.fontMetrics()
@@ -386,9 +481,10 @@ class CurveView(TimePlot):
             if steps > 2
             else self.tr("every step is drawn")
         )
+        note = self._doubt or note  # what is in doubt matters more than how it is drawn
         limit = row.right() - metrics.horizontalAdvance(note) - em
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), self._entries(), t)
-        painter.setPen(QColor(t.muted))
+        painter.setPen(QColor(t.warning if self._doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
 
     def _entries(self) -> list[Entry]:
@@ -482,8 +578,9 @@ class CurveView(TimePlot):
         else:
             raster = self._raster("residual", lane, painter.device().devicePixelRatioF())
             curve_lanes.draw_residual(
-                painter, raster, lane, self._curve, self._columns, self._fit, m, self._phase, self._theme
-            )
+                painter, raster, lane, self._curve, self._columns, self._fit, m, self._phase, self._theme,
+                residual_reach(math.inf, self._levels, self._heights) if self._heights else math.inf,
+            )  # fmt: skip
         self._frame(painter, lane.rect)
 
     def _paint_marks(self, painter: QPainter) -> None:
@@ -607,6 +704,8 @@ class CurveView(TimePlot):
         )
         if self._fit is not None:
             text += " " + self.tr("Fitted with {0} phases.").format(self._fit.breaks.size - 1)
+        if self._doubt:
+            text += f" {self._doubt[:1].upper()}{self._doubt[1:]}."
         self.setAccessibleDescription(text)
 
     # ---- mouse ---------------------------------------------------------------------------------
@@ -625,8 +724,10 @@ class CurveView(TimePlot):
         return i + 1 if distance[i] <= reach else None
 
     def _region(self, p: QPointF) -> str:
-        """ "run", "rail", "plot", "axis" or "" for a place in the view."""
+        """ "run", "rail", "plot", "axis", "levels" (the vertical axis) or "" for a place in the view."""
         r = self._main.rect
+        if p.x() < r.left() - 1 and r.top() <= p.y() <= r.bottom() and self._curve is not None:
+            return "levels"
         if not (r.left() - 1 <= p.x() <= r.right() + 1) or self._curve is None:
             return ""
         if self._run.rect.top() <= p.y() <= self._run.rect.bottom():
@@ -644,9 +745,23 @@ class CurveView(TimePlot):
         else:
             super().mousePressEvent(event)
 
+    def _move(self, drag: Drag, p: QPointF, t: float) -> None:
+        known = self.heights
+        if drag.kind == "pan" and known is not None and self._region(drag.press) == "levels":
+            if not drag.index:
+                drag.index, self._levels_before = 1, self._levels
+            part = (p.y() - drag.press.y()) / max(self._main.rect.height(), 1.0)
+            self._change_levels(moved(self._levels_before, known, part))
+        else:
+            super()._move(drag, p, t)
+
     def _press(self, drag: Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
         if region == "run":
             self._press_overview(drag)
+        elif region == "levels":
+            drag.kind = "levels"
+            drag.a, drag.now = self._main.value(drag.press.y()), 0.0
+            self._levels_before = self._levels
         else:
             super()._press(drag, region, t, modifiers)
 
@@ -673,7 +788,7 @@ class CurveView(TimePlot):
         if index is not None and self._fit is not None:
             drag.kind, drag.index, drag.now = "break", index, float(self._fit.breaks[index])
             drag.a = drag.now
-        elif region == "rail" and self._fit is not None:
+        elif region == "rail" and self._phase_span(t) is not None:
             self.phaseSelected.emit(self._phase_at(t))
         else:
             return False
@@ -703,6 +818,8 @@ class CurveView(TimePlot):
             shape = Qt.CursorShape.PointingHandCursor
         elif region == "plot":
             shape = Qt.CursorShape.CrossCursor
+        elif region == "levels":
+            shape = Qt.CursorShape.SizeVerCursor
         elif self._legend.key_at(p):
             shape = Qt.CursorShape.PointingHandCursor
         if self.cursor().shape() != shape:
@@ -711,6 +828,12 @@ class CurveView(TimePlot):
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
         if drag.kind == "break":
             self._move_break(drag, t)
+            return
+        if drag.kind == "levels":
+            known, r = self.heights, self._main.rect
+            if known is not None:
+                where = min(max((r.bottom() - p.y()) / max(r.height(), 1.0), 0.0), 1.0)
+                self._change_levels(stretched(self._levels_before, known, drag.a, where))
             return
         run = self._run_map()
         shift = (p.x() - drag.press.x()) / run.width * (run.b - run.a)
@@ -744,6 +867,8 @@ class CurveView(TimePlot):
     def _abandon(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
             self.breakDragged.emit(drag.index, drag.a)
+        elif drag.kind == "levels":
+            self._change_levels(self._levels_before)
         elif drag.kind.startswith("frame"):
             self._show(drag.a, drag.b, remember=False)
 
@@ -756,8 +881,21 @@ class CurveView(TimePlot):
             self.noteActivated.emit(flag.index)
         elif region in ("axis", "run"):
             self.show_all()
-        elif region and self._fit is not None:
+        elif region == "levels":
+            self.reset_levels()
+        elif region and self._phase_span(self._time(event.position().x())) is not None:
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
+
+    def wheelEvent(self, event) -> None:
+        p, turn = event.position(), event.angleDelta().y()
+        if self._ready and turn and self._region(p) == "levels":
+            if event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
+                self.move_levels(turn / 120 * 0.1)
+            else:
+                self.zoom_levels(1.25 ** (turn / 120), self._main.value(p.y()))
+            event.accept()
+        else:
+            super().wheelEvent(event)
 
     def _zoom_centre(self, p: QPointF) -> float:
         a, b = self.visible_range()
@@ -773,7 +911,7 @@ class CurveView(TimePlot):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
         add = menu.addAction(self.tr("&Add break here"), lambda: self.breakAddRequested.emit(t))
-        add.setEnabled(fit is not None and near is None)
+        add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
         remove = menu.addAction(self.tr("&Remove break"), lambda: self.breakRemoveRequested.emit(number))
         held = fit is not None and near in self._held(fit)
@@ -784,13 +922,28 @@ class CurveView(TimePlot):
         menu.addAction(self.tr("A&nnotate here…"), lambda: self.noteAsked.emit(t))
         menu.addSeparator()
         to_phase = menu.addAction(self.tr("&Zoom to phase"), lambda: self._zoom_to_phase(t))
-        to_phase.setEnabled(fit is not None)
+        to_phase.setEnabled(self._phase_span(t) is not None)
         menu.addAction(self.tr("&Show all"), self.show_all)
+        menu.addSeparator()
+        self._add_limit(menu, t)
+        menu.addSeparator()
+        menu.addAction(self.tr("&Fit levels to what is visible"), self.fit_levels)
+        menu.addAction(self.tr("All &processors"), self.show_all_levels)
+        menu.addAction(self.tr("Levels as at &first"), self.reset_levels)
+        log = menu.addAction(self.tr("Lo&garithmic"), lambda: self.set_logarithmic(not self._levels.log))
+        log.setCheckable(True)
+        log.setChecked(self._levels.log)
         menu.addSeparator()
         menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
         return menu
 
+    def _phase_span(self, t: float) -> tuple[float, float] | None:
+        if self._fit is None or not self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
+            return None
+        i = self._phase_at(t)
+        return float(self._fit.breaks[i]), float(self._fit.breaks[i + 1])
+
     def _zoom_to_phase(self, t: float) -> None:
-        if self._fit is not None:
-            i = self._phase_at(t)
-            self.zoom_to(float(self._fit.breaks[i]), float(self._fit.breaks[i + 1]))
+        span = self._phase_span(t)
+        if span is not None:
+            self.zoom_to(*span)

@@ -120,14 +120,34 @@ def draw_pieces(
     show = visible(fit, m.a, m.b)
     a = np.maximum(fit.breaks[show], m.a)
     b = np.minimum(fit.breaks[show + 1], m.b)
+    # Pieces of a few pixels follow every step: as wide as others they would hide it.
+    width = np.where(show == selected, 4.0, np.where(m.x(b) - m.x(a) < 4, 1.0, 2.0))
+    if lane.log:
+        wide = dict(zip(show.tolist(), width.tolist(), strict=True))
+        show, a, b = cut(show, a, b, m.a, 6 * (m.b - m.a) / m.width)  # at whole pixels, so without seams
+        width = np.array([wide[k] for k in show.tolist()])
     fa, slope = polynomial(fit, show, a)
     fb, _ = polynomial(fit, show, b)
     bound = lane.rect.height() * 50  # far outside, yet small enough for arithmetic in pixels
-    y = np.clip(lane.y(np.stack([fa, fa + slope * (b - a) / 2, fb])), -bound, bound)
+    middle = fa + slope * (b - a) / 2
+    y = np.clip(lane.y(np.stack([fa, middle, fb])), -bound, bound)
+    if lane.log:
+        y[1] = (y[0] + y[2]) / 2  # the cuts are short
     x = np.stack([m.x(a), m.x(b)])
-    # Pieces of a few pixels follow every step: as wide as others they would hide it.
-    width = np.where(show == selected, 4.0, np.where(x[1] - x[0] < 4, 1.0, 2.0))
     stroke(image, lane.rect, x, y, width, QColor(theme.fit))
+
+
+def cut(
+    show: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64], origin: float, step: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """Phases from `a` to `b` cut at `origin` and every `step` seconds: phase, begin and end of each part.
+    Short ones are straight on a logarithmic axis too."""
+    first = np.floor((a - origin) / step).astype(np.int64) + 1
+    parts = np.maximum(np.ceil((b - origin) / step).astype(np.int64) - first, 0) + 1
+    which = np.repeat(np.arange(show.size), parts)
+    k = np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)
+    at = origin + (first[which] + k) * step
+    return show[which], np.where(k == 0, a[which], at - step), np.where(k == parts[which] - 1, b[which], at)
 
 
 def draw_breaks(

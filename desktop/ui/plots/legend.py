@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
 
 from desktop.ui.theme import Theme
 
@@ -13,8 +13,8 @@ from desktop.ui.theme import Theme
 @dataclass(frozen=True)
 class Entry:
     """One sample. `key`: what a click switches ("" nothing); `shown`: else it is hollow; `sample` is
-    "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range) or "many" (an area
-    with a stripe)."""
+    "area", "line" (as the fit), "tick" (upright), "break" (a line in its tinted range), "many" (an area
+    with a stripe) or "ramp" (from the colour to the second)."""
 
     label: str
     colour: QColor
@@ -36,7 +36,7 @@ class Legend:
         metrics = painter.fontMetrics()
         em, x, y = metrics.height(), row.left(), row.center().y()
         for entry in entries:
-            wide = em if entry.sample in ("line", "break") else em * 0.7
+            wide = em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)
             w = wide + 5 + metrics.horizontalAdvance(entry.label)
             if x + w > row.right():
                 break
@@ -69,6 +69,12 @@ class Legend:
             painter.fillRect(r, tint)
             painter.setPen(QPen(entry.colour, 1))
             painter.drawLine(QLineF(r.center().x(), r.top(), r.center().x(), r.bottom()))
+            return
+        if entry.sample == "ramp":
+            ramp = QLinearGradient(r.topLeft(), r.topRight())
+            ramp.setColorAt(0, entry.colour)
+            ramp.setColorAt(1, entry.second or entry.colour)
+            painter.fillRect(r, ramp)
             return
         painter.setPen(QPen(QColor(theme.border), 0))
         painter.setBrush(entry.colour if entry.shown else Qt.BrushStyle.NoBrush)

@@ -16,6 +16,7 @@ from PySide6.QtGui import QColor, QImage, QPainter
 
 from desktop.core import gantt
 from desktop.core.jit import kernel
+from desktop.workbench.levels import share
 
 if TYPE_CHECKING:
     from desktop.data.timeline import Tile
@@ -35,10 +36,16 @@ class Raster:
         self._pixels = np.empty((height, width), np.uint32)
         self.image = QImage(self._pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
 
-    def scale(self, values: NDArray[np.float64], low: float, high: float) -> NDArray[np.float64]:
+    def scale(
+        self, values: NDArray[np.float64], low: float, high: float, log: bool = False
+    ) -> NDArray[np.float64]:
         """Device rows (not rounded) of levels; the bottom edge where there is no value."""
         height = self._pixels.shape[0]
-        y = (high - values) * (height / (high - low))
+        y = (
+            (1 - share(values, low, high, True)) * height
+            if log
+            else (high - values) * (height / (high - low))
+        )
         if np.isfinite(y).all():  # nearly always, and found out in less time than replacing takes
             return y
         return np.nan_to_num(y, nan=height, posinf=height, neginf=0)

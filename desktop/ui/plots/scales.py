@@ -11,6 +11,7 @@ from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.ui.theme import Theme
 from desktop.ui.units import TIME_UNITS, asked_unit
+from desktop.workbench.levels import at_share, share
 
 _UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
 
@@ -75,6 +76,23 @@ def level_ticks(low: float, high: float, count: float, *, whole: bool = False) -
     return Ticks([k * step for k in numbers], [s.replace("-", "−") for s in text])
 
 
+def log_ticks(low: float, high: float, count: float) -> Ticks:
+    """Powers of ten between `low` and `high`, and 2 and 5 times those where there is room for them."""
+    first, last = math.floor(math.log10(low) - 1e-9), math.ceil(math.log10(high) + 1e-9)
+    found: list[float] = []
+    for steps in ((1.0,), (1.0, 2.0, 5.0), tuple(float(k) for k in range(1, 10))):
+        places = [m * 10.0**e for e in range(first, last + 1) for m in steps]
+        inside = [v for v in places if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
+        if found and len(inside) > count:
+            break
+        found = inside
+    if len(found) < 2:
+        return level_ticks(low, high, count)
+    every = max(1, math.ceil(len(found) / max(count, 1.0)))
+    found = found[::every]
+    return Ticks(found, [format_number(v, 2) for v in found])
+
+
 def format_time(t: float, resolution: float) -> str:
     """A time with the digits that `resolution` (seconds, such as one pixel's) deserves."""
     scale, unit = asked_unit() or next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
@@ -101,13 +119,15 @@ class Lane:
     rect: QRectF
     low: float = 0.0
     high: float = 1.0
+    log: bool = False
 
     def y(self, value):
         """Logical pixels of a level (a number or an array)."""
-        return self.rect.top() + (self.high - value) / (self.high - self.low) * self.rect.height()
+        return self.rect.top() + (1 - share(value, self.low, self.high, self.log)) * self.rect.height()
 
     def value(self, y: float) -> float:
-        return self.high - (y - self.rect.top()) / self.rect.height() * (self.high - self.low)
+        where = 1 - (y - self.rect.top()) / self.rect.height()
+        return at_share(where, self.low, self.high, self.log)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
@@ -52,12 +52,14 @@ class TimePlot(QWidget):
     cursorMoved = Signal(float)
     pictureRequested = Signal()
     rangeChanged = Signal(float, float)
+    limitAsked = Signal(object)  # start and end (s) of what alone is to be analysed; None: the whole run
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._theme: Theme = LIGHT
         self._nav = navigation or Navigation()
         self._selection: tuple[float, float] | None = None
+        self._limit: tuple[float, float] | None = None
         self._mode = "select"
         self._percent = False
         self._cursor = math.nan
@@ -119,6 +121,12 @@ class TimePlot(QWidget):
     def set_selection(self, selection: tuple[float, float] | None) -> None:
         self._selection = selection
         self.update()
+
+    def set_limit(self, limit: tuple[float, float] | None) -> None:
+        """Grey what is not analysed: all outside of this range of time."""
+        if limit != self._limit:
+            self._limit = limit
+            self._redraw()
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
@@ -223,6 +231,33 @@ class TimePlot(QWidget):
         self._cursor = cursor
         self.set_theme(theme)
         return image
+
+    def _grey_outside(self, painter: QPainter, lanes: Iterable[QRectF], m: TimeMap) -> None:
+        """A veil over what is not analysed, with lines at those ends of the limit that are in view."""
+        if self._limit is None:
+            return
+        veil = QColor(self._theme.surface)
+        veil.setAlpha(205)
+        x0, x1 = (min(max(m.x(v), m.left), m.left + m.width) for v in self._limit)
+        ends = [m.x(v) for v in self._limit if m.a < v < m.b]
+        for r in lanes:
+            painter.fillRect(QRectF(m.left, r.top(), x0 - m.left, r.height()), veil)
+            painter.fillRect(QRectF(x1, r.top(), m.left + m.width - x1, r.height()), veil)
+            scales.verticals(painter, ends, r.top(), r.bottom(), QPen(QColor(self._theme.text), 1))
+
+    def _add_limit(self, menu: QMenu, t: float) -> None:
+        """To a context menu: analyse the selected range only, or the whole run again."""
+        span = self._selection or self._phase_span(t)
+        text = self.tr("Limit anal&ysis to this range")
+        if self._selection is None and span is not None:
+            text = self.tr("Limit anal&ysis to this phase")
+        menu.addAction(text, lambda: self.limitAsked.emit(span)).setEnabled(span is not None)
+        gone = menu.addAction(self.tr("Remove li&mit of the analysis"), lambda: self.limitAsked.emit(None))
+        gone.setEnabled(self._limit is not None)
+
+    def _phase_span(self, t: float) -> tuple[float, float] | None:
+        """The phase at a time, where phases are shown."""
+        return None
 
     def _tint_range(
         self, painter: QPainter, span: tuple[float, float], colour: str, lanes: tuple[QRectF, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,16 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLineEdit,
+    QMenu,
     QToolButton,
     QVBoxLayout,
     QWidget,
+    QWidgetAction,
 )
 
+from desktop.data.message_filter import MessageFilter
 from desktop.ui.plots import scales
+from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import plain
 from desktop.ui.plots.timeline_rows import ORDERS, Rows
@@ -113,6 +117,7 @@ class TimelinePane(QWidget):
     """`failed` is told what went wrong in a job. All questions to a `Timeline` are asked in one thread."""
 
     opened = Signal(bool)  # whether there is a timeline now
+    filtered = Signal()  # other messages are shown
 
     def __init__(
         self, navigation: Navigation, deliver: Deliver, failed: Callable[[BaseException], None]
@@ -172,6 +177,7 @@ class TimelinePane(QWidget):
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         self._search.setCompleter(completer)
         self._result = _Result()
+        self._make_messages()
         for text, widget in (
             (self.tr("&Colours"), self._colour),
             (self.tr("Ro&ws"), self._order),
@@ -193,6 +199,46 @@ class TimelinePane(QWidget):
             button.clicked.connect(lambda _=False, forward=forward: self.find_next(forward))
             row.addWidget(button)
         row.addWidget(self._result, 1)
+        row.addWidget(self.messages)
+
+    def _make_messages(self) -> None:
+        """A button that shows and hides messages; its arrow opens what says which."""
+        self.message_form = MessageForm()
+        self.message_form.changed.connect(self._filtered)
+        menu = QMenu(self)
+        holder = QWidgetAction(menu)
+        holder.setDefaultWidget(self.message_form)
+        menu.addAction(holder)
+        self.messages = QToolButton()
+        self.messages.setObjectName("timeline_messages")
+        self.messages.setText(self.tr("Messages"))
+        self.messages.setToolTip(self.tr("Show or hide messages (M); the arrow: which of them"))
+        self.messages.setCheckable(True)
+        self.messages.setChecked(True)
+        self.messages.setAutoRaise(True)
+        self.messages.setPopupMode(QToolButton.ToolButtonPopupMode.MenuButtonPopup)
+        self.messages.setMenu(menu)
+        self.messages.clicked.connect(self.show_messages)
+
+    @property
+    def message_filter(self) -> MessageFilter:
+        """Which messages are shown."""
+        return self.view.message_filter
+
+    def set_message_filter(self, wanted: MessageFilter) -> None:
+        self.message_form.show_filter(wanted)
+        self._filtered(wanted)
+
+    def show_messages(self, shown: bool) -> None:
+        self.set_message_filter(replace(self.message_filter, shown=shown))
+
+    def _filtered(self, wanted: MessageFilter) -> None:
+        self.messages.setChecked(wanted.shown)
+        text = self.tr("Messages") if wanted.everything else self.tr("Messages (filtered)")
+        self.messages.setText(text)
+        if wanted != self.view.message_filter:
+            self.view.set_messages(wanted)
+            self.filtered.emit()
 
     # ---- what is shown -------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
+from desktop.core.density import line_density
 from desktop.data import memory
+from desktop.data.message_filter import MessageFilter
 from desktop.workbench.jobs import Job, Lane
 
 if TYPE_CHECKING:
@@ -27,8 +29,9 @@ OVERVIEW = 1024
 REST = 40
 #: Locations in view up to which rows are drawn from their events where bins are wider than pixels.
 EXACT = 2048
-#: Messages (or collectives) that are drawn at most.
-DRAWN = 2000
+#: Messages (or collectives) that are drawn one by one at most, and the part of the pixels with messages that
+#: may have more than one for that.
+DRAWN, CROSSED = 2000, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,24 +49,31 @@ class Placed:
 
 @dataclass(frozen=True)
 class View:
-    """What is in view: seconds, device columns, and the bands `first` .. `last - 1`."""
+    """What is in view: seconds, device columns, and the bands `first` .. `last - 1`.
+
+    Of the rows in device pixels: the height of one, how far they are scrolled up, and the height of them all.
+    """
 
     a: float
     b: float
     columns: int
     first: int
     last: int
+    step: float = 1.0
+    scrolled: float = 0.0
+    height: int = 0
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Messages and collectives from `a` to `b`; None where there are too many to draw, then counted."""
+    """Messages and collectives of a view: `messages` (also some beside it) where single lines can be told
+    apart, else how many pass through each pixel; None where they are more than there is memory for."""
 
-    a: float
-    b: float
+    view: View
     messages: Messages | None = None
     collectives: tuple[Collective, ...] = ()
-    unseen: int = 0
+    count: int = 0
+    density: NDArray[np.int32] | None = None
 
 
 def _roomy() -> int:
@@ -84,6 +94,7 @@ class Tiles(QObject):
         self._rest = QTimer(self)
         self._rest.setSingleShot(True)
         self._rest.timeout.connect(self._at_rest)
+        self._wanted = MessageFilter()
         self.show(None, (), None)
 
     def show(
@@ -91,11 +102,13 @@ class Tiles(QObject):
         timeline: Timeline | None,
         bands: Sequence[Sequence[int]],
         by_region: NDArray[np.uint8] | None,
+        row_of: NDArray[np.int64] | None = None,
     ) -> None:
-        """Other rows, or another class for them."""
+        """Other rows, or another class for them; `row_of` (locations,): the row of each, -1 for none."""
         if timeline is None or timeline is not getattr(self, "_timeline", None):
             self.marks: Marks | None = None
         self._timeline, self._bands, self._by_region = timeline, bands, by_region
+        self._row_of = np.zeros(0, np.int64) if row_of is None else row_of
         self._overview: Placed | None = None
         self._detail: Placed | None = None
         self._view: View | None = None
@@ -103,6 +116,13 @@ class Tiles(QObject):
         self._making = ""
         self._lane.cancel()
         self._rest.stop()
+
+    def set_messages(self, wanted: MessageFilter) -> None:
+        """Which messages are drawn."""
+        if wanted != self._wanted:
+            self._wanted, self._rested = wanted, None
+            if self._view is not None:
+                self._rest.start(0)
 
     @property
     def busy(self) -> bool:
@@ -201,15 +221,16 @@ class Tiles(QObject):
         if self._rested == view and not pending:
             return
         known = self.marks if self._rested == view else None
+        wanted, row_of = self._wanted, self._row_of
 
         def work(job: Job) -> tuple[Placed, Marks]:
-            marks = known or _marks(timeline, placed.tile, view, locations)
+            marks = known or _marks(timeline, placed.tile, view, locations, row_of, wanted)
             return (Placed(timeline.refine(placed.tile, job), placed.first) if pending else placed), marks
 
         def done(result: tuple[Placed, Marks]) -> None:
             self._making = ""
             refined, self.marks = result
-            self._rested = view
+            self._rested = view if wanted == self._wanted else None
             if self._detail is placed:
                 self._detail = refined
                 if pending and refined.tile.pending:
@@ -227,19 +248,41 @@ class Tiles(QObject):
         self._lane.submit("Timeline", work, done, failed)
 
 
-def _marks(timeline: Timeline, tile: Tile, view: View, locations: set[int]) -> Marks:
-    known = timeline.messages()
-    messages, unseen = None, 0
+def _marks(
+    timeline: Timeline,
+    tile: Tile,
+    view: View,
+    locations: set[int],
+    row_of: NDArray[np.int64],
+    wanted: MessageFilter,
+) -> Marks:
+    known = timeline.chosen_messages(wanted) if wanted.shown else None
+    messages, count, density = None, 0, None
     if known is not None:
         there = np.zeros(len(timeline.store.locations), bool)
         there[list(locations)] = True
-        shown = there[known.sender] | there[known.receiver]
-        inside = shown & (known.sent_s <= tile.b) & (known.received_s >= tile.a)
-        near = inside & (known.sent_s <= view.b) & (known.received_s >= view.a)
-        unseen = int(near.sum())
-        if unseen <= DRAWN and int(inside.sum()) <= 5 * DRAWN:
-            messages, unseen = known.only(inside), 0
-        elif unseen <= DRAWN:
-            messages, unseen = known.only(near), 0
+        begun = int(np.searchsorted(known.sent_s, tile.b, side="right"))
+        sender, receiver = known.sender[:begun], known.receiver[:begun]
+        inside = np.flatnonzero((known.received_s[:begun] >= tile.a) & (there[sender] | there[receiver]))
+        near = inside[(known.sent_s[inside] <= view.b) & (known.received_s[inside] >= view.a)]
+        count = near.size
+        density = _density(known, near, view, row_of)
+        crossed = int((density > 1).sum()) > CROSSED * max(int((density > 0).sum()), 1)
+        if count <= DRAWN and not crossed:
+            # What is beside the view is there when it is moved, unless that is far more.
+            messages, density = known.only(inside if inside.size <= 5 * DRAWN else near), None
     collectives = timeline.collectives(view.a, view.b, DRAWN) or []
-    return Marks(view.a, view.b, messages, tuple(c for c in collectives if c.location in locations), unseen)
+    held = tuple(c for c in collectives if c.location in locations)
+    return Marks(view, messages, held, count, density)
+
+
+def _density(
+    known: Messages, which: NDArray[np.int64], view: View, row_of: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """(height, columns) how many messages pass through each pixel of a view."""
+    middle = (row_of + 0.5) * view.step - view.scrolled
+    middle[row_of < 0] = np.nan
+    pixel = (view.b - view.a) / view.columns
+    x = (np.stack([known.sent_s[which], known.received_s[which]]) - view.a) / pixel
+    y = np.stack([middle[known.sender[which]], middle[known.receiver[which]]])
+    return line_density(x, y, view.columns, view.height)

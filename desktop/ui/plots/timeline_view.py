@@ -13,8 +13,10 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
+from desktop.core.density import ink
 from desktop.core.gantt import region_classes
 from desktop.data.events import Activity
+from desktop.data.message_filter import MessageFilter
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
@@ -23,7 +25,7 @@ from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import TimeMap
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
-from desktop.ui.plots.timeline_tiles import DRAWN, Placed, Tiles, View
+from desktop.ui.plots.timeline_tiles import Marks, Placed, Tiles, View
 from desktop.ui.theme import REGIONS
 from desktop.workbench.model import Annotation
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
 _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
+#: Opacity of a single message where they are counted by pixel, and of the most in one: states stay visible.
+LEAST_INK, MOST_INK = 0.1, 0.42
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
 
@@ -79,6 +83,8 @@ class TimelineView(TimePlot):
         self._stack: tuple[int, float, list[str]] | None = None
         self._marked: frozenset[int] = frozenset()
         self._found: tuple[int, float, float] | None = None
+        self._messages = MessageFilter()
+        self._inked: tuple[tuple[Marks, str], QImage] | None = None
         self._notes = Notes()
         self._names: Mapping[str, str] = {}
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
@@ -135,6 +141,16 @@ class TimelineView(TimePlot):
     def set_names(self, names: Mapping[str, str]) -> None:
         """What regions are called instead."""
         self._names = dict(names)
+        self._redraw()
+
+    @property
+    def message_filter(self) -> MessageFilter:
+        return self._messages
+
+    def set_messages(self, wanted: MessageFilter) -> None:
+        """Which messages are drawn."""
+        self._messages = wanted
+        self._tiles.set_messages(wanted)
         self._redraw()
 
     @property
@@ -255,7 +271,10 @@ class TimelineView(TimePlot):
                 for at in range(0, count, self._per)
             ]
             self._bands = len(groups)
-            self._tiles.show(self._timeline, groups, self._classes if self._by_region else None)
+            locations = 0 if self._timeline is None else len(self._timeline.store.locations)
+            row_of = [-1 if self._rows is None else self._rows.row_of(i) for i in range(locations)]
+            classes = self._classes if self._by_region else None
+            self._tiles.show(self._timeline, groups, classes, np.array(row_of, np.int64))
         page = self._plot.height() / self._row_height
         self._scroll = min(max(self._scroll, 0.0), max(count - page, 0.0))
         self._bar.blockSignals(True)
@@ -380,6 +399,7 @@ class TimelineView(TimePlot):
         with QPainter(image) as painter:
             painter.setFont(self.font())
             self._paint_links(painter)
+            self._grey_outside(painter, [plot], self._map())
             self._notes.paint(painter, self._map(), [plot], t, self._row_box)
             self._frame(painter, plot)
         return image
@@ -422,7 +442,8 @@ class TimelineView(TimePlot):
             bottoms = np.rint((bands + 1) * step - origin).astype(np.int64)
             end = round(self._count * self._row_height * dpr - origin)
             bottoms = np.minimum(bottoms, max(end, 0))
-            view = View(self._nav.a, self._nav.b, w, int(bands[0]), int(bands[-1]) + 1)
+            rows_at = (self._row_height * dpr, origin, h)
+            view = View(self._nav.a, self._nav.b, w, int(bands[0]), int(bands[-1]) + 1, *rows_at)
             layers = []
             for placed in self._tiles.get(view):
                 rows = bands - placed.first
@@ -496,7 +517,13 @@ class TimelineView(TimePlot):
             first, last = entries[0].colour, entries[-1].colour
             entries.insert(min(len(entries), 5), Entry(many, first, sample="many", second=last))
         marks = self._tiles.marks
-        if marks is not None and marks.messages is not None and marks.messages.sent_s.size:
+        if marks is not None and marks.density is not None:
+            most = int(marks.density.max(initial=0))
+            label = self.tr("1 to {0} messages in a pixel").format(f"{most:,}".replace(",", " "))
+            faint = mix(self._theme.text, self._theme.background, LEAST_INK)
+            strong = mix(self._theme.text, self._theme.background, MOST_INK)
+            entries.append(Entry(label, faint, sample="ramp", second=strong))
+        elif marks is not None and marks.messages is not None and marks.messages.sent_s.size:
             entries.append(Entry(self.tr("message"), QColor(self._theme.text), sample="line"))
         if marks is not None and marks.collectives and self._sparse(len(marks.collectives)):
             label = self.tr("a collective begins")
@@ -507,8 +534,11 @@ class TimelineView(TimePlot):
         """What cannot be seen for want of room."""
         notes = []
         marks = self._tiles.marks
-        if marks is not None and marks.unseen > DRAWN:
-            notes.append(self.tr("{0} messages, zoom in").format(f"{marks.unseen:,}".replace(",", " ")))
+        if not self._messages.shown:
+            notes.append(self.tr("messages are hidden"))
+        elif not self._messages.everything:
+            shown = 0 if marks is None else marks.count
+            notes.append(self.tr("{0} messages meet the filter").format(f"{shown:,}".replace(",", " ")))
         if self._per > 1:
             notes.append(self.tr("{0} rows share a pixel").format(self._per))
         return "; ".join(notes)
@@ -516,25 +546,29 @@ class TimelineView(TimePlot):
     def _paint_links(self, painter: QPainter) -> None:
         """Messages from their senders to their receivers, and where collective operations begin."""
         marks = self._tiles.marks
-        if marks is None or self._rows is None or self._row_height < 3:
+        if marks is None or self._rows is None:
             return
         t, m, plot = self._theme, self._map(), self._plot
         painter.save()
         painter.setClipRect(plot)
-        half = self._row_height / 2
-        if marks.messages is not None:
+        if marks.density is not None:
+            self._paint_density(painter, marks)
+        elif marks.messages is not None:
+            half = self._row_height / 2
             known = marks.messages
             inside = np.flatnonzero((known.sent_s <= m.b) & (known.received_s >= m.a))
-            if inside.size <= DRAWN:
-                row_of = self._rows.row_of
-                y0 = [self._y(row_of(s)) + half for s in known.sender[inside].tolist()]
-                y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
-                x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
-                lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
-                ink = QColor(t.text)
-                ink.setAlpha(255 if inside.size < 200 else 150)
-                painter.setPen(QPen(ink, 0))
-                painter.drawLines(lines)
+            row_of = self._rows.row_of
+            y0 = [self._y(row_of(s)) + half for s in known.sender[inside].tolist()]
+            y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
+            x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
+            lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
+            ink = QColor(t.text)
+            ink.setAlpha(255 if inside.size < 200 else 150)
+            painter.setPen(QPen(ink, 0))
+            painter.drawLines(lines)
+        if self._row_height < 3:
+            painter.restore()
+            return
         painter.setPen(QPen(QColor(t.selection), 2))
         ticks = []
         for c in marks.collectives if self._sparse(len(marks.collectives)) else ():
@@ -544,6 +578,21 @@ class TimelineView(TimePlot):
                 ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
         painter.drawLines(ticks)
         painter.restore()
+
+    def _paint_density(self, painter: QPainter, marks: Marks) -> None:
+        """How many messages pass through each pixel, drawn for the view in which they were counted; while
+        time is moved, stretched until they are counted anew."""
+        view, m = marks.view, self._map()
+        assert marks.density is not None
+        dpr = self._screen
+        if (view.step, view.height) != (self._row_height * dpr, marks.density.shape[0]):
+            return  # the rows are others by now
+        key = (marks, self._theme.text)
+        if self._inked is None or self._inked[0] != key:
+            self._inked = key, _inked(marks.density, QColor(self._theme.text))
+        top = self._plot.top() + view.scrolled / dpr - self._scroll * self._row_height
+        x0, x1 = float(m.x(view.a)), float(m.x(view.b))
+        painter.drawImage(QRectF(x0, top, x1 - x0, view.height / dpr), self._inked[1])
 
     def _sparse(self, marks: int) -> bool:
         """Whether there is room for so many marks between what the rows show."""
@@ -797,6 +846,8 @@ class TimelineView(TimePlot):
         menu.addSeparator()
         menu.addAction(self.tr("Show &whole run"), self.show_all)
         menu.addSeparator()
+        self._add_limit(menu, t)
+        menu.addSeparator()
         menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
         return menu
 
@@ -809,6 +860,17 @@ class TimelineView(TimePlot):
         if self._rows is not None:
             self._rows.open_all(opened)
             self.rows_changed()
+
+
+def _inked(density: NDArray[np.int32], colour: QColor) -> QImage:
+    """A colour as strong as lines are many."""
+    alpha = ink(density, LEAST_INK, MOST_INK).astype(np.uint32)
+    pixels = alpha << 24
+    for shift, part in ((16, colour.red()), (8, colour.green()), (0, colour.blue())):
+        pixels |= ((alpha * part + 127) // 255) << shift
+    height, width = pixels.shape
+    made = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
+    return made.copy()
 
 
 #: A tile, its row of every band (-1: none) and the columns (from, to) of it that each pixel column shows.

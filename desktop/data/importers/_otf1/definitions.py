@@ -68,6 +68,7 @@ _KINDS = {
         "function": (b"F", b"FUNCTION"),
         "group": (b"FG", b"FUNCTIONGROUP"),
         "operation": (b"CO", b"COLLOP"),
+        "processes": (b"PG", b"PROCESSGROUP"),
         "counter": (b"CNT", b"COUNTER"),
         "creator": (b"CR", b"CREATOR"),
         "comment": (b"CMT", b"COMMENT"),
@@ -133,6 +134,9 @@ class Definitions:
             text = _string(line[found.end(1) :].replace(b'"', b" ").strip())
             self.notes[kind] = f"{self.notes[kind]}; {text}"[:LONGEST_NAME] if kind in self.notes else text
             return False
+        if kind == "processes" and found[2]:  # whose lists of members are not needed
+            self.by.setdefault(kind, {})[int(found[2][:16], 16)] = {"name": "process group"}
+            return True
         fields: Fields = {}
         at = found.end()
         while at < len(line) and (part := _FIELD.match(line, at)) is not None:
@@ -166,6 +170,12 @@ class Definitions:
         name, group = str(found["name"]), found.get("group", 0)
         of_mpi = self._find("group", int(group)).get("name") == "MPI" or mpi_call(name)
         return Region(name, "function", "mpi" if of_mpi else "user")
+
+    def knows(self, kind: str, number: int | None = None) -> bool:
+        """Whether a number is defined; None: whether any of its kind is."""
+        found = self.by.get(kind, {})
+        here = bool(found) if number is None else number in found
+        return here or (self.beneath is not None and self.beneath.knows(kind, number))
 
     def operation(self, number: int, within: int = 0) -> str:
         """The name of a collective operation, such as Allreduce. Of one without a known name: that of the MPI

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic
-from desktop.data.events import Region, Severity, Sink
+from desktop.data.events import UNDEFINED, Region, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import DOUBLE, FLOAT, SIGNED, Definitions
 from desktop.data.importers._otf1.stream import Stream
@@ -29,9 +29,14 @@ FINDINGS: dict[str, tuple[Severity, str]] = {
         f"leaves name no region where none is open, or more than {_DEEPEST} are; they were left out",
     ),
     "regions": (
-        "notice",
+        "loss",
         "enters and leaves are of regions that are not defined; they are called by their number and count as "
-        "computing",
+        "computing, unless messages or collective operations lie inside",
+    ),
+    "operations": (
+        "loss",
+        "collective operations are of kinds or process groups that are not defined; which process waits for "
+        "which is not known of them",
     ),
     "peers": ("notice", "messages name a process that is not defined; their partner is unknown"),
 }
@@ -97,8 +102,8 @@ class Rows:
         if region is not None:
             return self._sink.region(region)
         if len(self._nameless) == _NAMELESS:
-            return self._sink.region(Region("regions without a definition", "unknown", "unknown"))
-        self._nameless[number] = self._sink.region(Region(f"region {number}", "unknown", "unknown"))
+            return self._sink.region(Region("regions without a definition", UNDEFINED, "unknown"))
+        self._nameless[number] = self._sink.region(Region(f"region {number}", UNDEFINED, "unknown"))
         return self._nameless[number]
 
     def _operation(self, number: int) -> int:
@@ -156,6 +161,17 @@ class Rows:
 
     def _collectives(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
         same = {name: rows[name] for name in ("end", "communicator", "sent", "received")}
+        for kind in ("operation", "communicator"):
+            numbers, counts = np.unique(rows[kind], return_counts=True)
+            self._tell(
+                "operations",
+                sum(
+                    count
+                    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True)
+                    if number != ln.NOT_GIVEN and not self._defined(kind, number)
+                ),
+                stream,
+            )
         return {
             **same,
             "begin": rows["time"],
@@ -164,6 +180,12 @@ class Rows:
             ).astype(np.uint32),
             "root": self.peers(rows["root"]).astype(np.int32),
         }
+
+    def _defined(self, kind: str, number: int) -> bool:
+        if kind == "operation":
+            return self._definitions.knows("operation", number)
+        # Not every writer defines its process groups.
+        return self._definitions.knows("processes", number) or not self._definitions.knows("processes")
 
     def _metrics(self, rows: NDArray[Any], stream: Stream) -> dict[str, NDArray[Any]]:
         bits = np.ascontiguousarray(rows["value"])

@@ -14,6 +14,8 @@ from typing import Any
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
+from desktop.errors import reason
+
 BLOCK = 1 << 20
 _PIECE = 1 << 16
 #: No record is so long: a longer line is left out, and memory stays bounded.
@@ -67,7 +69,7 @@ class Text:
             with self.path.open("rb") as file:
                 yield from self._inflated(file) if self.path.suffix == ".z" else self._pieces(file)
         except OSError as error:
-            self.wrong = error.strerror or str(error)
+            self.wrong = reason(error)
 
     def _pieces(self, file: Any) -> Iterator[bytes]:
         while piece := file.read(_PIECE):

@@ -47,6 +47,7 @@ from desktop.data.importers._otf2.records import (
     put_message,
     put_metric,
 )
+from desktop.errors import reason
 
 # Words of the buffer that are the decoder's: next byte in the chunk; the time of the records to come, and the
 # byte where it was set; the interval of the clock offsets it lies in; the numbers of the chunk's first and
@@ -380,7 +381,7 @@ class EventFile:
                 yield from self._read(stream, local)
         except OSError as error:
             last = self._buffer.take(ended=True)
-            last.fault = f"the file cannot be read ({error.strerror})"
+            last.fault = f"the file cannot be read ({reason(error)})"
             yield last
 
     def _read(self, stream: RawIOBase, local: Local) -> Generator[Block, None, None]:

@@ -24,7 +24,7 @@ MASK = (1 << 64) - 1
 
 #: Definition records that are kept, by their number, and the further fields that are.
 KEPT: dict[str, tuple[str, ...]] = {
-    "ClockProperties": ("length",),  # the number is the resolution
+    "ClockProperties": ("begin", "length"),  # the number is the resolution
     "String": ("text",),
     "LocationGroup": ("name", "kind"),
     "Location": ("name", "kind", "records", "group"),
@@ -85,13 +85,14 @@ class Space:
 @dataclass
 class Place:
     """A location, and what reading it needs; `first`: index of the first location of its process, by which
-    messages name the process."""
+    messages name the process; `wrong_clock`: its clock offsets are not to be believed."""
 
     location: Location
     group: int
     declared: int
     index: int = -1
     first: int = -1
+    wrong_clock: bool = False
 
 
 class Definitions:
@@ -111,10 +112,10 @@ class Definitions:
         table[key] = fields
 
     @property
-    def clock(self) -> tuple[int, int]:
-        """Ticks per second and length of the run, as far as they are defined."""
-        resolution, fields = next(reversed(self.by["ClockProperties"].items()), (0, (0,)))
-        return resolution, fields[0]
+    def clock(self) -> tuple[int, int, int]:
+        """Ticks per second, begin and length of the run, 0 as far as they are not defined."""
+        resolution, (begin, length) = next(reversed(self.by["ClockProperties"].items()), (0, (0, 0)))
+        return resolution, begin, length
 
     def name(self, string: int, otherwise: str) -> str:
         """A string by its number; `otherwise` if it is not defined or empty."""

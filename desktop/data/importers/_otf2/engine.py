@@ -24,6 +24,9 @@ REGION, COMM, METRIC, CALLING_CONTEXT = range(4)
 SLOTS = {3: REGION, 6: COMM, 5: METRIC, 10: CALLING_CONTEXT}
 NO_MAP, DENSE, SPARSE = range(3)
 
+#: Clocks do not drift apart by a larger share (quartz: 10^-4 at most).
+DRIFT = 1e-3
+
 LATEST = (3, 2)  # version of the library whose records are all known here
 ANCHOR_LIMIT = 1 << 20
 
@@ -118,6 +121,12 @@ class Local:
     def synchronised(self) -> bool:
         """Whether the clock is corrected; one offset alone has no effect."""
         return self.offsets.shape[1] > 1
+
+    @property
+    def bent(self) -> bool:
+        """Whether the offsets change faster than any two clocks drift apart."""
+        time, offset = self.offsets.astype(np.float64)
+        return bool((np.abs(np.diff(offset)) > DRIFT * np.abs(np.diff(time)) + 1000).any())
 
     def set_offsets(self, offsets: list[tuple[int, int]]) -> None:
         unique = dict(offsets)

@@ -28,11 +28,12 @@ from desktop.data.importers._otf2.decoder import (
 from desktop.data.importers._otf2.definitions import Definitions
 from desktop.data.importers._otf2.engine import DENSE, SLOTS, SPARSE, Anchor, Damage, Local, Mark, Marks
 from desktop.data.importers._otf2.records import CUT, FAULTS, HEADLESS, MALFORMED, UNDEFINED, Block
+from desktop.errors import reason
 
 #: Global definitions that are kept: type, fields as `Fields.read` takes them, and which of them are kept, in
 #: the order of `definitions.KEPT`. New fields are appended to a record, so what follows is left unread.
 LAYOUT = {
-    5: ("ClockProperties", "NNN", (0, 2)),
+    5: ("ClockProperties", "NNN", (0, 1, 2)),
     10: ("String", "ns", (0, 1)),
     13: ("LocationGroup", "nnb", (0, 1, 2)),
     14: ("Location", "NnbNn", (0, 1, 2, 3, 4)),
@@ -124,7 +125,7 @@ def records(file: Path, chunk: int) -> Iterator[tuple[int, Fields]]:
                     return
                 base += chunk
     except OSError as error:
-        raise Damage(f"the file cannot be read ({error.strerror})") from None
+        raise Damage(f"the file cannot be read ({reason(error)})") from None
 
 
 def chunk_records(data: bytes, base: int, partial: bool) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data import events
 from desktop.data.events import Region, Sink
 from desktop.data.importers._otf2.definitions import Communicators, Definitions, Place
 from desktop.data.importers._otf2.records import CONTEXTS, TABLE_NAMES, UNDEFINED
@@ -45,12 +46,16 @@ class Rows:
             }
             self.sink.report.add(
                 "regions",
-                "notice",
-                "regions are not defined; they are called by their number and count as computing",
+                "loss",
+                "regions are not defined; they are called by their number and count as computing, unless "
+                "messages or collective operations lie inside",
                 count=len(unknown),
                 where=f"{names[unknown[0]]} in {self.folder.name}/{place.location.id}.evt",
             )
-            new = {key: self.sink.region(Region(name, "unknown", "unknown")) for key, name in names.items()}
+            new = {
+                key: self.sink.region(Region(name, events.UNDEFINED, "unknown"))
+                for key, name in names.items()
+            }
             self.regions.add(new)
             region = self.regions(keys)
         return {"time": time, "kind": (packed >> 56).astype("u1"), "region": region.astype("u4")}

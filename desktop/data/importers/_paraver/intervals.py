@@ -32,14 +32,15 @@ CALLS = 6
 #: Interned numbers that are given before all others: no state at this time, and tracing off.
 GAP, OFF = 0, 1
 
-#: What is known of an interned number: computing, another state, one not compared with the MPI calls.
-COMPUTES, SHOWN, APART = range(3)
+#: What is known of an interned number: computing, another state, one not compared with the MPI calls, one of
+#: MPI calls only.
+COMPUTES, SHOWN, APART, SPEAKS = range(4)
 
 #: End of a call that never ends; of one that begins where it was open, and where it began at that time too.
 NEVER, AGAIN, AGAIN_AT_ONCE = np.iinfo(np.int64).max, -2, -3
 
 # Results of `pair`.
-STRAY, REPEATED, DEPTH, PAIR = range(4)
+STRAY, REPEATED, DEPTH, CALLED, PAIR = range(5)
 
 #: What changes the state's region: a state that lasts begins, tracing or flushing is switched.
 BEGINS, SWITCHES, CHANGES = range(3)
@@ -59,8 +60,14 @@ BEGINS, SWITCHES, CHANGES = range(3)
     RUNNING,  # ticks computing by states
     OUTSIDE,  # ticks outside of MPI calls, in states that can be compared
     OVERLAPS,  # states that last into the next one
+    STATED,  # states
+    GAPS,  # times at which a state ends and none follows
+    MISSING,  # ticks without a state
+    COMPARED,  # spans of time in which a state and the MPI calls can be compared
+    APART_FROM,  # those of them in which they contradict each other
+    CONTRADICTED,  # ticks of these
     CARRY,
-) = range(14)
+) = range(20)
 
 
 @inlined
@@ -129,6 +136,7 @@ def pair(rows: Any, ends: Any, first: int, opened: Any, tops: Any, late: Any, ta
         again = value != 0 and kind != FUNCTION and top >= 0 and opened[kind, top, 2] == value
         if value != 0 and not again:
             top += 1
+            tally[CALLED] += 1
             opened[kind, top, 0], opened[kind, top, 1], opened[kind, top, 2] = first + i, time, value
             tops[kind] = top + 1
             depth += 1
@@ -240,9 +248,17 @@ def _tick(carry: Any, known: Any, time: int) -> None:
     """Let time pass."""
     span = time - carry[NOW]
     carry[NOW] = time
-    if carry[NOW_STATE] < 0 or carry[OFFS] != 0:
+    if carry[OFFS] != 0:
+        return
+    if carry[NOW_STATE] < 0:
+        carry[MISSING] += span
         return
     what = known[carry[NOW_STATE]]
+    if span > 0 and what in (COMPUTES, SPEAKS):
+        carry[COMPARED] += 1
+        if (what == SPEAKS) == (carry[IN_MPI] == 0):
+            carry[APART_FROM] += 1
+            carry[CONTRADICTED] += span
     if what == COMPUTES:
         carry[RUNNING] += span
     if what != APART and carry[IN_MPI] == 0:
@@ -308,6 +324,7 @@ def _until(
             used = _sit(carry, seat, used, carry[NOW], out_time, out_kind, out_code)
     if carry[NOW_STATE] >= 0 and carry[STATE_END] < time:
         end = carry[STATE_END]
+        carry[GAPS] += carry[OFFS] == 0
         _tick(carry, known, end)
         carry[NOW_STATE] = -1
         used = _sit(carry, _wanted(carry, known, stated), used, end, out_time, out_kind, out_code)
@@ -363,6 +380,7 @@ def nest(
             value = rows[j]["value"]
             if kind == STATE:
                 if value > t:
+                    carry[STATED] += 1
                     if carry[NOW_STATE] >= 0:
                         carry[OVERLAPS] += 1
                     carry[NOW_STATE] = ids[j]

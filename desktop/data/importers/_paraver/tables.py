@@ -38,6 +38,8 @@ STATES: tuple[tuple[str, Activity], ...] = (
     ("Overhead", _O),
 )
 IDLE = 0
+#: States that a thread is in during MPI calls only: waiting for a message, sends and receives, collectives.
+IN_MPI = frozenset((3, 4, 8, 10, 11, 13, 16))
 _BY_LABEL = {name.lower(): activity for name, activity in STATES}
 
 

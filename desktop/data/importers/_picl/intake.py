@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic
+from desktop.data.consistency import RARE
 from desktop.data.events import ImportReport, Severity
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source
@@ -177,7 +178,7 @@ class Intake:
         self._unknown: Counter[str] = Counter()
         self._unknown_line: dict[str, int] = {}
         self.synchronized = False  # whether there are records that a clock was set
-        self._back = self._back_line = 0
+        self._back = self._back_line = self._turns = 0
         self._bare = np.zeros(2, np.int64)
         self._last, self._step, self._furthest = -np.inf, 0.0, 0.0  # seconds, as in _TIMES
         self._fourth: tuple[Counter[int], Counter[int]] = (Counter(), Counter())
@@ -261,6 +262,7 @@ class Intake:
         if len(dense) > block.known:
             _renumber(rows, dense)
         self._note_times(block)
+        self._turns += int(np.count_nonzero(np.diff(parsed.units)))
         self.decimals = max(self.decimals, min(int(counts[_SCALE]), 15))
         self.partners(block.partners)
         self._bare += counts[_BARE : _BARE + 2]
@@ -386,14 +388,27 @@ class Intake:
             kept = (
                 "it counts as communication overhead" if name.startswith("event") else "it changes no state"
             )
+            # The library of A has no other types; whoever writes more of them does so often.
+            odd = self.form == _A and count <= max(1, RARE * self.records)
             self.report.add(
                 f"unknown {name}",
-                "notice",
+                "loss" if odd else "notice",
                 f"A type that is not known was kept; {kept}.",
                 count=count,
                 where=f"line {self._unknown_line[name]}",
             )
-        if self._back:
+        # In a file sorted by time the processors take turns at every few lines.
+        alone = self._back <= max(1, RARE * self.records) and self._turns > 3 * self.units.used
+        if self._back and alone:
+            self.report.add(
+                "lines out of time order",
+                "loss",
+                "Lines are sorted by time but for single ones, whose times, or those before, are damaged; "
+                f"the largest step back is {self._step:g} s.",
+                count=self._back,
+                where=f"line {self._back_line}",
+            )
+        elif self._back:
             self.report.add(
                 "lines out of time order",
                 "info",

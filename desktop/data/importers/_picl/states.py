@@ -37,11 +37,15 @@ BUSY, COMMUNICATION, WAITING, BARRIER, FLUSH, NO_DATA, NOT_TRACED, UNCLEAR, STAT
     BACKWARD,  # how many flushes end before they begin
     BACKWARD_LINE,
     MEASURED,  # ticks between the first and the last statistics spent in communication, by the totals
+    GROWN,  # how many totals grew by more than the time that passed
+    GROWN_LINE,
     CARRY,
-) = range(16)
+) = range(18)
 
 #: An interval longer than this (microseconds) whose share of communication lies between these bounds is
 #: reported as partly computing; measured ones are otherwise nearly 0 or 1.
+#: Totals may grow by so many microseconds more than the time that passed.
+ROUNDING = 2
 PARTIAL_SPAN, PARTIAL_LOW, PARTIAL_HIGH = 20, 0.05, 0.95
 WRAP = 1 << 32
 
@@ -80,6 +84,26 @@ def jumps(rows: Any, carry: Any) -> None:
         carry[0] += 1
         if rows[i]["record"] == ln.CLOCK_SYNC:
             carry[4] = 1
+
+
+# What `descents` remembers: rows so far, time of the last one, steps back, line of the first.
+COUNTED, BEFORE, DESCENTS, DESCENT_LINE, DESCENT = range(5)
+
+
+@arithmetic
+def descents(rows: Any, format_a: bool, carry: Any) -> None:
+    """Count the steps back in time from one line of a processor to the next."""
+    for i in range(len(rows)):
+        record, t = rows[i]["record"], rows[i]["time"]
+        if format_a and (record == 11 or record == 12):
+            continue  # statistics of a call that is over are written late
+        fresh = carry[COUNTED] == 0 or (format_a and (record == 1 or record == ln.CLOCK_SYNC))
+        if not fresh and t < carry[BEFORE]:
+            carry[DESCENTS] += 1
+            if carry[DESCENT_LINE] == 0:
+                carry[DESCENT_LINE] = rows[i]["line"]
+        carry[COUNTED] += 1
+        carry[BEFORE] = t
 
 
 def clock_cut(carry: Any) -> tuple[int, int]:
@@ -123,8 +147,11 @@ def last_run(rows: Any, since: int, carry: Any) -> None:
 
 
 # What `survey` finds: rows, times of the first and the last statistics, their largest total, the highest
-# level of statistics (-1: none is said), how many levels are said, records that equal another one.
-ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, FACTS = range(9)
+# level of statistics (-1: none is said), how many levels are said, records that equal another one, totals of
+# messages (commstats), and the largest numbers received and sent that they say.
+ROWS, STATS, STATS_FIRST, STATS_LAST, STATS_MOST, LEVELS, LEVEL, TWINS, COUNTS, RECEIVED, SENT, FACTS = range(
+    12
+)
 
 #: A record is compared with so many before and after it at the same time.
 _NEAR = 16
@@ -188,6 +215,10 @@ def survey(rows: Any, roles: Any, opened: Any, matched: Any, seen: Any, facts: A
                     ahead[0], ahead[1] = t, r["d0"]
                 elif ahead[0] == t:
                     ahead[1] = min(ahead[1], r["d0"])
+            elif kind == 12 and r["nd"] >= 3:
+                facts[COUNTS] += 1
+                facts[RECEIVED] = max(facts[RECEIVED], r["d0"])
+                facts[SENT] = max(facts[SENT], r["d2"])
             elif (kind == 1 or kind == 14) and r["nd"] >= 3:
                 facts[LEVEL] = max(facts[LEVEL], r["d1"]) if facts[LEVELS] > 0 else r["d1"]
                 facts[LEVELS] += 1
@@ -466,6 +497,10 @@ def states_a(
                     carry[INTERVAL] = 2
                 else:
                     share = grown / span
+                    if grown > span + ROUNDING:
+                        carry[GROWN] += 1
+                        if carry[GROWN_LINE] == 0:
+                            carry[GROWN_LINE] = line
                     carry[INTERVAL] = 1 if share >= 0.5 else 0
                     carry[MEASURED] += grown
                     if span > PARTIAL_SPAN and PARTIAL_LOW <= share < PARTIAL_HIGH:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.data.consistency import RARE
 from desktop.data.events import TABLES, EventKind, Location, Severity, columns_like
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import messages as ms
@@ -56,9 +58,23 @@ class Place:
     notes: dict[str, tuple[Severity, int, int, str]] = field(default_factory=dict)
     twins: int = 0
 
+    #: the latest time of its records but for the last one
+    before: int | None = None
+    #: whether the beginning and the end of tracing are there, and statistics that say when it communicates
+    begun: bool = False
+    ended: bool = False
+    usable: bool = False
+    #: whether its records contradict each other
+    doubted: bool = False
+
     def note(self, name: str, severity: Severity, count: int, line: int, text: str) -> None:
         if count:
             self.notes[name] = (severity, int(count), int(line), text)
+
+    def doubtful(self, name: str, count: int, line: int, text: str) -> None:
+        """Note a loss that leaves open what the processor did when."""
+        self.note(name, "loss", count, line, text)
+        self.doubted |= bool(count)
 
 
 @dataclass
@@ -113,13 +129,21 @@ class Walk:
         parts = list(read()) if self.size <= CHUNK else None
         since = self._since(parts, read) if self.form == _A else 0
         rounded = line = 0
+        order = np.zeros(st.DESCENT, np.int64)
         for part in parts or read():
             line = line or int(part["line"][0])
             if since:
                 part = part[part["line"] >= since]
             if self.form == _B:
                 rounded += st.to_ticks(part, self.intake.decimals)
+            st.descents(part, self.form == _A, order)
             yield part
+        if order[st.DESCENTS] <= max(1, RARE * order[st.COUNTED]):
+            self.place.doubtful(
+                "odd times", order[st.DESCENTS], order[st.DESCENT_LINE],
+                "Single lines of a processor lie before the one ahead of them, which its other lines do not; "
+                "their times, or those before, are damaged. Lines were sorted by time.",
+            )  # fmt: skip
         self.place.note(
             "times rounded", "notice", rounded, line,
             f"Times have more decimals than can be kept; they were rounded to {self.intake.decimals}.",
@@ -165,18 +189,22 @@ class Walk:
                 special.append(chunk[self.names.watched[chunk["key"]]])
             if location.first is None:
                 location.first, self.line = int(chunk["time"][0]), int(chunk["line"][0])
+            earlier = chunk["time"][chunk["time"] < chunk["time"][-1]]
+            place.before = int(earlier[-1]) if len(earlier) else location.last
             location.last = self.last = int(chunk["time"][-1])
         place.twins = int(facts[st.TWINS])
         # Most processors of A have none.
         self.marked = self.form == _B or bool(self.intake.texts) or bool(seen[tb.MARKS_A, 0].any())
         states: _StatesA | _StatesB
         if self.form == _A:
-            states = _StatesA(place, self.line, seen, facts, ahead)
+            states = _StatesA(place, self.line, seen, facts, ahead, len(self.names.cpus))
         else:
             marked = np.concatenate(special) if special else np.empty(0, ln.RECORD)
             states = _StatesB(place, self.line, bool(seen[[3, 4], 0].any()), marked, self.events)
         yield from self._walk(records, states)
         states.finish()
+        if place.doubted and location.first is not None and location.last is not None:
+            location.doubt = location.last - location.first
 
     def _walk(self, records: Sorted, states: _StatesA | _StatesB) -> Iterator[Rows]:
         place, keys = self.place, len(self.names.region)
@@ -222,13 +250,17 @@ class Walk:
                 "region": still.astype(np.uint32),
             },
         )
-        place.note(
-            "exits without entry", "notice", count[st.ORPHANS], count[st.ORPHAN_LINE],
-            "Ends of events or waits without a begin were ignored.",
+        # Who never writes one of the two has a habit.
+        every = int(entered.sum()) + count[st.ORPHANS]
+        broken = max(count[st.ORPHANS], count[st.OPENED]) <= 0.9 * every
+        told: Any = place.doubtful if broken else partial(place.note, severity="notice")
+        told(
+            "exits without entry", count=count[st.ORPHANS], line=count[st.ORPHAN_LINE],
+            text="Ends of events or waits without a begin were ignored.",
         )  # fmt: skip
-        place.note(
-            "entries without exit", "notice", count[st.OPENED], count[st.OPEN_LINE],
-            "Events or waits that never end were closed at their processor's last record "
+        told(
+            "entries without exit", count=count[st.OPENED], line=count[st.OPEN_LINE],
+            text="Events or waits that never end were closed at their processor's last record "
             "(user events where tracing ends).",
         )  # fmt: skip
         if self.form == _B and self.intake.statistics:
@@ -360,14 +392,17 @@ class _StatesA:
         seen: NDArray[Any],
         facts: NDArray[Any],
         ahead: list[tuple[bool, int, int]],
+        processors: int,
     ) -> None:
         self._place = place
         location, note = place.location, place.note
         times, lines = seen.T.tolist()
+        place.begun, place.ended = bool(times[1]), bool(times[19])
         several = bool(facts[st.STATS] > 1 and facts[st.STATS_FIRST] < facts[st.STATS_LAST])
         calls = any(times[key] for key in (4, 6, 7, 8, 10))
         self._usable = several and (not facts[st.LEVELS] or facts[st.LEVEL] >= 2 or not calls)
         self._restarted = times[1] > 1
+        self._intervals = int(facts[st.STATS])
         self._carry = np.zeros(st.CARRY, np.int64)
         # For every chunk the first statistics after it.
         self._ahead = np.zeros((len(ahead), 3), np.int64)
@@ -402,10 +437,21 @@ class _StatesA:
             "trace flushes", "notice", times[18], lines[18],
             "The program was held up while its trace was written; the time counts as overhead.",
         )  # fmt: skip
+        # Blocks and barriers of the library send and receive on their own, at most with everybody each time.
+        hidden = (times[10] + times[20]) * processors
+        gaps = (facts[st.RECEIVED] - times[6] - times[8], facts[st.SENT] - times[4])
+        if facts[st.COUNTS] and facts[st.LEVELS] <= 2 and not times[17]:
+            place.doubtful(
+                "messages missing", sum(gap < 0 or gap > hidden for gap in gaps), line,
+                "The totals of messages in the trace are others than it has sends and receives; records are "
+                "missing, repeated or changed.",
+            )  # fmt: skip
+        place.usable = self._usable
         if not times[19] and elapsed and location.kind == "cpu":
             location.damage = location.damage or "incomplete"
+            place.doubted |= bool(times[1])
             note(
-                "tracing without end", "notice", 1, line,
+                "tracing without end", "loss" if times[1] else "notice", 1, line,
                 "The end of tracing (trace_exit) is missing; a processor ends with its last record.",
             )  # fmt: skip
 
@@ -423,13 +469,19 @@ class _StatesA:
 
     def finish(self) -> None:
         carry, note = self._carry, self._place.note
+        partly: Severity = "loss" if carry[st.PARTIAL] <= max(1, RARE * self._intervals) else "notice"
         note(
-            "intervals partly computing", "notice", carry[st.PARTIAL], carry[st.PARTIAL_LINE],
+            "intervals partly computing", partly, carry[st.PARTIAL], carry[st.PARTIAL_LINE],
             "Statistics at both ends of an interval say that only a part of it was communication; it counts "
             "as computing when that is less than half.",
         )  # fmt: skip
+        self._place.doubtful(
+            "impossible statistics", carry[st.GROWN], carry[st.GROWN_LINE],
+            "A running total of the time in communication grows by more than the time that passes; records "
+            "are missing or changed there.",
+        )  # fmt: skip
         note(
-            "statistics restarted", "notice", carry[st.RESTARTS], carry[st.RESTART_LINE],
+            "statistics restarted", "loss", carry[st.RESTARTS], carry[st.RESTART_LINE],
             "A running total of the time in communication decreases; the interval is not known unless the "
             "total wrapped at 32 bits.",
         )  # fmt: skip
@@ -461,10 +513,12 @@ class _StatesB:
         else:
             begins = time[(event == -901) & (record == 3)].tolist()
             ends = time[(event == -901) & (record == 4)].tolist()
+            place.begun, place.ended = bool(begins), bool(ends)
             if not ends:
                 location.damage = "incomplete"
+                place.doubted |= bool(begins)
                 note(
-                    "tracing without end", "notice", 1, line,
+                    "tracing without end", "loss" if begins else "notice", 1, line,
                     "The end of tracing (-4 -901) is missing; a processor ends with its last record.",
                 )  # fmt: skip
             at = first

@@ -1,0 +1,78 @@
+"""How many lines pass through each pixel: what is drawn where lines would cover each other."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+
+
+def line_density(
+    x: NDArray[np.float64], y: NDArray[np.float64], width: int, height: int
+) -> NDArray[np.int32]:
+    """(height, width) how many of the lines pass through each pixel.
+
+    Parameters
+    ----------
+    x, y : (2, n) where the lines begin and end, in pixels: pixel (r, c) reaches from (c, r) to
+        (c + 1, r + 1). What lies outside is cut off; a line that is not finite is none.
+
+    A line costs the pixels of its shorter direction (as runs of whole pixels, of which only the ends are
+    noted), at most ``min(width, height)``, so lines along an axis cost nearly nothing.
+    """
+    upright = np.zeros((height + 1, width), np.int32)
+    level = np.zeros((height, width + 1), np.int32)
+    _note(np.ascontiguousarray(x), np.ascontiguousarray(y), upright, level)
+    np.cumsum(upright, axis=0, out=upright)
+    np.cumsum(level, axis=1, out=level)
+    return upright[:-1] + level[:, :-1]
+
+
+@kernel
+def _note(x, y, upright, level):
+    """Plus one where a run of pixels begins, minus one behind its end."""
+    height, width = level.shape[0], upright.shape[1]
+    for i in range(x.shape[1]):
+        x0, x1, y0, y1 = x[0, i], x[1, i], y[0, i], y[1, i]
+        if not (math.isfinite(x0) and math.isfinite(x1) and math.isfinite(y0) and math.isfinite(y1)):
+            continue
+        if abs(x1 - x0) <= abs(y1 - y0):
+            if x1 < x0:
+                x0, x1, y0, y1 = x1, x0, y1, y0
+            if x1 < 0 or x0 >= width or max(y0, y1) < 0 or min(y0, y1) >= height:
+                continue
+            slope = (y1 - y0) / (x1 - x0) if x1 > x0 else 0.0
+            for c in range(max(math.floor(x0), 0), min(math.floor(x1), width - 1) + 1):
+                a = y0 if c <= x0 else y0 + (c - x0) * slope
+                b = y1 if c + 1 >= x1 else y0 + (c + 1 - x0) * slope
+                low, high = min(a, b), max(a, b)
+                if high >= 0 and low < height:
+                    upright[max(math.floor(low), 0), c] += 1
+                    upright[min(math.floor(high), height - 1) + 1, c] -= 1
+        else:
+            if y1 < y0:
+                x0, x1, y0, y1 = x1, x0, y1, y0
+            if y1 < 0 or y0 >= height or max(x0, x1) < 0 or min(x0, x1) >= width:
+                continue
+            slope = (x1 - x0) / (y1 - y0) if y1 > y0 else 0.0
+            for r in range(max(math.floor(y0), 0), min(math.floor(y1), height - 1) + 1):
+                a = x0 if r <= y0 else x0 + (r - y0) * slope
+                b = x1 if r + 1 >= y1 else x0 + (r + 1 - y0) * slope
+                low, high = min(a, b), max(a, b)
+                if high >= 0 and low < width:
+                    level[r, max(math.floor(low), 0)] += 1
+                    level[r, min(math.floor(high), width - 1) + 1] -= 1
+
+
+def ink(density: NDArray[np.int32], least: float, most: float) -> NDArray[np.uint8]:
+    """(height, width) opacity from 0 to 255: none where there is no line, `least` for one, and by the
+    logarithm of their number up to `most` for the densest pixel; a picture of single lines has `most`."""
+    top = int(density.max(initial=0))
+    if top <= 1:
+        return np.where(density > 0, np.uint8(round(255 * most)), np.uint8(0))
+    with np.errstate(divide="ignore"):
+        share = least + (most - least) * np.log(density) / math.log(top)
+    return np.where(density > 0, np.rint(255 * share), 0).astype(np.uint8)

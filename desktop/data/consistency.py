@@ -1,0 +1,442 @@
+"""What a trace says twice, held against each other: whether the curve can be believed, and how far not.
+
+The formats have no check sums. What they have is redundancy: regions nest, a call of MPI is entered and left
+with nothing of MPI in between, messages and collectives lie inside the calls that make them, times of a
+location rise. A trace of which nearly all keeps such a rule is damaged where it does not; one that breaks it
+everywhere has been written so. Rules that hold in every format are here, those of one format in its importer.
+
+What is found is a loss, and what it may have changed is kept with the locations, as `Location.doubt`: ticks
+of which is not known what the location did. `doubt` sums them up for the curve.
+
+Sources: MPI 4.1, 2.9 (calls of MPI do not nest but in callbacks); OTF2 3.2 and OTF 1.12, where the records of
+a message or collective stand between the enter and the leave of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import kernel
+from desktop.data.classify import is_communication, mpi_call, region_activity
+from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, Location, MessageKind, Region
+from desktop.progress import Progress
+
+#: A rule that no more than this share of the cases breaks is a rule; what breaks it is damaged.
+RARE = 0.02
+
+#: The note of an importer on how many ticks the run has by the trace's own words, where less is there.
+ANNOUNCED = "announced ticks"
+
+#: Of a collective operation whose communicator is not told, or is each process's own.
+NO_COMMUNICATOR = 0xFFFFFFFF
+
+#: So many open regions are searched for the one that is left; no two of a program cross that far.
+FARTHEST = 1 << 12
+
+#: Messages whose record stands inside of the call that waits for it.
+_RECEIVED = (MessageKind.RECV, MessageKind.IRECV)
+
+#: Calls of MPI by their usual names, for `misspelt`: those that traces are made of.
+_USUAL = """send recv isend irecv bsend ssend rsend ibsend issend irsend sendrecv sendrecv_replace mrecv
+    imrecv probe iprobe mprobe improbe wait waitall waitany waitsome test testall testany testsome start
+    startall barrier bcast gather gatherv scatter scatterv allgather allgatherv alltoall alltoallv alltoallw
+    reduce
+    allreduce reduce_scatter reduce_scatter_block scan exscan ibarrier ibcast igather igatherv iscatter
+    iscatterv iallgather iallgatherv ialltoall ialltoallv ialltoallw ireduce iallreduce ireduce_scatter iscan
+    iexscan init init_thread finalize comm_rank comm_size comm_dup comm_split comm_create comm_free
+    put get accumulate rput rget raccumulate win_fence win_lock win_unlock win_create win_free win_start
+    win_complete win_post win_wait win_test win_flush file_open file_close file_read file_write
+    file_read_at file_write_at file_read_all file_write_all file_read_at_all file_write_at_all"""
+_CALLS = frozenset(_USUAL.split())
+
+
+def misspelt(region: Region) -> bool:
+    """Whether a region has the name of a call of MPI but for one letter, which no tracer writes.
+
+    >>> misspelt(Region("MPI_Rekv")), misspelt(Region("MPI_Rsend")), misspelt(Region("main"))
+    (True, False, False)
+    """
+    name = region.name.lower().strip("_")
+    if mpi_call(name) in _CALLS:
+        return False
+    call = name.removeprefix("p") if name[1:4] == "mpi" else name
+    for known in _LENGTHS.get(len(call), ()):
+        if sum(a != b for a, b in zip(known, call, strict=True)) == 1:
+            return True
+    return False
+
+
+_LENGTHS: dict[int, list[str]] = {}
+for _call in sorted(_CALLS):
+    _LENGTHS.setdefault(4 + len(_call), []).append(f"mpi_{_call}")
+
+
+def nearly_round(resolution: int, bits: int) -> bool:
+    """Whether ticks per second are a power of ten but for one digit of so many bits, by more than 0.1 %.
+
+    >>> nearly_round(0x3B9ACA00, 4), nearly_round(0x3B9AC200, 4), nearly_round(0x3F9ACA00, 4)
+    (False, False, True)
+    """
+    for power in range(3, 13):
+        other = resolution ^ 10**power
+        changed = sum((other >> shift) % (1 << bits) != 0 for shift in range(0, 64, bits))
+        if changed == 1 and abs(resolution - 10**power) > 10 ** (power - 3):
+            return True
+    return False
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """How much of a curve may be wrong for what its trace has lost.
+
+    seconds : processor-seconds at most; None: part of the trace is lost, and how much that is is not known.
+    whole : processor-seconds of the run.
+    """
+
+    seconds: float | None
+    whole: float
+
+    @property
+    def short(self) -> str:
+        """What stands beside a curve."""
+        if self.seconds is None:
+            return "an unknown part is in doubt"
+        share = 100 * self.seconds / self.whole if self.whole else 100.0
+        percent = f"{share:.0f}" if share >= 10 else f"{share:.2g}"
+        return f"up to {self.seconds:.3g} of {self.whole:.3g} processor-seconds ({percent} %) are in doubt"
+
+    @property
+    def sentence(self) -> str:
+        """What a reader of the curve must know."""
+        return f"{self.short[:1].upper()}{self.short[1:]}: part of the trace is lost or contradicts itself."
+
+
+class Judged(Protocol):
+    """A trace whose import is over; a store."""
+
+    @property
+    def ticks_per_second(self) -> float: ...
+
+    @property
+    def repair(self) -> bool: ...
+
+    @property
+    def notes(self) -> Mapping[str, Any]: ...
+
+    @property
+    def locations(self) -> Sequence[Location]: ...
+
+    @property
+    def report(self) -> ImportReport: ...
+
+
+def doubt(store: Judged) -> Doubt | None:
+    """What of the curve is in doubt; None: nothing that is known."""
+    if not store.report.lossy:
+        return None
+    cpus = [location for location in store.locations if location.kind == "cpu"]
+    spans = []
+    for location in cpus:
+        clock = location.clock(store.repair)
+        if location.first is not None and location.last is not None:
+            spans.append((clock.common(location.first), clock.common(location.last)))
+    begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
+    run = max(end - begin, int(store.notes.get(ANNOUNCED, 0)))
+    ticks = 0
+    for location in cpus:
+        here = location.doubt
+        if location.first is None or location.last is None:
+            here = run
+        elif location.damage:
+            # Whatever is missing comes after what is there.
+            here = max(here, end - location.clock(store.repair).common(location.last))
+        ticks += min(here, run)
+    unit = 1 / store.ticks_per_second
+    return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)
+
+
+def judge(source: EventSource, report: ImportReport, progress: Progress) -> None:
+    """Compare what the events of all locations say; set the activity of regions whose definition is missing
+    or contradicted, and add what is wrong to the report and to `Location.doubt`.
+
+    Raises
+    ------
+    Cancelled : by `progress`.
+    """
+    if source.nesting != "outermost":
+        return  # states stand beside the regions there
+    regions = list(source.regions)
+    walks = dict(_walks(source, regions, progress))
+    spoken, heard, calls = (
+        sum((getattr(walk, name) for walk in walks.values()), np.zeros(len(regions), np.int64))
+        for name in ("spoken", "heard", "calls")
+    )
+    # A call that makes messages is communication, whatever its definition says. A function that only holds
+    # such calls is none: they are regions of their own then, and hold the records.
+    speaking = (spoken > 0) & (2 * spoken >= calls)
+    # Where no region is communication, the tracer has none of it, and there is nothing to compare.
+    known = any(is_communication(region) for region, n in zip(regions, calls.tolist(), strict=True) if n)
+    turned = [
+        i
+        for i in np.flatnonzero(speaking).tolist()
+        if regions[i].activity is None
+        and region_activity(regions[i]) is Activity.COMPUTING
+        and (known or regions[i].role == UNDEFINED)
+    ]
+    for i in turned:
+        regions[i].activity = Activity.IDLE if heard[i] else Activity.OVERHEAD
+    if turned:
+        report.add(
+            "regions with messages",
+            "loss",
+            "regions in which messages or collective operations lie are defined as something else; they "
+            "count as communication",
+            count=len(turned),
+            where=regions[turned[0]].name,
+        )
+    spelt = [i for i, region in enumerate(regions) if calls[i] and misspelt(region)]
+    if spelt:
+        report.add(
+            "misspelt calls",
+            "loss",
+            "names of regions are those of MPI calls but for one letter; the definitions are damaged",
+            count=len(spelt),
+            where=regions[spelt[0]].name,
+        )
+    doubtful = {*turned, *spelt, *(i for i, region in enumerate(regions) if region.role == UNDEFINED)}
+    doubtful = {i for i in doubtful if calls[i]}
+    total = int(sum(walk.communications for walk in walks.values()))
+    for name, text in (
+        ("crossed", "calls of MPI are left inside of, or around, regions that were entered later"),
+        ("stray", "calls of MPI are left that were not entered"),
+        ("unclosed", "calls of MPI are entered and never left, while their location goes on"),
+        ("inner", "calls of MPI are entered inside of others"),
+    ):
+        each = {i: getattr(walk, name) for i, walk in walks.items() if getattr(walk, name)}
+        count = sum(each.values())
+        if not count:
+            continue
+        broken = name != "inner" or count <= max(1, RARE * total)
+        if not broken:
+            continue
+        report.add(
+            f"broken nesting: {name}",
+            "loss",
+            f"{text}; records are missing or changed there",
+            count=count,
+            where=source.locations[min(each)].name,
+        )
+        for i in each:
+            location = source.locations[i]
+            location.doubt = max(location.doubt, walks[i].longest)
+    if doubtful:
+        for i, walk in walks.items():
+            source.locations[i].doubt += int(sum(walk.ticks[region] for region in doubtful))
+    # While a tracer is switched off it records no collectives either.
+    off = [r.synthetic and region_activity(r) is Activity.UNMEASURED for r in regions]
+    if not (calls[np.array(off, bool)] > 0).any():
+        short = _short(source, {i for i, walk in walks.items() if walk.died})
+        for i in short:
+            source.locations[i].doubt = max(source.locations[i].doubt, walks[i].longest if i in walks else 0)
+        if short:
+            report.add(
+                "unequal collectives",
+                "loss",
+                "locations take part in fewer collective operations of a communicator than others do; "
+                "records are missing or changed",
+                count=len(short),
+                where=source.locations[short[0]].name,
+            )
+
+
+def _short(source: EventSource, died: set[int]) -> list[int]:
+    """Locations whose process has fewer collectives on a communicator than another one that has some; those
+    that `died` may."""
+    counts: dict[int, dict[int, int]] = {}
+    seats: dict[int, int] = {}  # the first location of a process
+    for i, location in enumerate(source.locations):
+        process = location.rank if location.rank >= 0 else -2 - i
+        seat = seats.setdefault(process, i)
+        for (communicator,) in source.blocks("collectives", i, "communicator"):
+            for number, count in zip(*np.unique(communicator, return_counts=True), strict=True):
+                if number != NO_COMMUNICATOR:
+                    of = counts.setdefault(int(number), {})
+                    of[seat] = of.get(seat, 0) + int(count)
+    return sorted({i for of in counts.values() for i in of if of[i] < max(of.values()) and i not in died})
+
+
+class _Walk:
+    """The nesting of one location.
+
+    spoken, heard, calls, ticks : (regions,) calls in which records of MPI lie, those with receives or
+    collectives among them, all calls, ticks from enter to leave. crossed, stray, unclosed, inner : calls of
+    MPI that break the nesting. communications : calls of MPI. longest : ticks from the first to the last
+    event. died : the last event is an enter, as if the program had ended there.
+    """
+
+    def __init__(self, speaks: NDArray[np.bool_]) -> None:
+        n = speaks.size
+        self._speaks = speaks
+        self.spoken, self.heard, self.calls, self.ticks = (np.zeros(n, np.int64) for _ in range(4))
+        self._opened = np.zeros(n, np.int64)
+        self._state = np.zeros(_FIELDS, np.int64)
+        self._stack = np.zeros((4, 64), np.int64)
+
+    def take(self, time: Any, kind: Any, region: Any, record_time: Any, record_heard: Any) -> None:
+        done = 0
+        self._state[_RECORD] = 0
+        while True:
+            done = _nest(
+                time, kind, region, done, record_time, record_heard, self._speaks, self.spoken, self.heard,
+                self.calls, self.ticks, self._opened, self._state, self._stack,
+            )  # fmt: skip
+            if done == time.size:
+                return
+            stack = np.zeros((4, 2 * self._stack.shape[1]), np.int64)
+            stack[:, : self._stack.shape[1]] = self._stack
+            self._stack = stack
+
+    @property
+    def used(self) -> int:
+        """Records of messages that were taken of those that were offered."""
+        return int(self._state[_RECORD])
+
+    def finish(self) -> None:
+        state, depth = self._state, int(self._state[_DEPTH])
+        self.crossed, self.stray = int(state[_CROSSED]), int(state[_STRAY])
+        self.inner, self.communications = int(state[_INNER]), int(state[_SPOKE])
+        # The call in which a program died was entered last of all.
+        self.unclosed = int(self._speaks[self._stack[0, : depth - int(state[_ENTERED])]].sum())
+        self.longest = int(state[_LAST] - state[_FIRST])
+        self.died = bool(state[_ENTERED])
+
+
+def _walks(source: EventSource, regions: list[Region], progress: Progress) -> Iterator[tuple[int, _Walk]]:
+    speaks = np.array([is_communication(r) and not r.synthetic for r in regions], np.bool_)
+    total = sum(source.rows("events", i) for i in range(len(source.locations)))
+    done = 0
+    for i, location in enumerate(source.locations):
+        if location.kind != "cpu" or not source.rows("events", i):
+            continue
+        walk, records = _Walk(speaks), _Records(source, i)
+        for time, kind, region in source.blocks("events", i, "time", "kind", "region"):
+            walk.take(time, kind, region.astype(np.int64), *records.until(int(time[-1])))
+            records.drop(walk.used)
+            done += time.size
+            progress.step(done, total, "comparing regions and messages")
+        walk.finish()
+        yield i, walk
+
+
+class _Records:
+    """Times of a location's messages and collectives, in order, and whether something was received."""
+
+    def __init__(self, source: EventSource, location: int) -> None:
+        self._streams = [
+            source.blocks("messages", location, "time", "kind"),
+            source.blocks("collectives", location, "begin"),
+        ]
+        self._waiting = [(np.zeros(0, np.int64), np.zeros(0, np.uint8)) for _ in self._streams]
+        self._ended = [False] * len(self._streams)
+        self._merged = (np.zeros(0, np.int64), np.zeros(0, np.uint8))
+
+    def until(self, time: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """Those up to `time` that were not dropped."""
+        found = [self._merged]
+        for k, stream in enumerate(self._streams):
+            at, heard = self._waiting[k]
+            while not self._ended[k] and (not at.size or at[-1] <= time):
+                block = next(stream, None)
+                if block is None:
+                    self._ended[k] = True
+                    break
+                kinds = np.isin(block[1], _RECEIVED) if len(block) > 1 else np.ones(block[0].size, bool)
+                # What completes later says nothing of where it was called.
+                at, heard = np.concatenate([at, block[0]]), np.concatenate([heard, kinds.astype(np.uint8)])
+            n = int(np.searchsorted(at, time, "right"))
+            found.append((at[:n], heard[:n]))
+            self._waiting[k] = at[n:], heard[n:]
+        times = np.concatenate([part[0] for part in found])
+        order = np.argsort(times, kind="stable")
+        self._merged = times[order], np.concatenate([part[1] for part in found])[order]
+        return self._merged
+
+    def drop(self, count: int) -> None:
+        self._merged = self._merged[0][count:], self._merged[1][count:]
+
+
+# Fields of a walk's state: open regions, next record, time of the first and the last event, what is counted,
+# whether there was an event, and whether the last one was an enter.
+_DEPTH, _RECORD, _FIRST, _LAST, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _FIELDS = range(11)
+
+
+@kernel
+def _nest(
+    time: Any, kind: Any, region: Any, begin: int, record_time: Any, record_heard: Any, speaks: Any,
+    spoken: Any, heard: Any, calls: Any, ticks: Any, opened: Any, state: Any, stack: Any,
+) -> int:  # fmt: skip
+    """Replay events from row `begin` on; where it stopped: the end, or where `stack` is full.
+
+    opened (regions,): how often each is open. stack (4, room): region, time of the enter, whether a record
+    lies directly inside, and whether one that was received, outermost first.
+    """
+    for i in range(begin, time.size):
+        t, r = time[i], region[i]
+        if state[_BEGUN] == 0:
+            state[_BEGUN] = 1
+            state[_FIRST] = t
+        state[_LAST] = t
+        depth = state[_DEPTH]
+        enters = kind[i] == 0
+        state[_ENTERED] = enters
+        if enters and depth == stack.shape[1]:
+            return i
+        # Records at the very time of an event may lie on either side of it: they are the call's of MPI.
+        at = state[_RECORD]
+        here = not enters and depth > 0 and speaks[stack[0, depth - 1]]
+        while at < record_time.size and (record_time[at] < t or (here and record_time[at] == t)):
+            if depth > 0:
+                stack[2, depth - 1] = 1
+                stack[3, depth - 1] |= record_heard[at]
+            at += 1
+        if not enters and not here and depth > 0 and i + 1 < time.size and time[i + 1] > t:
+            while at < record_time.size and record_time[at] == t:
+                stack[2, depth - 1] = 1
+                stack[3, depth - 1] |= record_heard[at]
+                at += 1
+        state[_RECORD] = at
+        if enters:
+            calls[r] += 1
+            state[_SPOKE] += speaks[r]
+            if depth > 0 and speaks[r] and speaks[stack[0, depth - 1]]:
+                state[_INNER] += 1
+            stack[0, depth], stack[1, depth], stack[2, depth], stack[3, depth] = r, t, 0, 0
+            opened[r] += 1
+            state[_DEPTH] = depth + 1
+            continue
+        if opened[r] == 0:
+            state[_STRAY] += speaks[r]
+            continue
+        found = depth - 1
+        while found >= 0 and depth - found < FARTHEST and stack[0, found] != r:
+            found -= 1
+        if found < 0 or stack[0, found] != r:
+            continue
+        opened[r] -= 1
+        spoken[r] += stack[2, found]
+        heard[r] += stack[3, found]
+        ticks[r] += t - stack[1, found]
+        across = False
+        for k in range(found + 1, depth):
+            across = across or speaks[r] or speaks[stack[0, k]]
+        state[_CROSSED] += across
+        for k in range(found, depth - 1):
+            for field in range(4):
+                stack[field, k] = stack[field, k + 1]
+        state[_DEPTH] = depth - 1
+    return time.size

@@ -1,0 +1,100 @@
+"""Text from strangers where people read it: one line without control characters, cells of a spreadsheet that
+are no formulas, and streams of a terminal that obey nobody."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
+    "\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
+#: A number, perhaps with its unit.
+_NUMBER = re.compile(r"[+-](\d+\.?\d*|\.\d+)([eE][+-]?\d+)?( ?[A-Za-zµ°%/²]{1,12})?")
+_FORMULA = ("=", "+", "-", "@")
+
+
+def printable(text: str, most: int = 200) -> str:
+    """One line that every document can hold and that shows as it reads.
+
+    Control characters, which XML forbids, and those that turn the direction of reading become U+FFFD;
+    whitespace becomes single blanks; what is longer than `most` characters is cut with an ellipsis.
+
+    >>> printable("a\\x00b\\n c"), printable("abcdef", 4)
+    ('a\ufffdb c', 'abc…')
+    """
+    line = " ".join(_UNPRINTABLE.sub("\ufffd", text[: 4 * most]).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+class Printed:
+    """A stream for people: what moves the cursor, colours, hides or turns text shows as U+FFFD.
+
+    Ends of lines and tabs stay; what the stream's encoding lacks is spelled out. `beneath`: the stream.
+    """
+
+    def __init__(self, beneath: TextIO) -> None:
+        self.beneath = beneath
+
+    def write(self, text: str) -> int:
+        safe = _UNPRINTABLE.sub("\ufffd", text).replace("\r", "\ufffd")
+        encoding = getattr(self.beneath, "encoding", None)
+        if encoding:
+            safe = safe.encode(encoding, "backslashreplace").decode(encoding)
+        self.beneath.write(safe)
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.beneath, name)
+
+
+# ---- cells
+
+
+def guarded(text: str) -> str:
+    """The text of a cell, which no spreadsheet takes for a formula; `unguarded` is the way back.
+
+    >>> guarded("=1+1"), guarded("-2+1"), guarded("-2.5e-3 s"), guarded("a")
+    ("'=1+1", "'-2+1", '-2.5e-3 s', 'a')
+    """
+    line = printable(text)
+    if line.startswith(_FORMULA) and not _NUMBER.fullmatch(line):
+        return f"'{line}"
+    return line
+
+
+def unguarded(text: str) -> str:
+    """What was `guarded`.
+
+    >>> unguarded("'=1+1"), unguarded("'tis")
+    ('=1+1', "'tis")
+    """
+    return text[1:] if text.startswith("'") and text[1:].startswith(_FORMULA) else text
+
+
+def as_csv(rows: Iterable[Iterable[object]]) -> Iterator[str]:
+    """Lines of a CSV file, in pieces: text is `guarded`, numbers are in full, infinite and no ones empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for k, row in enumerate(rows):
+        writer.writerow([_cell(value) for value in row])
+        if k % 4096 == 4095:
+            yield out.getvalue()
+            out.seek(0)
+            out.truncate()
+    yield out.getvalue()
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, float):
+        return repr(float(value)) if math.isfinite(value) else ""
+    return guarded(value) if isinstance(value, str) else value

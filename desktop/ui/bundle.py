@@ -1,0 +1,126 @@
+"""Asks which files outside of the project's folder may go into a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import (
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.printing import printable
+from desktop.ui.dialogs import Dialog
+from desktop.ui.units import quantity
+from desktop.workbench.bundling import Outside
+
+
+class BundleDialog(Dialog):
+    """Lists files with their sizes, none ticked. `chosen` gets those that are (a frozenset of paths).
+
+    `folder`: the project's, None if it has none.
+    """
+
+    chosen = Signal(object)
+
+    def __init__(self, parent: QWidget, found: Sequence[Outside], folder: Path | None) -> None:
+        super().__init__(parent)
+        self.setObjectName("bundle_dialog")
+        self.setWindowTitle(self.tr("Files for the bundle"))
+        self._found = found
+        if folder is None:
+            why = self.tr("The project was not saved yet, so none of its files are in its folder.")
+        else:
+            why = self.tr("These files are not in the folder of the project, {0}.")
+            why = why.format(printable(str(folder)))
+        said = QLabel(
+            why
+            + " "
+            + self.tr(
+                "Tick those that whoever gets the bundle may have; the others are named in it, "
+                "but are not there. "
+                "A project from somebody else may name any file of yours."
+            )
+        )
+        said.setTextFormat(Qt.TextFormat.PlainText)
+        said.setWordWrap(True)
+        self.files = QTreeWidget()
+        self.files.setAccessibleName(self.tr("Files outside of the project's folder"))
+        self.files.setRootIsDecorated(False)
+        self.files.setHeaderLabels([self.tr("File"), self.tr("Kind"), self.tr("Size")])
+        self._rows = [self._row(one) for one in found]
+        self.files.addTopLevelItems(self._rows)
+        head = self.files.header()
+        head.setStretchLastSection(False)
+        head.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        for column in (1, 2):
+            head.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        self.files.setTextElideMode(Qt.TextElideMode.ElideMiddle)
+        self.files.itemChanged.connect(lambda *_: self._count())
+        self.total = QLabel()
+        buttons = QDialogButtonBox()
+        self.every = QPushButton(self.tr("&Tick all"))
+        self.every.clicked.connect(self._tick_all)
+        buttons.addButton(self.every, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.addButton(self.tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.accepted.connect(self._take)
+        buttons.rejected.connect(self.reject)
+        layout = QVBoxLayout(self)
+        for part in (said, self.files, self.total, buttons):
+            layout.addWidget(part)
+        width = self.fontMetrics().averageCharWidth()
+        self.resize(100 * width, 24 * self.fontMetrics().lineSpacing())
+        self._count()
+
+    def _row(self, one: Outside) -> QTreeWidgetItem:
+        name = printable(str(one.path), 1000)
+        if one.real != one.path:
+            name = self.tr("{0} (leads to {1})").format(name, printable(str(one.real), 1000))
+        kinds = {
+            "trace": self.tr("trace"),
+            "experiment": self.tr("experiment"),
+            "table": self.tr("table"),
+        }
+        row = QTreeWidgetItem([name, kinds[one.kind], quantity(one.size, "B")])
+        row.setFlags(row.flags() | Qt.ItemFlag.ItemIsUserCheckable)
+        row.setCheckState(0, Qt.CheckState.Unchecked)
+        row.setTextAlignment(2, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row.setToolTip(0, name)
+        return row
+
+    @property
+    def ticked(self) -> list[Outside]:
+        return [
+            one
+            for one, row in zip(self._found, self._rows, strict=True)
+            if row.checkState(0) == Qt.CheckState.Checked
+        ]
+
+    def _tick_all(self) -> None:
+        self.files.blockSignals(True)  # or all would be counted for each
+        for row in self._rows:
+            row.setCheckState(0, Qt.CheckState.Checked)
+        self.files.blockSignals(False)
+        self.files.viewport().update()
+        self._count()
+
+    def _count(self) -> None:
+        ticked = self.ticked
+        size = quantity(sum(one.size for one in ticked), "B")
+        self.total.setText(
+            self.tr("{0} of {1} files go into the bundle, {2}").format(len(ticked), len(self._found), size)
+        )
+
+    def _take(self) -> None:
+        chosen = frozenset(one.real for one in self.ticked)
+        self.accept()
+        self.chosen.emit(chosen)

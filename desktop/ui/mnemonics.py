@@ -1,0 +1,127 @@
+"""Letters that are underlined: which key with Alt opens a menu, presses a button or goes to a field.
+
+Texts say which letter they would like (``"&Find"``). Two that want the same one would both lose it: Qt goes
+from one to the other. So letters are given out here, where all that is in a window is known: menus first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QGroupBox,
+    QLabel,
+    QMenu,
+    QMenuBar,
+    QStackedLayout,
+    QStackedWidget,
+    QTabBar,
+    QWidget,
+)
+
+
+def plain(text: str) -> str:
+    """A text of a menu or button as it is read, without its mark."""
+    return text.replace("&&", "\0").replace("&", "").replace("\0", "&")
+
+
+def letter(text: str) -> str:
+    """The marked letter, in lower case; "" if there is none."""
+    rest = text.replace("&&", "  ")
+    at = rest.find("&")
+    return rest[at + 1 : at + 2].lower() if at >= 0 else ""
+
+
+def _marked(text: str, wanted: str) -> str:
+    """The text with that letter marked, at the beginning of a word if there is one; "" marks none."""
+    read = plain(text)
+    low = read.lower()
+    own = text.replace("&&", "\0").find("&")
+    starts = [k for k in range(len(low)) if low[k] == wanted and (k == 0 or not low[k - 1].isalnum())]
+    if letter(text) == wanted and wanted:
+        at = own
+    else:
+        at = starts[0] if starts else low.find(wanted) if wanted else -1
+    if at < 0:
+        return read.replace("&", "&&")
+    return read[:at].replace("&", "&&") + "&" + read[at:].replace("&", "&&")
+
+
+def lettered(texts: Sequence[str], together: Callable[[int, int], bool] = lambda _a, _b: True) -> list[str]:
+    """The texts, each with a letter marked that no other has which is in view `together` with it.
+
+    The letter that a text would like goes to the first that asks for it; then come the first letters of
+    words, then all others. Where all are taken, none is marked.
+    """
+    found = [""] * len(texts)
+
+    def give(wanted: Callable[[str], Sequence[str]]) -> None:
+        for k, text in enumerate(texts):
+            taken = {found[i] for i in range(len(texts)) if found[i] and i != k and together(i, k)}
+            if not found[k]:
+                found[k] = next((one for one in wanted(text) if one not in taken), "")
+
+    give(lambda text: [letter(text)] if letter(text) else [])
+    give(lambda text: [word[0] for word in plain(text).lower().split() if word[0].isalnum()])
+    give(lambda text: [one for one in plain(text).lower() if one.isalnum()])
+    return [_marked(text, one) for text, one in zip(texts, found, strict=True)]
+
+
+def letter_menu(menu: QMenu | QMenuBar) -> None:
+    """Give the entries of a menu their letters; those that are not in view need none."""
+    entries = [action for action in menu.actions() if action.isVisible() and not action.isSeparator()]
+    for action, text in zip(entries, lettered([action.text() for action in entries]), strict=True):
+        if text != action.text():
+            action.setText(text)
+
+
+class _Target:
+    """Something with a letter: how its text is read and set, and on which pages it stands."""
+
+    def __init__(self, widget: QWidget, text: str, put: Callable[[str], object]) -> None:
+        self.text, self.put = text, put
+        self._pages: dict[int, int] = {}
+        parent = widget.parentWidget()
+        while parent is not None:
+            if isinstance(parent, QStackedWidget) or isinstance(parent.layout(), QStackedLayout):
+                self._pages[id(parent)] = id(widget)
+            widget, parent = parent, parent.parentWidget()
+
+    def beside(self, other: _Target) -> bool:
+        """Both can be in view at once: they are not on different pages."""
+        return all(other._pages.get(stack, page) == page for stack, page in self._pages.items())
+
+
+def _targets(window: QWidget) -> list[_Target]:
+    """What has a letter in a window, but for the menu bar."""
+    found = []
+    for widget in window.findChildren(QWidget):
+        if widget.window() is not window and not widget.isHidden():
+            continue  # in a window of its own, such as an open dialog
+        if (isinstance(widget, QLabel) and widget.buddy() is not None) or isinstance(widget, QAbstractButton):
+            found.append(_Target(widget, widget.text(), widget.setText))
+        elif isinstance(widget, QGroupBox):
+            found.append(_Target(widget, widget.title(), widget.setTitle))
+        elif isinstance(widget, QTabBar):
+            for k in range(widget.count()):
+                found.append(_Target(widget, widget.tabText(k), partial(widget.setTabText, k)))
+    return [target for target in found if letter(target.text)]
+
+
+def settle(window: QWidget, menus: QMenuBar | None = None) -> None:
+    """Give out the letters of a window: its menus have theirs first, then what asks for one."""
+    targets = _targets(window)
+    if menus is not None:
+        letter_menu(menus)
+        targets[:0] = [_Target(window, action.text(), action.setText) for action in menus.actions()]
+    texts = lettered([one.text for one in targets], lambda a, b: targets[a].beside(targets[b]))
+    for target, text in zip(targets, texts, strict=True):
+        if text != target.text:
+            target.put(text)
+
+
+def rename(widget: QLabel | QAbstractButton, text: str) -> None:
+    """Another text for what has its letter: it stays the same, if the text has it."""
+    widget.setText(_marked(text, letter(widget.text())))

@@ -1,0 +1,126 @@
+"""The fields that say which messages the timeline shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtWidgets import QCheckBox, QFormLayout, QLabel, QLineEdit, QPushButton, QVBoxLayout, QWidget
+
+from desktop.data.message_filter import MessageFilter
+from desktop.ui.units import quantity
+
+_PREFIXES = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_BINARY = {"ki": 2.0**10, "mi": 2.0**20, "gi": 2.0**30, "ti": 2.0**40}
+
+
+def number(text: str, unit: str) -> float | None:
+    """A number with an SI prefix (of bytes also a binary one) and the unit or without; None: not one.
+
+    >>> number("64 KiB", "B"), number("1.5 ms", "s"), number("many", "B")
+    (65536.0, 0.0015, None)
+    """
+    found = re.fullmatch(rf"(\d+(?:[.,]\d*)?(?:[eE][+-]?\d+)?)\s*([a-zA-Zµ]*?){unit}?", text.strip())
+    if found is None:
+        return None
+    value, prefix = float(found[1].replace(",", ".")), found[2]
+    factor = _BINARY.get(prefix.lower()) if unit == "B" else None
+    if factor is None:
+        factor = _PREFIXES.get("k" if prefix == "K" else prefix)
+    return None if factor is None else value * factor
+
+
+class MessageForm(QWidget):
+    """Bytes, duration, communicator, rank and tag; an empty field leaves no message out. What cannot be read
+    is said and changes nothing."""
+
+    changed = Signal(object)  # a MessageFilter
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filter = MessageFilter()
+        self.shown = QCheckBox(self.tr("&Show messages"))
+        self.shown.toggled.connect(lambda on: self._say(replace(self._filter, shown=on)))
+        self.fields: dict[str, QLineEdit] = {}
+        form = QFormLayout()
+        for name, title, hint, tip in (
+            (
+                "least_bytes",
+                self.tr("&Bytes, at least"),
+                "64 KiB",
+                self.tr("Messages of so many bytes or more"),
+            ),
+            ("least_s", self.tr("&Duration, at least"), "10 µs", self.tr("From the send to the receive")),
+            ("communicator", self.tr("&Communicator"), self.tr("any"), self.tr("Its number in the trace")),
+            ("partner", self.tr("&Rank"), self.tr("any"), self.tr("The sender or the receiver")),
+            ("tag", self.tr("&Tag"), self.tr("any"), self.tr("The number that the program gave it")),
+        ):
+            field = QLineEdit()
+            field.setObjectName(f"messages_{name}")
+            field.setPlaceholderText(hint)
+            field.setToolTip(tip)
+            field.setClearButtonEnabled(True)
+            field.setMaximumWidth(16 * self.fontMetrics().averageCharWidth())
+            field.textChanged.connect(self._typed)
+            label = QLabel(title)
+            label.setBuddy(field)
+            form.addRow(label, field)
+            self.fields[name] = field
+        self.problem = QLabel()
+        self.problem.setObjectName("messages_problem")
+        self.reset = QPushButton(self.tr("Show &all messages"))
+        self.reset.clicked.connect(lambda: self.show_filter(MessageFilter(), tell=True))
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.shown)
+        layout.addLayout(form)
+        layout.addWidget(self.problem)
+        layout.addWidget(self.reset)
+        self.show_filter(self._filter)
+
+    def show_filter(self, wanted: MessageFilter, tell: bool = False) -> None:
+        """Fill the fields; `tell` those who listen."""
+        self._filter = wanted
+        texts = {
+            "least_bytes": quantity(wanted.least_bytes, "B") if wanted.least_bytes else "",
+            "least_s": quantity(wanted.least_s, "s") if wanted.least_s else "",
+        }
+        for name, field in self.fields.items():
+            value = getattr(wanted, name)
+            with QSignalBlocker(field):
+                field.setText(texts.get(name, "" if value is None else str(value)))
+        if wanted.least_bytes and number(texts["least_bytes"], "B") != wanted.least_bytes:
+            with QSignalBlocker(self.fields["least_bytes"]):  # rounded for reading, it would be another one
+                self.fields["least_bytes"].setText(str(wanted.least_bytes))
+        with QSignalBlocker(self.shown):
+            self.shown.setChecked(wanted.shown)
+        self._mark("")
+        if tell:
+            self.changed.emit(wanted)
+
+    def _typed(self) -> None:
+        values: dict[str, float | int | None] = {}
+        for name, field in self.fields.items():
+            text = field.text().strip()
+            if name in ("least_bytes", "least_s"):
+                value = number(text, "B" if name == "least_bytes" else "s") if text else 0.0
+                if value is None:
+                    self._mark(self.tr("“{0}” is no number with a unit").format(text))
+                    return
+                values[name] = round(value) if name == "least_bytes" else value
+            else:
+                if text and not re.fullmatch(r"[-−]?\d{1,18}", text):
+                    self._mark(self.tr("“{0}” is no whole number").format(text))
+                    return
+                values[name] = int(text.replace("−", "-")) if text else None
+        self._mark("")
+        self._say(MessageFilter(self._filter.shown, **values))  # type: ignore[arg-type]  # whole where it has to be
+
+    def _mark(self, problem: str) -> None:
+        self.problem.setText(problem)
+        self.problem.setVisible(bool(problem))
+
+    def _say(self, wanted: MessageFilter) -> None:
+        if wanted != self._filter:
+            self._filter = wanted
+            self.changed.emit(wanted)

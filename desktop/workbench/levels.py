@@ -1,0 +1,217 @@
+"""Which processors a plot shows upright: the rules of its vertical axis, as plain values and functions.
+
+Levels are processors. On a logarithmic axis distances are those of logarithms; 0 lies below its lower end.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from desktop.core.curve import StepCurve
+
+#: The first view fits a curve that stays below this part of all processors.
+LOW = 0.1
+#: Columns of the whole run whose means are the drawn line, as far as its height goes.
+COLUMNS = 1000
+#: Room above the highest level, as a part of the range.
+ROOM = 0.05
+#: Decades of a logarithmic axis, if the levels do not ask for fewer.
+DECADES = 4
+#: The least range, as a part of all processors, and on a logarithmic axis the least ratio of its ends.
+LEAST, RATIO = 1e-6, 1.1
+
+MODES = ("start", "all", "fit", "hand")
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What the user wants of the vertical axis.
+
+    `mode`: "start", all processors, or what the whole curve needs where that is little (`LOW`); "all", all of
+    them; "fit", what the visible part needs; "hand", from `low` to `high`. `log`: a logarithmic axis.
+    """
+
+    mode: str = "start"
+    low: float = 0.0
+    high: float = 0.0
+    log: bool = False
+
+    def problem(self) -> str:
+        if self.mode not in MODES:
+            return f"mode is {self.mode}, allowed are {', '.join(MODES)}"
+        if self.mode == "hand" and not (math.isfinite(self.high - self.low) and self.low < self.high):
+            return "the vertical range is empty"
+        return (
+            "the logarithmic range begins at 0" if self.mode == "hand" and self.log and self.low <= 0 else ""
+        )
+
+
+AT_FIRST = Levels()
+
+
+@dataclass(frozen=True)
+class Heights:
+    """What a curve needs: all its `processors`; its `least` and `most` level in the whole run; of its drawn
+    line there (the means of columns) the `peak` and the least that is not 0, `tiny` (NaN: none); the `low`
+    and `high` level in what is visible."""
+
+    processors: float
+    least: float
+    most: float
+    peak: float
+    tiny: float
+    low: float
+    high: float
+
+
+def line_heights(curve: StepCurve) -> tuple[float, float]:
+    """`Heights.peak` and `Heights.tiny` of a curve: of the means of `COLUMNS` columns."""
+    from desktop.core.envelope import envelope
+
+    edges = np.linspace(curve.start, curve.start + curve.duration, COLUMNS + 1)
+    mean = envelope(curve).columns(edges).mean
+    above = mean[mean > 0]
+    return float(np.nanmax(mean)), float(above.min()) if above.size else math.nan
+
+
+def little(known: Heights) -> bool:
+    """Whether a curve stays so low that an axis of all processors shows nothing of it."""
+    return 0 < known.peak < LOW * known.processors
+
+
+def limits(wanted: Levels, known: Heights) -> tuple[float, float]:
+    """The ends of the axis."""
+    if wanted.mode == "hand" and not wanted.problem():
+        return wanted.low, wanted.high
+    low, high = whole(known)
+    if wanted.mode == "start" and little(known):
+        high = round_up(known.peak * (1 + ROOM))
+    elif wanted.mode == "fit" and known.high > -math.inf:
+        low, high = known.low, known.high
+        if not high > low:
+            low, high = low - 0.5, high + 0.5
+        room = (high - low) * ROOM
+        low, high = max(low - room, min(0.0, known.least)), high + room
+    if not wanted.log:
+        return low, high
+    high = high if high > 0 else 1.0
+    tiny = known.tiny if 0 < known.tiny < high else high / 10
+    least = max(tiny / 1.5, high / 10**DECADES)
+    # From a whole decade on, so far below that the least level is not on the rim.
+    return min(10.0 ** math.floor(math.log10(least) + 1e-9), high / 10), high
+
+
+def whole(known: Heights) -> tuple[float, float]:
+    """From 0 to all processors, with some room; further where the curve goes further."""
+    low, high = min(0.0, known.least), max(known.processors, known.most)
+    if not high > low:
+        low, high = low - 0.5, high + 0.5
+    room = (high - low) * ROOM
+    return (low - room if low != 0 else 0.0), high + room
+
+
+def zoomed(wanted: Levels, known: Heights, factor: float, about: float | None = None) -> Levels:
+    """`factor` times as close; the level `about` stays where it is, without one the lower end."""
+    low, high = limits(wanted, known)
+    if wanted.log:
+        a, b = math.log(low), math.log(high)
+        at = a if about is None or about <= 0 else min(max(math.log(about), a), b)
+        a, b = at - (at - a) / factor, at + (b - at) / factor
+        return _by_hand(wanted, known, math.exp(a), math.exp(b))
+    at = low if about is None else min(max(about, low), high)
+    return _by_hand(wanted, known, at - (at - low) / factor, at + (high - at) / factor)
+
+
+def moved(wanted: Levels, known: Heights, share: float) -> Levels:
+    """Up by a share of what is seen; down if negative."""
+    low, high = limits(wanted, known)
+    if wanted.log:
+        by = (high / low) ** share
+        return _by_hand(wanted, known, low * by, high * by)
+    by = share * (high - low)
+    return _by_hand(wanted, known, low + by, high + by)
+
+
+def stretched(wanted: Levels, known: Heights, level: float, share: float) -> Levels:
+    """The lower end stays, and `level` comes to lie at a share (0 to 1) of the height."""
+    low, _ = limits(wanted, known)
+    share = max(share, 1e-3)
+    if wanted.log:
+        if not level > low:
+            return wanted
+        return _by_hand(wanted, known, low, low * (level / low) ** (1 / share))
+    if not level > low:
+        return wanted
+    return _by_hand(wanted, known, low, low + (level - low) / share)
+
+
+def _by_hand(wanted: Levels, known: Heights, low: float, high: float) -> Levels:
+    """A range within that of all processors, moved back and then cut off where it reaches beyond, and no
+    narrower than can be told apart; all of it is "all"."""
+    bottom, top = limits(replace(wanted, mode="all"), known)
+    if wanted.log:
+        bottom = min(bottom, limits(wanted, known)[0], limits(replace(wanted, mode="fit"), known)[0])
+        by = max(bottom / low, 1.0) * min(top / high, 1.0)
+        low, high = max(low * by, bottom), min(high * by, top)
+        if high < RATIO * low:
+            middle = math.sqrt(low * high)
+            low, high = middle / math.sqrt(RATIO), middle * math.sqrt(RATIO)
+    else:
+        by = max(bottom - low, 0.0) + min(top - high, 0.0)
+        low, high = max(low + by, bottom), min(high + by, top)
+        least = LEAST * (top - bottom)
+        if high - low < least:
+            middle = (low + high) / 2
+            low, high = middle - least / 2, middle + least / 2
+    near = 1e-9 * (top - bottom)
+    if abs(low - bottom) <= near and abs(high - top) <= near:
+        return replace(wanted, mode="all", low=0.0, high=0.0)
+    return replace(wanted, mode="hand", low=low, high=high)
+
+
+def note(wanted: Levels, known: Heights) -> str:
+    """What is said beside an axis that does not show all processors; "" where it does."""
+    low, high = limits(wanted, known)
+    if high >= max(known.processors, known.most) and (wanted.log or low <= min(0.0, known.least)):
+        return ""
+    beyond = f", peaks to {_number(known.most)}" if known.most > high and wanted.mode == "start" else ""
+    return f"{_number(low)}–{_number(high)} of {_number(known.processors)} processors{beyond}"
+
+
+def residual_reach(reach: float, wanted: Levels, known: Heights) -> float:
+    """The largest deviation on the residual's axis: what it needs, but no more than is seen of levels."""
+    low, high = limits(wanted, known)
+    return min(reach, high - low)
+
+
+def share(values: NDArray[np.float64], low: float, high: float, log: bool) -> NDArray[np.float64]:
+    """Where levels lie between the ends, from 0 to 1 (and beyond); on a logarithmic axis what is not above 0
+    lies far below."""
+    if not log:
+        return (values - low) / (high - low)
+    above = np.maximum(values, low * 1e-3)
+    return np.log(above / low) / math.log(high / low)
+
+
+def at_share(where: float, low: float, high: float, log: bool) -> float:
+    """The level at a share of the height; the inverse of `share`."""
+    return low * (high / low) ** where if log else low + where * (high - low)
+
+
+def round_up(value: float) -> float:
+    """The next of 1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(
+        (m * power for m in (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0) if m * power >= value * (1 - 1e-9)),
+        10 * power,
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1e6 else f"{value:g}"

@@ -1,0 +1,239 @@
+"""What a trace says twice: damage is told, habits are not, and how much of the curve is in doubt is said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from desktop.cli import run as main
+from desktop.data.consistency import doubt, misspelt
+from desktop.data.events import UNDEFINED, Activity, Location, MessageKind, Region
+from desktop.data.info import info
+from desktop.data.material import Subject
+from desktop.data.opening import open_trace
+from desktop.data.report import Contents, compose
+from desktop.data.store import Source, StoreWriter
+from desktop.data.utilization import build
+from tests.data_layer import damage
+from tests.data_layer.archives import unpack
+from tests.data_layer.damage import FORMATS, SOURCES, Trial, campaign, master, sample, write
+
+DATA = Path(__file__).parents[1] / "data"
+#: Damages of each format in the suite; a campaign is `tests.data_layer.damage`.
+DAMAGES = 40
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_no_curve_is_wrong_without_a_word(kind: str, tmp_path: Path) -> None:
+    outcomes = list(campaign(kind, DAMAGES, 20, tmp_path))
+    assert [str(outcome.case) for outcome in outcomes if outcome.result == "wrong"] == []
+    assert sum(outcome.result == "loss" for outcome in outcomes) > DAMAGES // 6
+
+
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind in FORMATS for name in SOURCES[kind]])
+def test_what_is_whole_has_no_loss(kind: str, name: str, tmp_path: Path) -> None:
+    """Flushed buffers, deadlocks, tracers' habits: none of it is damage."""
+    assert not Trial(kind, tmp_path).sound(name).lossy
+
+
+def findings(path: Path, tmp_path: Path) -> dict[str, str]:
+    with open_trace(path, output=tmp_path / "found.h5", force=True) as store:
+        return {finding.name: finding.severity for finding in store.report}
+
+
+# ---------------------------------------------------------------- the cases that were seen
+
+
+def without(folder: Path, kept: bytes) -> int:
+    """Drop the definition of the region that has that name from an archive of EZTrace; bytes dropped."""
+    file = folder / "eztrace_log.def"
+    data = file.read_bytes()
+    strings, regions = {}, []
+    for record, fields in damage.chunk_records(data, 0, True):
+        begin = fields.at - 2
+        if record == 10:
+            number, text = fields.read("ns")
+            strings[number] = text
+        elif record == 15:
+            regions.append((begin, begin + 2 + data[begin + 1], fields.read("nn")[1]))
+    begin, end, _ = next(region for region in regions if strings[region[2]] == kept)
+    file.write_bytes(data[:begin] + data[end:] + bytes(end - begin))
+    return end - begin
+
+
+def test_a_region_in_which_messages_lie_is_communication(tmp_path: Path) -> None:
+    """The definition of MPI_Recv is missing: half of the time in MPI counted as computing."""
+    folder = unpack("ezt_farm_8_dilated", tmp_path)
+    with open_trace(folder, output=tmp_path / "sound.h5") as store:
+        mean, received = build(store).curve().mean, 0
+        region_of = next(i for i, region in enumerate(store.regions) if region.name == "MPI_Recv")
+        # EZTrace defines the region once for each process; the first is that of rank 0.
+        for times, kinds, regions in store.blocks("events", 0, "time", "kind", "region"):
+            here = regions == region_of
+            received += int((times[here] * np.where(kinds[here] == 1, 1, -1)).sum())
+    assert without(folder, b"MPI_Recv")
+    with open_trace(folder, output=tmp_path / "bad.h5") as store:
+        assert store.report.lossy
+        assert store.report.findings["regions"].severity == "loss"
+        assert build(store).curve().mean == pytest.approx(mean, rel=1e-9)
+        lost = doubt(store)
+        assert lost is not None and lost.seconds is not None
+        # All that was received is in doubt, and nothing else.
+        unknown = next(i for i, region in enumerate(store.regions) if region.role == UNDEFINED)
+        assert store.regions[unknown].activity is Activity.IDLE
+        assert lost.seconds == pytest.approx(received / store.ticks_per_second)
+        assert info(store)["utilization"]["in_doubt_s"] == lost.seconds
+
+
+def test_otf_definitions_that_are_empty(tmp_path: Path) -> None:
+    """0.23 s became 224 Ms with exit code 0."""
+    files = dict(sample("otf1", "farm_6"))
+    write(tmp_path, files)
+    (tmp_path / "trace.0.def.z").write_bytes(b"")
+    found = findings(master("otf1", tmp_path, files), tmp_path)
+    assert (found["timer resolution"], found["regions"]) == ("loss", "loss")
+
+
+def test_a_timer_resolution_with_a_changed_digit(tmp_path: Path) -> None:
+    files = dict(sample("otf1", "psort_8"))
+    assert files["trace.0.def"].count(b"DTR3b9aca00\n") == 1
+    files["trace.0.def"] = files["trace.0.def"].replace(b"DTR3b9aca00\n", b"DTR3f9aca00\n")
+    write(tmp_path, files)
+    assert findings(master("otf1", tmp_path, files), tmp_path)["odd timer resolution"] == "loss"
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_paraver_that_is_cut_at_the_end_of_a_line(share: float, tmp_path: Path) -> None:
+    lines = (DATA / "paraver/farm_6.prv").read_bytes().splitlines(keepends=True)
+    path = tmp_path / "cut.prv"
+    path.write_bytes(b"".join(lines[: int(share * len(lines))]))
+    with open_trace(path, output=tmp_path / "cut.h5") as store:
+        assert store.report.findings["duration differs"].severity == "loss"
+        lost = doubt(store)
+        assert lost is not None and lost.seconds is not None
+        # What follows the cut, to the end that the header says: 287 ms of 6 threads.
+        there = sum(at.last for at in store.locations if at.last is not None) * 1e-9
+        assert lost.whole == pytest.approx(6 * 0.287225607)
+        assert lost.seconds == pytest.approx(lost.whole - there, rel=0.01)
+
+
+def test_picl_that_is_cut_or_has_a_hole(tmp_path: Path) -> None:
+    data = (DATA / "picl/v2-ncptl-pipeline6.trf").read_bytes()
+    lines = data.splitlines(keepends=True)
+    cut = tmp_path / "cut.trf"
+    cut.write_bytes(b"".join(lines[:200]))
+    assert findings(cut, tmp_path)["tracing without end"] == "loss"
+    hole = tmp_path / "hole.trf"
+    hole.write_bytes(data.replace(b"-4 -21 0.000190 ", b"-4 -21 280.000190 ", 1))
+    assert "loss" in findings(hole, tmp_path).values()
+
+
+def test_names_of_calls_with_a_changed_letter() -> None:
+    assert misspelt(Region("MPI_Sfnd")) and misspelt(Region("NPI_Recv")) and misspelt(Region("MPI]Bcast"))
+    real = ("MPI_Bsend", "MPI_Irecv", "PMPI_Recv", "mpi_recv_", "MPIX_Query", "compute", "mpi", "")
+    assert not any(misspelt(Region(name)) for name in real)
+
+
+# ---------------------------------------------------------------- the rules
+
+
+def made(
+    tmp_path: Path,
+    events: list[tuple[int, int, int]],
+    messages: list[int] = [],  # noqa: B006 - read only
+    regions: tuple[str, ...] = ("main", "MPI_Send", "MPI_Recv", "helper"),
+) -> dict[str, str]:
+    """Import one location: (time, kind, region) of events and times of sends; findings and severities."""
+    from desktop.data.consistency import judge
+    from desktop.data.importers.otf2 import IMPORTER
+    from desktop.progress import Progress
+
+    target = tmp_path / "made.h5"
+    with StoreWriter(target, Source(str(target), "made"), IMPORTER) as writer:
+        writer.describe(ticks_per_second=1e9)
+        writer.location(Location(0, "rank 0", rank=0))
+        for name in regions:
+            writer.region(Region(name, "function", "user"))
+        table = np.array(events, np.int64)
+        writer.append("events", 0, time=table[:, 0], kind=table[:, 1].astype("u1"), region=table[:, 2])
+        if messages:
+            n = len(messages)
+            writer.append(
+                "messages",
+                0,
+                time=np.array(messages, np.int64),
+                kind=np.full(n, MessageKind.SEND, np.uint8),
+                peer=np.full(n, -1, np.int32),
+                communicator=np.zeros(n, np.uint32),
+                tag=np.zeros(n, np.int64),
+                bytes=np.zeros(n, np.int64),
+                request=np.zeros(n, np.uint64),
+            )
+        writer.complete()
+        judge(writer, writer.report, Progress())
+        return {finding.name: finding.severity for finding in writer.report}
+
+
+MAIN, SEND, RECV, HELPER = range(4)
+IN, OUT = 0, 1
+
+
+def test_calls_that_break_the_nesting(tmp_path: Path) -> None:
+    sound = [(0, IN, MAIN), (10, IN, SEND), (20, OUT, SEND), (30, IN, RECV), (40, OUT, RECV), (50, OUT, MAIN)]
+    assert made(tmp_path, sound) == {}
+    crossed = [*sound[:3], (30, IN, RECV), (40, OUT, MAIN), (50, OUT, RECV)]
+    assert made(tmp_path, crossed) == {"broken nesting: crossed": "loss"}
+    assert "broken nesting: stray" in made(tmp_path, [*sound[:4], (40, OUT, SEND), *sound[4:]])
+    assert "broken nesting: unclosed" in made(tmp_path, [*sound[:2], *sound[3:]])
+    # A program may end inside of its last call, and user regions may overlap.
+    assert made(tmp_path, sound[:4]) == {}
+    overlapping = [(0, IN, MAIN), (10, IN, HELPER), (20, OUT, MAIN), (30, OUT, HELPER)]
+    assert made(tmp_path, overlapping) == {}
+
+
+def test_functions_around_calls_stay_what_they_are(tmp_path: Path) -> None:
+    """Records lie in the innermost call; where they lie in a function, it is a call of MPI."""
+    events = [(0, IN, MAIN), (10, IN, SEND), (20, OUT, SEND), (30, OUT, MAIN)]
+    assert made(tmp_path, events, [10, 15, 20]) == {}
+    odd = [*events[:3], (22, IN, HELPER), (28, OUT, HELPER), events[3]]
+    assert made(tmp_path, odd, [15, 25]) == {"regions with messages": "loss"}
+    # Where the tracer records no calls at all, functions are what they are.
+    bare = [(0, IN, MAIN), (22, IN, HELPER), (28, OUT, HELPER), (30, OUT, MAIN)]
+    assert made(tmp_path, bare, [25]) == {}
+
+
+# ---------------------------------------------------------------- where it is said
+
+
+def test_the_doubt_stands_at_every_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = unpack("damaged_b_evt_missing", tmp_path)
+    store = tmp_path / "store.h5"
+    assert main(["import", str(folder), "-o", str(store), "--json"]) == 3
+    seconds = json.loads(capsys.readouterr().out)["utilization"]["in_doubt_s"]
+    assert seconds == pytest.approx(0.2872, rel=0.01)  # one location, the whole run
+    for words in (["info"], ["phases", "-n", "2"], ["phases", "--max-n", "2"], ["stats"]):
+        command = [words[0], str(store), *words[1:]]
+        assert main([*command, "--json"]) == 3
+        facts = json.loads(capsys.readouterr().out)
+        assert facts.get("in_doubt_s", facts.get("utilization", {}).get("in_doubt_s")) == seconds
+        assert main(command) == 3
+        assert "processor-seconds (17 %) are in doubt" in capsys.readouterr().out
+
+
+def test_nothing_is_in_doubt_of_a_whole_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copy(DATA / "picl/v1-fft16-upshot.trf", tmp_path)
+    assert main(["phases", str(tmp_path / "v1-fft16-upshot.trf"), "-n", "2"]) == 0
+    assert "doubt" not in capsys.readouterr().out
+
+
+def test_the_report_says_it_at_the_figure(tmp_path: Path) -> None:
+    folder = unpack("damaged_b_evt_missing", tmp_path)
+    with open_trace(folder, output=tmp_path / "store.h5") as store:
+        report = compose([Subject(store, "curve", n=2, model="constant")], Contents(statistics=False))
+        lost = doubt(store)
+    assert lost is not None
+    assert lost.sentence in next(block.finding for block in report.pictures if block.figure == "curve")

@@ -1,0 +1,120 @@
+"""Letters that are underlined: each is asked for by one thing in view, and Alt with it leads there."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QGroupBox,
+    QLabel,
+    QMenu,
+    QTabBar,
+    QWidget,
+)
+from pytestqt.qtbot import QtBot
+
+from desktop.ui.compare_window import CompareWindow
+from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.mnemonics import letter, lettered, plain
+from desktop.ui.model_window import ModelWindow
+from desktop.ui.program_window import ProgramWindow
+from desktop.ui.shell import MainWindow
+from tests.ui.scene import Scene, classes
+
+#: Of the offscreen platform, when a menu opens.
+pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "This plugin does not support")
+
+KINDS = (MainWindow, CompareWindow, ModelWindow, ExperimentWindow)
+
+
+def marked(root: QWidget) -> list[tuple[str, str]]:
+    """Letters and texts of what Alt reaches in a window now: what Qt takes for visible."""
+    found = []
+    for widget in root.findChildren(QWidget):
+        if widget.window() is not root or not widget.isVisible():
+            continue
+        if (isinstance(widget, QLabel) and widget.buddy() is not None) or isinstance(widget, QAbstractButton):
+            found.append(widget.text())
+        elif isinstance(widget, QGroupBox):
+            found.append(widget.title())
+        elif isinstance(widget, QTabBar):
+            found += [widget.tabText(k) for k in range(widget.count())]
+    if isinstance(root, ProgramWindow):
+        found += [action.text() for action in root.menuBar().actions()]
+    return [(letter(text), text) for text in found if letter(text)]
+
+
+def doubled(letters: list[tuple[str, str]]) -> list[str]:
+    counts = Counter(one for one, _ in letters)
+    return sorted(text for one, text in letters if counts[one] > 1)
+
+
+def test_no_letter_is_given_twice_in_any_look_of_any_window(scene: Scene) -> None:
+    found = {f"{name}: {texts}" for name, root in scene.looks() if (texts := doubled(marked(root)))}
+    assert not found, "\n".join(sorted(found))
+
+
+def test_no_shortcut_takes_a_letter_of_a_window(scene: Scene) -> None:
+    for window in scene.windows._open:
+        own = {key.toString() for one in window.findChildren(QAction) for key in one.shortcuts()}
+        for one, text in marked(window):
+            assert QKeySequence(f"Alt+{one}").toString() not in own, text
+
+
+def test_all_kinds_of_windows_are_tried() -> None:
+    assert classes(ProgramWindow) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_alt_and_its_letter_opens_each_menu(qtbot: QtBot, scene: Scene, kind: type[ProgramWindow]) -> None:
+    window = scene.window(kind)
+    window.show()
+    window.activateWindow()
+    QTest.qWaitForWindowActive(window)
+    for name in window.MENUS:
+        menu = window.menus[name]
+        (key,) = letter(menu.title())
+        QTest.keyClick(window, Qt.Key(ord(key.upper())), Qt.KeyboardModifier.AltModifier)
+        qtbot.waitUntil(menu.isVisible, timeout=2000)
+        assert QApplication.activePopupWidget() is menu
+        menu.close()
+        window.menuBar().setActiveAction(None)  # type: ignore[arg-type]  # none, as Esc leaves it
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_letters_are_unique_within_each_menu(scene: Scene, kind: type[ProgramWindow]) -> None:
+    window = scene.window(kind)
+    for menu in window.menuBar().findChildren(QMenu):
+        menu.aboutToShow.emit()
+        texts = [a.text() for a in menu.actions() if a.isVisible() and not a.isSeparator()]
+        letters = [(letter(text), text) for text in texts]
+        assert not doubled([one for one in letters if one[0]]), menu.title()
+        taken = {one for one, _ in letters}
+        for one, text in letters:
+            assert one or not {c for c in plain(text).lower() if c.isalnum()} - taken, f"{text} has none"
+
+
+def test_a_letter_of_a_menu_chooses_its_entry(scene: Scene) -> None:
+    main = scene.main
+    menu = main.menus["View"]
+    menu.aboutToShow.emit()
+    before = main.percent
+    menu.popup(main.pos())
+    key = letter(main.actions_by_id["percent"].text())
+    QTest.keyClick(menu, Qt.Key(ord(key.upper())))
+    assert main.percent is not before
+    main.set_percent(before)
+    menu.close()
+
+
+def test_letters_are_given_out_in_order() -> None:
+    assert lettered(["&File", "&Find", "Fit"]) == ["&File", "F&ind", "Fi&t"]
+    assert lettered(["Save", "Save as", "as"]) == ["&Save", "Save &as", "as"]
+    assert lettered(["A && B", "a"]) == ["&A && B", "a"]
+    assert lettered(["&One", "&Or"], lambda a, b: False) == ["&One", "&Or"]

@@ -1,0 +1,114 @@
+"""Windows and dialogs open wholly on a screen: small ones, several, and those that are there no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from PySide6.QtCore import QRect, QSettings
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
+
+from desktop.ui.app import application
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+from desktop.ui.sizes import inside
+
+ROOT = Path(__file__).parent.parent.parent
+SIDE = st.integers(1, 4000)
+PLACE = st.integers(-5000, 5000)
+
+
+RECT = st.builds(QRect, PLACE, PLACE, SIDE, SIDE)
+
+
+@given(RECT, RECT)
+def test_a_frame_is_put_inside(frame: QRect, room: QRect) -> None:
+    found = inside(frame, room)
+    assert room.contains(found)
+    assert found.size() == frame.size().boundedTo(room.size())
+    if room.contains(frame):
+        assert found == frame
+
+
+#: A small one, and a larger one that stands lower.
+SCREENS = [(0, 0, 800, 600), (800, 200, 1920, 1080)]
+
+
+def test_everything_opens_on_a_screen(tmp_path: Path) -> None:
+    """Windows that were on a screen that is gone, that were too large, and a dozen beside each other."""
+    screens = [
+        {"name": f"s{k}", "x": x, "y": y, "width": w, "height": h, "logicalDpi": 96, "dpr": 1}
+        for k, (x, y, w, h) in enumerate(SCREENS)
+    ]
+    config = tmp_path / "screens.json"
+    config.write_text(json.dumps({"screens": screens}))
+    environment = os.environ | {
+        f"XDG_{one}_HOME": str(tmp_path / one) for one in ("CACHE", "STATE", "DATA", "CONFIG")
+    }
+    environment["QT_QPA_PLATFORM"] = f"offscreen:configfile={config}"
+    words = [sys.executable, "-m", "tests.ui.test_places", str(tmp_path)]
+    done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{len(screens)} screens\n"), (
+        done.stdout + done.stderr[-3000:]
+    )
+
+
+def off(widget: QWidget) -> str:
+    """Where a window is, if that is not wholly on one screen."""
+    QTest.qWait(1)
+    QApplication.processEvents()
+    frame = widget.frameGeometry()
+    if any(screen.availableGeometry().contains(frame) for screen in QGuiApplication.screens()):
+        return ""
+    return f"{type(widget).__name__} {frame.getRect()}"
+
+
+def problems(place: Path) -> Iterator[str]:
+    from tests.ui.scene import OPENERS, Scene, free, open_handbook
+
+    app: Any = application()
+    app.setQuitOnLastWindowClosed(False)
+    settings = Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat))
+    # As left by a window on a screen that is far away, and larger than any.
+    for rect in ((9000, 5000, 1200, 800), (-4000, -3000, 900, 700), (100, 100, 5000, 3000)):
+        kept = MainWindow(settings)
+        kept.setGeometry(*rect)
+        settings.save_window(kept.saveGeometry(), kept.saveState())
+        kept.close()
+        again = MainWindow(settings)
+        again.show()
+        yield off(again)
+        again.close()
+    scene = Scene(app, settings, place)
+    for _ in range(12):
+        scene.windows.open([])
+    QTest.qWait(20)
+    for window in scene.windows._open:
+        yield off(window)
+    scene.main.move(scene.main.screen().availableGeometry().bottomRight())  # by the user, out of sight
+    for made in (*OPENERS.values(), open_handbook):
+        dialog = made(scene)
+        QTest.qWait(20)
+        yield off(dialog)
+        dialog.close()
+        free()
+    scene.close()
+
+
+def main(place: Path) -> int:
+    found = [one for one in problems(place) if one]
+    print(f"{len(QGuiApplication.screens())} screens", *found, sep="\n")
+    return len(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
