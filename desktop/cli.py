@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop import __version__, stopping
+from desktop.core.units import si
 from desktop.errors import sentence
 from desktop.printing import Printed, as_csv, printable
 from desktop.progress import Cancelled, Progress
@@ -542,7 +543,7 @@ def _print_info(facts: dict[str, Any]) -> None:
     source, use, clock = facts["source"], facts["utilization"], facts["clock"]
     name = printable(source["name"])
     print(f"{name}  {facts['format']}, {source['size']} bytes, sha256 {source['sha256'][:16]}...")
-    print(f"duration        {_si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
+    print(f"duration        {si(facts['duration_s'])}s, {facts['ticks_per_second']:g} ticks per second")
     totals = facts["totals"]
     print("events          " + ", ".join(f"{value} {key.replace('_', ' ')}" for key, value in totals.items()))
     print(
@@ -552,6 +553,7 @@ def _print_info(facts: dict[str, Any]) -> None:
     print(
         f"clocks          {clock['violations_before']} of {clock['checked']} checks contradict, "
         f"{clock['violations_after']} after repair ({clock['repair']})"
+        + (f", by {si(clock['most_before_s'])}s at most as recorded" if clock["violations_before"] else "")
     )
     if facts["locations"]:
         print(
@@ -799,7 +801,7 @@ def _compare(options: argparse.Namespace) -> int:
     elif options.csv:
         _print_csv(compare.COLUMNS, (cell.values() for cell in result["cells"]))
     else:
-        print("\n".join(compare.told(result, _si)))
+        print("\n".join(compare.told(result, si)))
     return max(codes)
 
 
@@ -890,8 +892,8 @@ def _print_stats(
         replayed = stats.replayed
         if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
             print(
-                f"  waiting for partners {_si(float(replayed.waiting_s.sum()))}processor-seconds, "
-                f"other communication {_si(float(replayed.transfer_s.sum()))}processor-seconds"
+                f"  waiting for partners {replayed.waiting_s.sum():.4g} processor-seconds, "
+                f"other communication {replayed.transfer_s.sum():.4g} processor-seconds"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
@@ -987,15 +989,6 @@ def _print_csv(header: tuple[str, ...], rows: Any) -> None:
 
 
 def _column(values: Sequence[float]) -> list[str]:
-    """As `_si`, with one prefix for all: that of the largest."""
+    """As `si`, with one prefix for all: that of the largest."""
     most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    return [_si(value, most) for value in values]
-
-
-def _si(value: float, largest: float | None = None) -> str:
-    """Four significant digits and an SI prefix: its own, or that of the `largest` beside it."""
-    most = abs(value) if largest is None else largest
-    if most == 0 or not math.isfinite(value):
-        return f"{value:g} "
-    exponent = max(-4, min(2, math.floor(math.log10(most) / 3)))
-    return f"{value / 1000.0**exponent:.4g} {('p', 'n', 'µ', 'm', '', 'k', 'M')[exponent + 4]}"
+    return [si(value, largest=most) for value in values]

@@ -21,6 +21,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.clock_line import common, local
 from desktop.core.jit import kernel
 
 BASE, OUTSIDE = 5, 6
@@ -248,8 +249,8 @@ def cells(bins, keys, ticks, n, resolve, spent, region, activity, regions, activ
 
 @kernel
 def add_strip(
-    edges, shift, width, first, last, levels, at, value, present, lut, begin, end, before, after,
-    acc, mask, found,
+    edges, shift, drift, origin, width, first, last, levels, at, value, present, lut, begin, end, before,
+    after, acc, mask, found,
 ):  # fmt: skip
     """Add a location to a row of columns: ticks of each class to `acc`, the classes that occur to `mask`,
     the sets of cells to `found`.
@@ -269,7 +270,8 @@ def add_strip(
         n = (last >> w) - (first >> w) + 1
     at -= first >> w
     for c in range(columns):
-        a, b = edges[c] - shift, edges[c + 1] - shift
+        a = local(edges[c], shift, drift, origin)
+        b = local(edges[c + 1], shift, drift, origin)
         if b <= a or b <= begin or a > end:
             continue
         if first > begin and a < first:
@@ -295,7 +297,7 @@ def add_strip(
 
 @kernel
 def add_strips(
-    starts, members, edges, shift, width, first, last, levels, at, value, present, lut, bits,
+    starts, members, edges, shift, drift, origin, width, first, last, levels, at, value, present, lut, bits,
     begin, end, before, after, dominant, hidden,
 ):  # fmt: skip
     """Rows of columns from strips; row r merges the locations ``members[starts[r] : starts[r + 1]]``.
@@ -317,11 +319,12 @@ def add_strips(
             s = members[m]
             if levels[s] > 0:
                 add_strip(
-                    edges, shift[s], width[s], first[s], last[s], levels[s], at[s], value, present, lut,
-                    begin[s], end[s], before[s], after[s], acc, mask, found,
+                    edges, shift[s], drift[s], origin[s], width[s], first[s], last[s], levels[s], at[s],
+                    value, present, lut, begin[s], end[s], before[s], after[s], acc, mask, found,
                 )  # fmt: skip
             elif end[s] >= begin[s]:
-                _add_idle(edges, begin[s] + shift[s], end[s] + shift[s], before[s], acc, mask)
+                there = common(begin[s], shift[s], drift[s], origin[s])
+                _add_idle(edges, there, common(end[s], shift[s], drift[s], origin[s]), before[s], acc, mask)
         for c in range(columns):
             if bits.size == 0:
                 mask[c] |= np.int64(found[c])

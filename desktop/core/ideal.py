@@ -3,7 +3,8 @@
 Source: the transfer efficiency of the POP Centre of Excellence is defined by such a run; they simulate it
 with Dimemas. Here every processor's own computing is replayed, and between its pieces it waits for what it
 needs, which comes at once when it is sent: a receive for its send, an n-to-n collective for all arrivals,
-a one-to-all for its root, the root of an all-to-one for all others. Sends never wait.
+a one-to-all for its root, the root of an all-to-one for all others, a scan for those before it in order.
+Sends never wait.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from desktop.core.jit import kernel
 
 #: Kinds of operations.
-SEND, RECEIVE, N_TO_N, ONE_TO_ALL, ALL_TO_ONE = range(5)
+SEND, RECEIVE, N_TO_N, ONE_TO_ALL, ALL_TO_ONE, PREFIX = range(6)
 
 #: What `ideal_duration` returns where nobody can go on.
 STUCK = -1
@@ -46,6 +47,8 @@ def ideal_duration(
     root_here = np.zeros(root.size, np.bool_)
     root_came = np.zeros(root.size, np.bool_)
     queue = np.full(root.size, -1, np.int64)  # first of those that wait in a collective
+    scanned = 0  # members of scans
+    scan = np.full(root.size, -1, np.int64)  # where those of each begin
     for p in range(processors):
         for i in range(first[p], last[p]):
             if kind[i] == SEND:
@@ -54,6 +57,21 @@ def ideal_duration(
                 members[key[i]] += 1
                 if root[key[i]] == p:
                     root_here[key[i]] = True
+                if kind[i] == PREFIX:
+                    scan[key[i]] = 0
+    for what in range(root.size):
+        if scan[what] == 0:
+            scan[what] = scanned
+            scanned += members[what]
+    came = np.full(scanned, -1, np.int64)  # when each member of a scan came, in order of processors
+    who = np.full(scanned, -1, np.int64)
+    filled = np.zeros(root.size, np.int64)
+    for p in range(processors):
+        for i in range(first[p], last[p]):
+            if kind[i] == PREFIX:
+                who[scan[key[i]] + filled[key[i]]] = p
+                filled[key[i]] += 1
+    front = np.zeros(root.size, np.int64)  # so many of the first members have come
     clock = np.zeros(processors, np.int64)
     counted = before.copy()
     at = first.copy()
@@ -105,6 +123,25 @@ def ideal_duration(
                         queue[what] = p
                         break
                     clock[p] = max(clock[p], latest[what])
+            elif k == PREFIX:
+                begin = scan[what]
+                if not joined[p]:
+                    joined[p] = True
+                    here = begin + np.searchsorted(who[begin : begin + members[what]], p)
+                    came[here] = clock[p]
+                    before_it = front[what]
+                    while front[what] < members[what] and came[begin + front[what]] >= 0:
+                        front[what] += 1
+                    if front[what] > before_it:
+                        n = wake(queue, what, behind, ready, n)
+                place = np.searchsorted(who[begin : begin + members[what]], p)
+                if front[what] < place:
+                    behind[p] = queue[what]
+                    queue[what] = p
+                    break
+                joined[p] = False
+                for other in range(begin, begin + place):
+                    clock[p] = max(clock[p], came[other])
             elif p == root[what]:
                 if arrived[what] < members[what] - 1:
                     behind[p] = queue[what]

@@ -142,9 +142,9 @@ def doubt(store: Judged) -> Doubt | None:
     cpus = [location for location in store.locations if location.kind == "cpu"]
     spans = []
     for location in cpus:
-        shift = location.shift if store.repair else 0
+        clock = location.clock(store.repair)
         if location.first is not None and location.last is not None:
-            spans.append((location.first + shift, location.last + shift))
+            spans.append((clock.common(location.first), clock.common(location.last)))
     begin, end = min((a for a, _ in spans), default=0), max((b for _, b in spans), default=0)
     run = max(end - begin, int(store.notes.get(ANNOUNCED, 0)))
     ticks = 0
@@ -154,7 +154,7 @@ def doubt(store: Judged) -> Doubt | None:
             here = run
         elif location.damage:
             # Whatever is missing comes after what is there.
-            here = max(here, end - location.last - (location.shift if store.repair else 0))
+            here = max(here, end - location.clock(store.repair).common(location.last))
         ticks += min(here, run)
     unit = 1 / store.ticks_per_second
     return Doubt(ticks * unit if ticks else None, len(cpus) * run * unit)

@@ -7,7 +7,7 @@ schema, its reader and its writer follow from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.clock_line import Clock
 from desktop.progress import Progress
 
 
@@ -51,7 +52,7 @@ class MessageKind(IntEnum):
 
 #: table -> column -> dtype. Rows belong to one location, are contiguous per location and, but for
 #: ``collectives``, sorted by time (``collectives``: by begin). Times are the trace's own ticks as recorded
-#: (after the trace's own clock offsets); the location's `shift` is added on reading.
+#: (after the trace's own clock offsets); `Location.clock` is applied on reading.
 TABLES: dict[str, dict[str, str]] = {
     "events": {"time": "i8", "kind": "u1", "region": "u4"},
     # peer: index of the other location (-1 unknown), and where the trace names its process only, that of the
@@ -107,8 +108,9 @@ class Location:
 
     `id` is the trace's own number (up to 64 bits), the index in the store is dense. `records` counts all
     records of the location as the format's reference reader does. `base` is what it does in no region.
-    `first`/`last` are ticks as recorded (of any record); `shift` (ticks) is added to repair clocks and is
-    uncertain by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.: what the window shows.
+    `first`/`last` are ticks as recorded (of any record). `shift`, `drift`, `origin` repair its clock, see
+    `Clock`, which may then be off by `half_width` ticks. `damage` is empty, "no data" or "ends early" etc.:
+    what the window shows.
     `doubt`: of so many ticks at most is not sure what it did; `EVERYTHING` if that is all of them.
     """
 
@@ -123,9 +125,15 @@ class Location:
     first: int | None = None
     last: int | None = None
     shift: int = 0
+    drift: float = 0.0
+    origin: int = 0
     half_width: float = 0.0
     damage: str = ""
     doubt: int = 0
+
+    def clock(self, repaired: bool) -> Clock:
+        """What makes ticks as recorded those of the common clock; as they are if it is not `repaired`."""
+        return Clock(self.shift, self.drift, self.origin) if repaired else Clock()
 
 
 @dataclass
@@ -190,8 +198,10 @@ class Sink(Protocol):
         """Facts about the whole trace; to be called before the first `append`.
 
         `nesting`: with several open regions, the outermost that is not computing decides, or the
-        strongest of all (idle over overhead over computing). `repair`: constant clock shifts, where they
-        can be found, are applied by default (traces without clock offsets of their own).
+        strongest of all (idle over overhead over computing). `repair`: what reconciles the clocks, where it
+        can be found, is applied by default (traces without clock offsets of their own). `notes`: whatever a
+        format says of itself; ``reordered`` lists communicators whose ranks are not in the order of
+        locations.
         """
 
     def location(self, location: Location) -> int:
@@ -232,6 +242,9 @@ class EventSource(Protocol):
     def repair(self) -> bool: ...
 
     @property
+    def notes(self) -> Mapping[str, Any]: ...
+
+    @property
     def locations(self) -> Sequence[Location]: ...
 
     @property
@@ -247,7 +260,8 @@ class EventSource(Protocol):
         self, table: str, location: int, *columns: str, rows: int = 1 << 16
     ) -> Iterator[tuple[NDArray[Any], ...]]:
         """The rows of a location in their order, at most `rows` at a time, as a tuple of the columns that
-        are named (all in declared order if none is). Times are as recorded: `Location.shift` is not added."""
+        are named (all in declared order if none is). Times are as recorded: `Location.clock` is not
+        applied."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from desktop.data.classify import mpi_call
 from desktop.data.consistency import doubt
-from desktop.data.events import Activity
+from desktop.data.events import Activity, Location
 from desktop.data.store import TraceStore
 from desktop.data.utilization import build
 
@@ -20,7 +20,7 @@ def info(store: TraceStore) -> dict[str, Any]:
 
     ``totals.messages_sent`` counts send and isend, ``messages_received`` completed receives, each message
     once; ``collectives`` counts the part of every location in every operation. Times of locations
-    (``first_s``, ``last_s``) are seconds since the trace's start, clock shifts applied where that is the
+    (``first_s``, ``last_s``) are seconds since the trace's start, clocks repaired where that is the
     default.
     """
     use = build(store)
@@ -65,8 +65,8 @@ def info(store: TraceStore) -> dict[str, Any]:
                     "idle_s": seconds[Activity.IDLE],
                     "io_s": seconds[Activity.IO],
                     "unmeasured_s": seconds[Activity.UNMEASURED],
-                    "first_s": _seconds(location.first, location.shift, store, use.start),
-                    "last_s": _seconds(location.last, location.shift, store, use.start),
+                    "first_s": _seconds(location.first, location, store, use.start),
+                    "last_s": _seconds(location.last, location, store, use.start),
                     "damage": location.damage or None,
                 }
                 for location, tally, mpi_calls, seconds in zip(
@@ -87,6 +87,8 @@ def info(store: TraceStore) -> dict[str, Any]:
                 "violations_before": clock.violations_before,
                 "violations_after": clock.violations_after,
                 "repair": clock.repair,
+                "most_before_s": clock.details.get("most_before_s", 0.0),
+                "most_after_s": clock.details.get("most_after_s", 0.0),
             },
             "report": [
                 {
@@ -126,10 +128,10 @@ def _mpi_calls(store: TraceStore) -> tuple[Counter[str], list[int]]:
     return by_name, of_each
 
 
-def _seconds(tick: int | None, shift: int, store: TraceStore, start: int) -> float | None:
+def _seconds(tick: int | None, location: Location, store: TraceStore, start: int) -> float | None:
     if tick is None:
         return None
-    return (tick + (shift if store.repair else 0) - start) / store.ticks_per_second
+    return float((location.clock(store.repair).common(tick) - start) / store.ticks_per_second)
 
 
 def _plain(value: Any) -> Any:

@@ -11,16 +11,19 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
+import numpy as np
 from platformdirs import user_cache_path
 
+from desktop.core.units import si
 from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
-from desktop.data.clock import ClockResult, Links, check_clocks
+from desktop.data.clock import ClockResult, check_clocks
 from desktop.data.consistency import judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
+from desktop.data.matching import Links
 from desktop.data.parts import DIGESTS, Part, curves, name_apart, read_parts, set_apart, unreadable
 from desktop.data.sources import opens, traces_in
 from desktop.data.store import (
@@ -493,24 +496,33 @@ def _bytes(files: Sequence[Path]) -> int:
 
 
 def _apply(result: ClockResult, writer: StoreWriter) -> None:
-    """Keep the shifts, and say what was found. They count by default only if the importer recommends it."""
-    for location, shift, half_width in zip(writer.locations, result.shift, result.half_width, strict=True):
-        location.shift, location.half_width = int(shift), float(half_width)
-    applied = result.repair == "shift" and writer.repair
-    after = result.violations_after if applied else result.violations_before
+    """Keep the repair, and say what was found. It counts by default only if the importer recommends it."""
+    repair = zip(result.shift, result.drift, result.origin, result.off, strict=True)
+    for location, (shift, drift, origin, off) in zip(writer.locations, repair, strict=True):
+        location.shift, location.drift, location.origin = int(shift), float(drift), int(origin)
+        location.half_width = float(off)
+    found = result.repair in ("shift", "linear")
+    applied = found and writer.repair
+    after = result.after if applied else result.before
+    unit = 1.0 / writer.ticks_per_second
     writer.description.clock = ClockSummary(
         checked=result.collectives + result.messages,
-        violations_before=sum(result.violations_before),
-        violations_after=sum(after),
-        repair="none" if result.repair == "shift" and not applied else result.repair,
+        violations_before=result.before.checks,
+        violations_after=after.checks,
+        repair="none" if found and not applied else result.repair,
         details={
             "collectives": result.collectives,
             "messages": result.messages,
-            "collectives_before": result.violations_before[0],
-            "messages_before": result.violations_before[1],
-            "collectives_after": after[0],
-            "messages_after": after[1],
+            "collectives_before": result.before.collectives,
+            "messages_before": result.before.messages,
+            "collectives_after": after.collectives,
+            "messages_after": after.messages,
+            "most_before_s": result.before.most * unit,
+            "most_after_s": after.most * unit,
             "possible": result.repair,
+            # With the repair that is possible, whether it is applied or not.
+            "most_repaired_s": result.after.most * unit,
+            "repaired": result.after.checks,
         },
     )
     for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
@@ -528,23 +540,44 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
             "The two ends of a message say different numbers of bytes; what was sent counts.",
             count=result.unequal,
         )
-    if any(result.violations_before):
-        collectives, messages = result.violations_before
+    if result.before.checks:
+        before = result.before
         writer.report.add(
             "clocks contradict",
             "notice",
-            f"{collectives} of {result.collectives} collectives and {messages} of {result.messages} messages "
-            f"contradict the clocks; {_remedy(result, applied)}.",
-            count=collectives + messages,
+            f"{before.collectives} of {result.collectives} collectives and {before.messages} of "
+            f"{result.messages} messages contradict the clocks, by {si(before.most * unit)}s at most; "
+            f"{_remedy(result, applied, unit)}.",
+            count=before.checks,
         )
 
 
-def _remedy(result: ClockResult, applied: bool) -> str:
+def _remedy(result: ClockResult, applied: bool, unit: float) -> str:
     if result.repair == "impossible":
-        return "no constant shifts can repair that, the clocks drift, so times are as recorded"
+        return "neither shifts nor rates of the clocks mend that, so times are as recorded"
+    if result.repair == "none":
+        return (
+            "that is too little to tell clocks that are wrong from readings that scatter, so times are as "
+            "recorded"
+        )
+    known = result.off[np.isfinite(result.off)]
+    off = (
+        f"; then they agree to {si(float(known.max(initial=0)) * unit)}s"
+        if known.size == result.off.size
+        else ""
+    )
+    most = si(float(np.abs(result.shift - result.shift[0]).max()) * unit)
+    if result.repair == "linear":
+        rates = result.drift - result.drift[0]
+        most = f"{most}s and a rate of up to {np.abs(rates).max() * 1e6:.3g} us in a second"
+        how = f"every clock drifts and gets a shift of up to {most}"
+    else:
+        how = f"every clock gets a constant shift of up to {most}s"
     if applied:
-        return f"every process is shifted by a constant, which leaves {sum(result.violations_after)}"
-    return "constant shifts could repair that, but the trace has clock offsets of its own, which stand"
+        return f"{how}, which leaves {result.after.checks}{off}"
+    return f"{how} could mend that, but the trace has clock offsets of its own, which stand".replace(
+        "gets a", "with a"
+    )
 
 
 class _Hash:

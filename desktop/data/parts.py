@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core.clock_line import Clock
 from desktop.data import importers
 from desktop.data.events import Activity, Importer, ImportReport, Region, Severity
 from desktop.data.farm import Farm
@@ -249,24 +250,24 @@ def _regions(stores: Sequence[TraceStore]) -> list[Region]:
 
 
 def curves(parts: Sequence[Part], farm: Farm, writer: StoreWriter, progress: Progress) -> list[PartialCurve]:
-    """The utilization of each part with the clock shifts and activities of regions that `writer` has
-    found, in files of the farm.
+    """The utilization of each part with clocks repaired and activities of regions as `writer` has them, in
+    files of the farm.
 
     Raises as `read_parts`.
     """
     tasks = []
     for number, part in enumerate(parts):
-        shifts = np.array([writer.locations[i].shift for i in part.own], np.int64)
+        clocks = [writer.locations[i].clock(True) for i in part.own]
         activities = [region.activity for region in writer.regions]
         target = farm.folder / f"{number}.curve"
-        tasks.append((part.path, part.own, shifts, activities, writer.repair, target))
+        tasks.append((part.path, part.own, clocks, activities, writer.repair, target))
     return [future.result() for future in farm.run(_curve_of_part, tasks, progress, "utilization")]
 
 
 def _curve_of_part(
     path: Path,
     own: NDArray[np.int64],
-    shifts: NDArray[np.int64],
+    clocks: list[Clock],
     activities: Sequence[Activity | None],
     repair: bool,
     target: Path,
@@ -275,8 +276,8 @@ def _curve_of_part(
     with open_store(path) as store:
         for region, activity in zip(store.regions, activities, strict=True):
             region.activity = activity
-        for location, shift in zip(store.locations, shifts.tolist(), strict=True):
-            location.shift = shift
+        for location, clock in zip(store.locations, clocks, strict=True):
+            location.shift, location.drift, location.origin = clock
         store.description.repair = repair
         return partial_curve(store, Rules(), own, target, progress)
 

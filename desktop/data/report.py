@@ -42,6 +42,13 @@ from desktop.progress import Progress, Share
 _KINDS = ("constant", "linear", "quadratic")
 # Rows of a table of regions, locations or changes: what is longer is for the window.
 _REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
+#: What repairs of clocks are.
+_REPAIRS = {
+    "none": "none",
+    "shift": "a constant shift for each process",
+    "linear": "a shift and a rate for each process, as their clocks drift",
+    "impossible": "neither shifts nor rates of the clocks mend that",
+}
 #: Slides that tell a story, the title among them; rows of its tables and lines of its texts.
 STORY = 8
 _STORY_ROWS, _STORY_REGIONS, _STORY_CHANGES = 16, 8, 8
@@ -962,19 +969,20 @@ class _Run:
         applied = store.repair if rules.repaired is None else rules.repaired
         yield Paragraph(
             f"Clocks: {clock.checked} messages and collectives were checked, {clock.violations_before} "
-            f"contradict the clocks as recorded, {clock.violations_after} after the repair ({clock.repair}). "
+            f"contradict the clocks as recorded, {clock.violations_after} after the repair "
+            f"({_REPAIRS.get(clock.repair, clock.repair)}). "
             + ("The repair is applied." if applied else "Times are as recorded, the repair is not applied."),
             "file",
         )
         shifted = [
-            (kept.name(i), f"{x.shift / rate:.9g}", f"{x.half_width / rate:.3g}")
+            (kept.name(i), f"{x.shift / rate:.9g}", f"{x.drift * 1e6:.4g}", f"{x.half_width / rate:.3g}")
             for i, x in enumerate(store.locations)
-            if x.shift
+            if x.shift or x.drift
         ]  # fmt: skip
         if shifted and applied:
             more = f"{len(shifted) - _SHIFTS} more are not listed." if len(shifted) > _SHIFTS else ""
-            heads = ("Location", "Shift (s)", "± (s)")
-            yield Table("Clock shifts", heads, tuple(shifted[:_SHIFTS]), note=more, part="file")
+            heads = ("Location", "Shift (s)", "Rate (µs/s)", "May be off by (s)")
+            yield Table("Repair of clocks", heads, tuple(shifted[:_SHIFTS]), note=more, part="file")
         found = [(f.severity, f"{f.count}", f.text, f.where) for f in store.report]
         if found:
             yield Table(

@@ -32,11 +32,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
+from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.data.classify import is_parallel
-from desktop.data.clock import address_of
 from desktop.data.events import Activity, Location
+from desktop.data.matching import address_of
 from desktop.data.naming import location_name
 from desktop.data.profile import BEGIN, END, Profile
 from desktop.data.replay import Replayed, Replays
@@ -246,13 +247,19 @@ class _Cuts:
     end: Ints
     length: int
 
-    def local(self, offset: int) -> tuple[Ints, Ints, Ints]:
-        """Distinct cuts on a clock that shows `offset` at the start, rising, and which of them begin and
-        end each range. Nothing lies outside the axis, so the first and the last cut take all in."""
-        begin = np.where(self.begin <= 0, BEGIN, self.begin + offset)
-        end = np.where(self.end >= self.length, END, self.end + offset)
+    def local(self, start: int, clock: Clock) -> tuple[Ints, Ints, Ints]:
+        """Distinct cuts in ticks as `clock` records them, rising, and which of them begin and end each range;
+        the axis begins at tick `start` of the common clock. Nothing lies outside the axis, so the first and
+        the last cut take all in."""
+        begin = np.where(self.begin <= 0, BEGIN, clock.local(self.begin + start))
+        end = np.where(self.end >= self.length, END, clock.local(self.end + start))
         cuts = np.unique(np.concatenate([begin, end]))
         return cuts, np.searchsorted(cuts, begin), np.searchsorted(cuts, end)
+
+
+def _lasting(ticks: Ints, clock: Clock) -> Ints:
+    """Lengths as a clock recorded them, in ticks of the common clock."""
+    return np.rint(ticks * (1.0 + clock.drift)).astype(np.int64) if clock.drift else ticks
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,9 +419,8 @@ class Statistics:
                 )
         return _Cuts(ticks[:, 0], ticks[:, 1], length)
 
-    def _shift(self, location: Location, use: Utilization) -> int:
-        repaired = self._store.repair if use.rules.repaired is None else use.rules.repaired
-        return location.shift if repaired else 0
+    def _clock(self, location: Location, use: Utilization) -> Clock:
+        return location.clock(self._store.repair if use.rules.repaired is None else use.rules.repaired)
 
     def _of_curve(self, curve: StepCurve, start: float, end: float) -> RangeStats:
         """Of a source that knows nothing but its curve."""
@@ -459,7 +465,7 @@ class Statistics:
             location = store.locations[i]
             if location.first is None or location.last is None:
                 return None, None
-            local, begin, end = cuts.local(use.start - self._shift(location, use))
+            local, begin, end = cuts.local(use.start, self._clock(location, use))
             talked = passed = None
             if talk is not None and store.rows("messages", i):
                 peers, counts = notes.traffic(i, local)
@@ -468,6 +474,7 @@ class Statistics:
             if location.kind == "cpu":
                 ticks, entered = notes.at(i, local)
                 spent, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, entered))
+                spent = _lasting(spent, self._clock(location, use))
                 passed = spent, came
             return passed, talked
 
@@ -484,8 +491,7 @@ class Statistics:
             tree, folds = notes.tree(i)
             if folds:
                 folding = True
-                local, begin, end = cuts.local(use.start - self._shift(location, use))
-                time[i] = self._by_states(i, local[begin], local[end], use)
+                time[i] = self._by_states(i, cuts, use)
             else:
                 doing = self._doing(i, location, tree, classes, active)
                 callpaths.add_by_class(doing, spent, time[i])
@@ -540,7 +546,7 @@ class Statistics:
         strongest = self._store.nesting == "strongest"
         return callpaths.activities(tree, classes, active, strength, strongest, worker, base)
 
-    def _by_states(self, location: int, begin: Ints, end: Ints, use: Utilization) -> Ints:
+    def _by_states(self, location: int, cuts: _Cuts, use: Utilization) -> Ints:
         """(ranges, activities) ticks of a location of which call paths are folded, from its states."""
         if self._folded[0] != use.rules:
             self._folded = use.rules, {}
@@ -548,10 +554,9 @@ class Statistics:
         if location not in known:
             known[location] = states(self._store, location, use.rules)
         since, until, doing = known[location]
-        shift = self._shift(self._store.locations[location], use)
-        found = np.zeros((begin.size, len(Activity)), np.int64)
-        for j, (a, b) in enumerate(zip(begin.tolist(), end.tolist(), strict=True)):
-            inside = np.minimum(until, b + shift) - np.maximum(since, a + shift)
+        found = np.zeros((cuts.begin.size, len(Activity)), np.int64)
+        for j, (a, b) in enumerate(zip(cuts.begin.tolist(), cuts.end.tolist(), strict=True)):
+            inside = np.minimum(until, b + use.start) - np.maximum(since, a + use.start)
             np.add.at(found[j], doing, np.maximum(inside, 0))
         return found
 
@@ -607,9 +612,10 @@ class Statistics:
         for i, location in enumerate(self._store.locations):
             progress.step(i, len(self._store.locations), "call tree")
             if location.kind == "cpu" and location.first is not None:
-                local, begin, end = cuts.local(use.start - self._shift(location, use))
+                local, begin, end = cuts.local(use.start, self._clock(location, use))
                 ticks, calls = self._notes(progress).at(i, local)
                 own, came = (np.ascontiguousarray((at[end] - at[begin]).T) for at in (ticks, calls))
+                own = _lasting(own, self._clock(location, use))
                 tree.add(self._notes().tree(i).tree, own, came)
         return tree.rows(self._store, region_classes(self._store, use.rules), use.unit, search)
 

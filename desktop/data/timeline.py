@@ -11,7 +11,7 @@ While events pass by on import, `TimelineDigest` keeps of every location (`deskt
   checkpoint waits until there are `ROWS_FOR_EACH` times as many events since the last one: checkpoints of
   a recursion of any depth together are no larger than its events.
 
-Times are as recorded; clock shifts are applied when a picture is made. Memory of the digest: one location's
+Times are as recorded; clocks are repaired when a picture is made. Memory of the digest: one location's
 entries. A store without these tables, or rules by which regions count otherwise, cost one pass over the
 events (`Timeline` makes it).
 """
@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import gantt
+from desktop.core.clock_line import corrected
 from desktop.data import memory
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind
@@ -482,14 +483,17 @@ class Timeline:
         there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.there = np.array(there, bool)
         repaired = store.repair if rules.repaired is None else rules.repaired
-        self._shift = np.array([x.shift if repaired else 0 for x in store.locations], np.int64)
+        self._clocks = [x.clock(repaired) for x in store.locations]
+        shift, drift, origin = zip(*self._clocks, strict=True) if self._clocks else ((), (), ())
+        self._repair = np.array(shift, np.int64), np.array(drift, np.float64), np.array(origin, np.int64)
         self._begin = np.array([0 if x.first is None else x.first for x in store.locations], np.int64)
         self._end = np.array([-1 if x.last is None else x.last for x in store.locations], np.int64)
         cpu = self.there & np.array([x.kind == "cpu" for x in store.locations], bool)
-        begins = (self._begin + self._shift)[cpu if cpu.any() else self.there]
+        every = np.arange(count)
+        begins = self._common(every, self._begin)[cpu if cpu.any() else self.there]
         self.start = int(begins.min()) if begins.size else 0
         self.unit = 1.0 / store.ticks_per_second
-        ends = (self._end + self._shift)[self.there]
+        ends = self._common(every, self._end)[self.there]
         #: when the last location ends, seconds
         self.end_s = float(self.seconds(int(ends.max()))) if ends.size else 0.0
         events = np.array([store.rows("events", i) for i in range(count)], np.int64)
@@ -575,18 +579,27 @@ class Timeline:
     # times
 
     def seconds(self, tick: Any) -> Any:
-        """Of a tick with its shift applied."""
+        """Of a tick of the common clock."""
         return (tick - self.start) * self.unit
 
     def ticks(self, seconds: Any) -> Any:
-        """The tick (shift applied) in which an instant lies."""
+        """The tick of the common clock in which an instant lies."""
         found = np.asarray(seconds) / self.unit
         # What `seconds` made of a tick comes back as that tick, whatever rounding did to it.
         return np.floor(found + np.maximum(1e-9, np.abs(found) * 1e-15)).astype(np.int64) + self.start
 
+    def _common(self, location: Ints, tick: Ints) -> Ints:
+        """Ticks (n,) as recorded by locations (n,) on the common clock."""
+        found: Ints = corrected(tick, location, *self._repair)
+        return found
+
+    def _last_local(self, location: int, tick: int) -> int:
+        """The last tick as a location records them that is not after one of the common clock."""
+        return int(self._clocks[location].local(tick + 1)) - 1
+
     def first_s(self, location: int) -> float:
         """When a location is first there."""
-        return float(self.seconds(int(self._begin[location] + self._shift[location])))
+        return float(self.seconds(self._clocks[location].common(int(self._begin[location]))))
 
     def _resolved(self, location: int) -> NDArray[np.uint8]:
         return _resolve(self._store.locations[location], location in self._workers)
@@ -624,7 +637,7 @@ class Timeline:
             starts,
             members,
             edges,
-            self._shift,
+            *self._repair,
             self._width,
             self._first,
             self._last,
@@ -643,7 +656,9 @@ class Timeline:
         )
         pixel = max(int(edges[-1] - edges[0]) // columns, 1)
         coarse = (self._levels[members] > 0) & ((np.int64(1) << self._width[members]) > pixel)
-        inside = (self._first + self._shift < edges[-1]) & (self._last + self._shift >= edges[0])
+        every = np.arange(self._first.size)
+        inside = self._common(every, self._first) < edges[-1]
+        inside &= self._common(every, self._last) >= edges[0]
         coarse &= inside[members]
         owner = np.repeat(np.arange(rows), np.diff(starts))
         pending = tuple(np.unique(owner[coarse]).tolist())
@@ -743,11 +758,12 @@ class Timeline:
         acc: NDArray[np.float64],
         mask: Ints,
     ) -> None:
-        shift, begin, end = (int(v[location]) for v in (self._shift, self._begin, self._end))
+        line, begin, end = self._clocks[location], int(self._begin[location]), int(self._end[location])
         resolve = self._resolved(location)
 
         def add(times: Ints, keys: Ints, until: int) -> None:
-            gantt.add_states(times + shift, keys, until + shift, edges, lut, resolve, by_region, acc, mask)
+            since, then = line.common(times), line.common(until)
+            gantt.add_states(since, keys, then, edges, lut, resolve, by_region, acc, mask)
 
         _, first, last = span
         now, key = begin, gantt.BASE
@@ -758,7 +774,7 @@ class Timeline:
             now, key = int(time[-1]), int(keys[-1])
             add(time[:-1], keys[:-1], now)
         # A state goes on until the next event, or the end of the location.
-        until = end if last >= self._store.rows("events", location) else int(edges[-1]) - shift
+        until = end if last >= self._store.rows("events", location) else line.local(int(edges[-1]))
         if now < until:
             add(np.array([now]), np.array([key]), until)
 
@@ -766,15 +782,14 @@ class Timeline:
 
     def _span(self, location: int, a: int, b: int) -> tuple[int, int, int]:
         """Checkpoint and events (first, last) needed to know a location from tick `a` to `b`."""
-        shift = int(self._shift[location])
         lo, hi = (int(v) for v in self._mark_of[location])
         rows = self._store.rows("events", location)
         if lo == hi:
             return -1, 0, 0
         marks = self._mark_at[lo:hi]
         times = self._mark_time[marks]
-        k = max(int(np.searchsorted(times, a - shift, side="left")) - 1, 0)
-        end = int(np.searchsorted(times, b - shift, side="right"))
+        k = max(int(np.searchsorted(times, self._clocks[location].local(a), side="left")) - 1, 0)
+        end = int(np.searchsorted(times, self._last_local(location, b), side="right"))
         last = int(self._mark_row[marks[end]]) if end < marks.size else rows
         return lo + k, int(self._mark_row[marks[k]]), last
 
@@ -810,8 +825,8 @@ class Timeline:
         events); else of the innermost only, which is quicker.
         """
         tick = int(self.ticks(time_s))
-        shift, begin, end = (int(v[location]) for v in (self._shift, self._begin, self._end))
-        t = tick - shift
+        line, begin, end = self._clocks[location], int(self._begin[location]), int(self._end[location])
+        t = self._last_local(location, tick)
         if not begin <= t <= end:
             return Moment(location, time_s, Activity.UNMEASURED, (), time_s, time_s, present=False)
         mark, first, last = self._span(location, tick + 1, tick + 1)
@@ -845,8 +860,8 @@ class Timeline:
         levels = tuple(
             Level(
                 int(r),
-                float(self.seconds(int(b) + shift)),
-                None if e is None else float(self.seconds(e + shift)),
+                float(self.seconds(line.common(int(b)))),
+                None if e is None else float(self.seconds(line.common(e))),
             )
             for r, b, e in zip(stack[told], entered[told], ends, strict=True)
         )
@@ -855,8 +870,8 @@ class Timeline:
             time_s,
             Activity(int(resolve[code])),
             levels,
-            float(self.seconds(since + shift)),
-            float(self.seconds(until + shift)),
+            float(self.seconds(line.common(since))),
+            float(self.seconds(line.common(until))),
             depth=stack.size,
         )
 
@@ -917,12 +932,9 @@ class Timeline:
         if self._stretches is None:
             self._stretches = self._arrange_stretches()
         spans = self._stretches.holding(wanted, held if among is None else np.intersect1d(held, among))
-        shift = self._shift[spans.location]
-        begin, end = spans.begin + shift, spans.end + shift
+        begin, end = (self._common(spans.location, v) for v in (spans.begin, spans.end))
         spans = spans.only(np.flatnonzero(end >= tick) if forward else np.flatnonzero(begin <= tick)[::-1])
-        shift = self._shift[spans.location]
-        nearest, farthest = (spans.begin, spans.end)[::way]
-        nearest, farthest = nearest + shift, farthest + shift
+        nearest, farthest = (self._common(spans.location, v) for v in (spans.begin, spans.end)[::way])
         # The next stretch of each location: its least distance, whether the strip has been asked, its number.
         heap: list[tuple[int, int, bool, int]] = []
 
@@ -957,9 +969,10 @@ class Timeline:
 
     def _near(self, location: int, tick: int, way: int, wanted: NDArray[np.bool_]) -> int | None:
         """The nearest tick, from one on, at which by its strip a location may enter one of the regions."""
-        shift, w = int(self._shift[location]), int(self._width[location])
+        line, w = self._clocks[location], int(self._width[location])
         first, last = int(self._first[location]), int(self._last[location])
-        origin, now = first >> w, tick - shift
+        origin = first >> w
+        now = line.local(tick) if way > 0 else self._last_local(location, tick)
         if way * now > (way * last if way > 0 else way * first):
             return None
         now = min(max(now, first), last)
@@ -974,7 +987,7 @@ class Timeline:
         final = int(self._final_region[location])
         if final >= 0 and wanted[final] and way * (last - now) >= 0:
             near.append(last)
-        return (min(near) if way > 0 else max(near)) + shift if near else None
+        return int(line.common(min(near) if way > 0 else max(near))) if near else None
 
     def _enters(
         self,
@@ -985,18 +998,18 @@ class Timeline:
         way: int,
         but: int | None,
     ) -> tuple[int, int] | None:
-        """The nearest enter within some events: its tick, with its shift, and its region."""
+        """The nearest enter within some events: its tick of the common clock, and its region."""
         ties = but is not None and way * (location - but) > 0
-        shift = int(self._shift[location])
+        line = self._clocks[location]
         for at in range(*rows, STEP)[::way]:
             end = min(at + STEP, rows[1])
             time, kind, region = self._store.part("events", location, at, end, "time", "kind", "region")
             hits = np.flatnonzero((kind == EventKind.ENTER) & wanted[region])
-            far = way * (time[hits] + shift - tick)
+            far = way * (line.common(time[hits]) - tick)
             hits = hits[(far >= 0) if ties else (far > 0)]
             if hits.size:
                 hit = hits[0 if way > 0 else -1]
-                return int(time[hit]) + shift, int(region[hit])
+                return int(line.common(int(time[hit]))), int(region[hit])
         return None
 
     def _arrange_stretches(self) -> _Stretches:
@@ -1067,7 +1080,7 @@ class Timeline:
         """Of each message the communicator in which it was sent, -1 where that is not found: the sender's
         record of the same time, tag and size, the first for the first."""
         found = np.full(known.tag.size, -1, np.int64)
-        ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start - self._shift[known.sender]
+        ticks = np.rint(known.sent_s / self.unit).astype(np.int64) + self.start
         order = np.argsort(known.sender, kind="stable")
         cuts = np.searchsorted(known.sender[order], np.arange(len(self._store.locations) + 1))
         for location in np.flatnonzero(np.diff(cuts)).tolist():
@@ -1081,6 +1094,7 @@ class Timeline:
             time, tag, size, communicator = (
                 np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True)
             )
+            time = self._clocks[location].common(time)
             asked = ticks[mine], known.tag[mine], known.bytes[mine]
             keys = [
                 np.concatenate(pair)
@@ -1109,15 +1123,14 @@ class Timeline:
             for location in np.flatnonzero(index[:, 1]).tolist():
                 sender[index[location, 0] : index[location].sum()] = location
             receiver = peer.astype(np.int64)
-            known = receiver >= 0
-            away = np.where(known, self._shift[receiver], 0)
-            at = np.asarray(self.seconds(sent + self._shift[sender]), np.float64)
+            at = np.asarray(self.seconds(self._common(sender, sent)), np.float64)
+            there = self._common(np.maximum(receiver, 0), arrived)
             order = np.argsort(at, kind="stable")
             self._links = Messages(
                 sender[order],
                 receiver[order],
                 at[order],
-                np.asarray(self.seconds(arrived + away), np.float64)[order],
+                np.asarray(self.seconds(np.where(receiver >= 0, there, arrived)), np.float64)[order],
                 size[order],
                 tag[order],
             )
@@ -1136,7 +1149,7 @@ class Timeline:
             owner = np.empty(columns[0].size, np.int64)
             for i in np.flatnonzero(index[:, 1]).tolist():
                 owner[index[i, 0] : index[i].sum()] = i
-            begin, end = (self.seconds(v + self._shift[owner]) for v in columns[:2])
+            begin, end = (self.seconds(self._common(owner, v)) for v in columns[:2])
             self._collectives = (owner, begin, end, *columns[2:])
         owner, begin, end, operation, communicator, root, sent, received = self._collectives
         inside = (begin <= b_s) & (end >= a_s)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 from desktop.data.classify import is_parallel
-from desktop.data.clock import Links, Matches, match_messages
 from desktop.data.events import TABLES, EventKind, Location
+from desktop.data.matching import Links, Matches, match_messages
 from desktop.data.parts import DIGESTS
 from desktop.data.profile import BEGIN, END
 from desktop.data.store import Source, StoreWriter, TraceStore
@@ -67,12 +67,12 @@ def trim(
     """Write the range ``[start_s, end_s)`` of a trace as a new store; its time 0 is the start of the range.
 
     Statistics of the new trace are those of the range in the old one, but for calls, of which those open at
-    the start are counted again. Clock shifts stay as they are. It ends when the last location ends.
+    the start are counted again. Repairs of clocks stay as they are. It ends when the last location ends.
 
     Parameters
     ----------
     start_s, end_s : seconds on the axis of the curve.
-    repaired : times with clock shifts or as recorded, in the new trace too; None: as the trace has it.
+    repaired : times with clocks repaired or as recorded, in the new trace too; None: as the trace has it.
     locations : indices in the store; None: all. What others sent to and got from them has no partner then.
 
     Raises
@@ -164,9 +164,10 @@ class _Span:
     repaired: bool
 
     def at(self, location: Location) -> _Ends:
-        offset = self.start - (location.shift if self.repaired else 0)
+        clock = location.clock(self.repaired)
         return _Ends(
-            BEGIN if self.a == 0 else self.a + offset, END if self.b == self.length else self.b + offset
+            BEGIN if self.a == 0 else clock.local(self.a + self.start),
+            END if self.b == self.length else clock.local(self.b + self.start),
         )
 
     def clip(self, location: Location) -> Location:
@@ -185,7 +186,7 @@ def _whole(store: TraceStore, repaired: bool) -> _Span:
         # The ends are enough; the curve of a long run takes more memory than all else here.
         (last,) = store.part("utilization", 0, rows - 1, rows, "time")
         start = min(
-            at.first + at.shift * repaired
+            at.clock(repaired).common(at.first)
             for at in store.locations
             if at.kind == "cpu" and at.first is not None
         )

@@ -61,7 +61,7 @@ class Rules:
 
     overrides : activity by region name, or by role as ``"role:barrier"``; names go first.
     computing : the activities that the curve counts.
-    repaired : with clock shifts or as recorded; None as the trace's format recommends.
+    repaired : with clocks repaired or as recorded; None as the trace's format recommends.
     """
 
     overrides: dict[str, Activity] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Utilization:
     unit : seconds in a tick.
     processors : locations that are processors and have events.
     defined : locations that are processors; more than `processors` where events are missing.
-    start : the tick of edge 0, shifts applied.
+    start : the tick of edge 0, on the common clock.
     totals : (locations, len(Activity)) ticks of every location in each activity; 0 for no processors.
     stray : leaves without an enter, which were ignored.
     unclosed : enters without a leave, which were closed at the location's last event.
@@ -293,7 +293,7 @@ class _Replay:
             location = source.locations[i]
             if location.kind == "cpu" and location.first is not None and location.last is not None:
                 self._there.append(i)
-                begins.append(location.first + (location.shift if self._repaired else 0))
+                begins.append(location.clock(self._repaired).common(location.first))
         self.processors = len(self._there)
         self.defined = sum(location.kind == "cpu" for location in source.locations)
         self.start = min(begins, default=0)
@@ -522,9 +522,9 @@ class _Track:
         location = source.locations[index]
         assert location.first is not None and location.last is not None
         self._name = location.name or str(location.id)
-        self._shift = location.shift if repaired else 0
-        self.begin = location.first + self._shift
-        self._end = location.last + self._shift
+        self._clock = location.clock(repaired)
+        self.begin = self._clock.common(location.first)
+        self._end = self._clock.common(location.last)
         self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
         self._rows = rows
         self._strongest = source.nesting == "strongest"
@@ -580,7 +580,7 @@ class _Track:
             self._close()
             return
         time, kind, region = block
-        time = time + self._shift
+        time = self._clock.common(time)
         changes = np.empty(time.size, np.int64), np.empty(time.size, np.uint8), np.empty(time.size, np.uint8)
         self.state[_ROW] = n = 0
         while n >= 0 and self.state[_ROW] < time.size:
@@ -805,7 +805,7 @@ def classes_of(regions: Sequence[Region], rules: Rules) -> NDArray[np.uint8]:
 def states(
     source: EventSource, location: int, rules: Rules | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-    """What a location does when: begin and end (ticks, shifts applied) and activity of every interval.
+    """What a location does when: begin and end (ticks of the common clock) and activity of every interval.
 
     The intervals follow each other without gaps; neighbours differ in activity.
     """
@@ -845,7 +845,7 @@ def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
     times = store.column("utilization", "time")
     counts = np.stack([store.column("utilization", a.name.lower()) for a in Activity])
     there = [
-        location.first + (location.shift if store.repair else 0)
+        location.clock(store.repair).common(location.first)
         for location in store.locations
         if location.kind == "cpu" and location.first is not None
     ]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.data import clock, importers, opening
+from desktop.data import importers, matching, opening
 from desktop.data.events import Importer, Location, Region, Sink
 from desktop.data.info import info
 from desktop.data.opening import open_trace
@@ -96,13 +96,13 @@ def test_a_full_disk_gets_a_sentence(
     if stage == "read":
         monkeypatch.setattr(Spill, "_append", full)
     else:
-        keep = clock.Links.keep
+        keep = matching.Links.keep
 
-        def late(links: clock.Links) -> None:
+        def late(links: matching.Links) -> None:
             monkeypatch.setattr(Spill, "_append", full)
             keep(links)
 
-        monkeypatch.setattr(clock.Links, "keep", late)
+        monkeypatch.setattr(matching.Links, "keep", late)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     trace = Path(__file__).parents[1] / "data" / "paraver" / "farm_6.prv"
     with pytest.raises(DesktopError, match=rf"{sentence} \(No space left on device\).*make room"):
@@ -223,6 +223,8 @@ def test_clocks_are_checked_repaired_and_reported(source: Path, importing: objec
             "violations_before": 1,
             "violations_after": 0,
             "repair": "shift",
+            "most_before_s": 0.07,
+            "most_after_s": 0.0,
         }
         shift = [location.shift for location in store.locations]
         assert shift[0] == 0 and 70 <= shift[1] <= 130, "not within what the barrier allows"

@@ -22,12 +22,13 @@ from hypothesis import strategies as some
 
 from desktop.data import spill
 from desktop.data.classify import region_activity
-from desktop.data.clock import ROWS, check_clocks, match_messages
+from desktop.data.clock import Wrong, check_clocks
 from desktop.data.events import Activity, MessageKind
 from desktop.data.importers import paraver
 from desktop.data.importers._paraver import tables
 from desktop.data.info import info
 from desktop.data.lines import THREADS
+from desktop.data.matching import ROWS, match_messages
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.data.utilization import Rules, build
@@ -521,7 +522,7 @@ def test_a_receive_that_waits_for_its_send_does_not_contradict_the_clocks(tmp_pa
         [10, 60],
     )
     found = check_clocks(sink)
-    assert (found.messages, found.violations_before) == (1, (0, 0))
+    assert (found.messages, found.before) == (1, Wrong())
 
 
 def test_a_call_that_begins_again_ends_there(tmp_path):
@@ -742,7 +743,10 @@ def test_messages_are_those_of_the_lines(lines, rows, chunk, tmp_path_factory):
     assert sorted(found) == sorted(expected)
     clocks = check_clocks(sink)
     assert (clocks.unequal, clocks.unmatched, clocks.messages) == (0, (0, 0), len(lines))
-    assert clocks.violations_before == (0, sum(received < sent for _, _, sent, received, _, _ in expected))
+    assert (clocks.before.collectives, clocks.before.messages) == (
+        0,
+        sum(received < sent for _, _, sent, received, _, _ in expected),
+    )
 
 
 def test_a_receive_counts_once(tmp_path):

@@ -222,7 +222,7 @@ def test_reference_numbers(path):
         totals[UNMEASURED],
         found.counts[COMPUTING].max(),
         clocks.messages,
-        clocks.violations_before[1],
+        clocks.before.messages,
     ) == REFERENCE[path.stem]
     assert not {"unreadable lines", "lines with missing fields", "last line cut off"} & set(count)
     assert sink.ticks_per_second == 1e6

@@ -16,8 +16,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from desktop.core import density, gantt
-from desktop.data.clock import Links, check_clocks
+from desktop.data.clock import check_clocks
 from desktop.data.events import Activity, Importer, Location, Region
+from desktop.data.matching import Links
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import Source, StoreWriter
 from desktop.data.timeline import TimelineDigest

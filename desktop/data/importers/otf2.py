@@ -139,6 +139,7 @@ class Archive:
                 "otf2_version": ".".join(map(str, anchor.version)),
                 "creator": anchor.creator,
                 "machine": anchor.machine,
+                "reordered": self.defined.reordered(),
             },
         )
 

@@ -1,6 +1,6 @@
 """The event store: one HDF5 file per imported trace. This is the door; its rooms are private.
 
-Layout (schema 2)::
+Layout (schema 3)::
 
     /                       attributes: format, schema
     /description            JSON (bytes): source, importer, clock, locations, regions, texts, report

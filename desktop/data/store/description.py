@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cache
 from typing import Any, TypeVar, get_args
 
+from desktop.core.clock_line import MOST_DRIFT
 from desktop.data.events import (
     SEVERITIES,
     Activity,
@@ -53,7 +54,7 @@ class Tally:
 @dataclass
 class ClockSummary:
     """Outcome of the clock check (`desktop.data.clock`) with the default rules: how many instances were
-    compared and how many contradict the clocks; the shifts stand in the locations."""
+    compared and how many contradict the clocks; the repair stands in the locations."""
 
     checked: int = 0
     violations_before: int = 0
@@ -187,6 +188,8 @@ def decode(text: bytes) -> Description:
     for item in plain["locations"]:
         if item["half_width"] is None:
             item["half_width"] = math.inf
+        item.setdefault("drift", 0.0)  # schema 2 had no rates of clocks
+        item.setdefault("origin", 0)
     locations = [_record(Location, item) for item in plain["locations"]]
     for location in locations:
         location.base = Activity(location.base)
@@ -258,9 +261,11 @@ def _check_location(location: Location) -> None:
     times = (location.first, location.last)
     if (times[0] is None) != (times[1] is None) or location.kind not in get_args(LocationKind):
         raise ValueError(f"location {location.id} is not described well")
+    if not abs(location.drift) <= MOST_DRIFT:
+        raise ValueError(f"the clock of location {location.id} drifts by {location.drift}")
     if times[0] is not None and times[1] is not None:
         limit = TICK_LIMIT
-        inside = all(type(t) is int and -limit < t < limit for t in (*times, location.shift))
+        inside = all(type(t) is int and -limit < t < limit for t in (*times, location.shift, location.origin))
         inside = inside and location.doubt >= 0
         if not inside or times[0] > times[1]:
             raise ValueError(f"location {location.id} ends before it begins, or out of range")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from desktop.data.events import TABLES, Activity, EventKind, MessageKind
 
 FORMAT = "phasewright"
-SCHEMA = 3  # 1 had no `links`, 2 no `Location.doubt`
+SCHEMA = 3  # 1 had no `links`, 2 neither `Location.doubt` nor rates of clocks
 SUFFIX = ".h5"
 #: Rows in a chunk of a column: what is read at least to know one row.
 CHUNK = 1 << 14

@@ -13,6 +13,13 @@ from desktop.ui.panels import PanelSpec
 from desktop.ui.units import digits, grouped, quantity
 from desktop.workbench.workbench import Run, Snapshot, Workbench
 
+#: What is said of a repair, besides its numbers.
+_REPAIRS = {
+    "shift": " Each process is shifted by a constant.",
+    "linear": " The clocks drift: each process gets a shift and a rate.",
+    "impossible": " Neither shifts nor rates of the clocks mend that.",
+}
+
 #: severity -> what a reader calls it (one, many)
 SEVERITY_NAMES = {
     "error": ("error", "errors"),
@@ -91,10 +98,11 @@ class TracePanel(QWidget):
             )
         else:
             before, after = int(clock["violations_before"]), int(clock["violations_after"])
+            most = f", by {quantity(clock['most_before_s'], 's')} at most" if before else ""
             self._clocks_text.setText(
                 f"Of {grouped(checked)} messages and collectives that were compared, {grouped(before)} "
-                f"contradict the clocks as recorded, {grouped(after)} with clocks repaired."
-                + (" The clocks drift, which no shift repairs." if clock["repair"] == "impossible" else "")
+                f"contradict the clocks as recorded{most}, {grouped(after)} with clocks repaired."
+                + _REPAIRS.get(clock["repair"], "")
             )
 
 

@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from desktop.core import ideal
 from desktop.data.classify import is_stream, mpi_call
+from desktop.data.collectives import depends
 from desktop.data.events import Activity, Location, Region
 from desktop.data.importers._otf1.lines import TOKENS
 from desktop.data.importers._otf1.text import Text
@@ -175,19 +177,30 @@ class Definitions:
         here = bool(found) if number is None else number in found
         return here or (self.beneath is not None and self.beneath.knows(kind, number))
 
-    def operation(self, number: int) -> str:
-        """The name of a collective operation, such as Allreduce."""
+    def operation(self, number: int, within: int = 0) -> str:
+        """The name of a collective operation, such as Allreduce. Of one without a known name: that of the MPI
+        call it lies in, if that is of its type, else what its type says."""
         found = self._find("operation", number)
         name = str(found.get("name", "")) or f"operation {number}"
         if mpi_call(name):
-            return name[name.index("_") + 1 :]
-        return {1: "Barrier", 4: "all-to-all"}.get(int(found.get("type", 0)), name)
+            name = name[name.index("_") + 1 :]
+        kind = OPERATION_TYPES.get(int(found.get("type", 0)), "")
+        if depends(name) is None or name in OPERATION_TYPES.values():
+            known, call = depends(kind), str(self._find("function", within).get("name", ""))
+            inside = depends(call) if mpi_call(call) else None
+            if known is not None and inside is not None and inside.pattern in (known.pattern, ideal.PREFIX):
+                return mpi_call(call).capitalize()
+            return kind or name
+        return name
 
     def counter(self, number: int) -> tuple[str, int]:
         """Name and type of values of a counter; the type is one of `VALUE_TYPES`."""
         found = self._find("counter", number)
         return str(found.get("name", "")) or f"counter {number}", int(found.get("properties", 0)) & 0x1E0
 
+
+#: Types of collective operations: who waits for whom, whatever they are called.
+OPERATION_TYPES = {1: "Barrier", 2: "one-to-all", 3: "all-to-one", 4: "all-to-all"}
 
 #: Types of a counter's values by its properties: of these a 32-bit float and a 64-bit one, and signed ones;
 #: all others are unsigned.

@@ -22,7 +22,7 @@ MESSAGE = np.dtype(
     [("time", "i8"), ("bytes", "i8"), ("tag", "i8"), ("peer", "u4"), ("communicator", "u4"), ("kind", "u1")],
     align=True,
 )
-#: time: of the begin
+#: time: of the begin; within: the function entered last before it
 COLLECTIVE = np.dtype(
     [
         ("time", "i8"),
@@ -32,6 +32,7 @@ COLLECTIVE = np.dtype(
         ("operation", "u4"),
         ("communicator", "u4"),
         ("root", "u4"),
+        ("within", "u4"),
     ],
     align=True,
 )
@@ -68,11 +69,11 @@ UNWANTED, UNLISTED, NOBODY = -1, -2, -3
 
 # What is known of each group: records, their first and last time, whether it has ended, leaves that name no
 # region, time of the last enter, whether a collective ends with the next leave, begin of the collective that
-# ended last, collectives that ended after others that had begun later.
-RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, KNOWN = range(10)
+# ended last, collectives that ended after others that had begun later, function of the last enter.
+RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, WITHIN, KNOWN = range(11)
 
 #: So many collectives may be open at a time in one stream.
-OPENED = (1 << 12, 9)
+OPENED = (1 << 12, 10)
 #: Times and sizes are below this, as in the store.
 LIMIT = 1 << 61
 #: Numbers of processes, functions and the like have 32 bits.
@@ -246,7 +247,9 @@ def _find(opened: Any, count: int, group: int, handle: int) -> int:
 
 
 @inlined
-def _begin(opened: Any, state: Any, group: int, handle: int, time: int, operation: int, values: Any) -> int:
+def _begin(
+    opened: Any, state: Any, known: Any, group: int, handle: int, time: int, operation: int, values: Any
+) -> int:  # fmt: skip
     """The place of a new open collective; -1: there are too many."""
     at = state[OPEN]
     if at == len(opened):
@@ -258,6 +261,7 @@ def _begin(opened: Any, state: Any, group: int, handle: int, time: int, operatio
     opened[at, 4], opened[at, 5] = (comm if comm else NOT_GIVEN), values[_ROOTED]
     opened[at, 6], opened[at, 7] = values[_GAVE], values[_GOT]
     opened[at, 8] = state[LINE]
+    opened[at, 9] = known[group, WITHIN]
     return at
 
 
@@ -274,6 +278,7 @@ def _end(opened: Any, at: int, end: int, state: Any, known: Any, rows: Any, owne
     rows[i]["root"] = opened[at, 5]
     rows[i]["sent"] = opened[at, 6]
     rows[i]["received"] = opened[at, 7]
+    rows[i]["within"] = opened[at, 9]
     owner = opened[at, 0]
     owners[COLLECTIVES, i] = owner
     known[owner, OVERTAKEN] += begin < known[owner, BEGUN]
@@ -387,6 +392,7 @@ def step(
                         events[i]["kind"] = _ENTER_ROW if kind == _ENTERS else _LEAVE_ROW
                         if kind == _ENTERS:
                             known[owner, ENTERED] = time
+                            known[owner, WITHIN] = first
                         else:
                             known[owner, BARE] += first == 0
                             if known[owner, PENDING]:
@@ -411,17 +417,17 @@ def step(
                         metrics[i]["metric"] = first
                         metrics[i]["value"] = values[_VALUED]
                     elif kind == _WHOLE and values[_LASTED] > 0:
-                        done = _begin(opened, state, owner, _AT_ONCE, time, first, values)
+                        done = _begin(opened, state, known, owner, _AT_ONCE, time, first, values)
                         ends = time + values[_LASTED]
                     elif kind == _WHOLE:
                         # Without a duration it lasts as long as the call around it.
                         if known[owner, PENDING]:
                             done = _find(opened, state[OPEN], owner, _UNTIL_LEAVE)
                         begin = min(max(known[owner, ENTERED], known[owner, FIRST]), time)
-                        _begin(opened, state, owner, _UNTIL_LEAVE, begin, first, values)
+                        _begin(opened, state, known, owner, _UNTIL_LEAVE, begin, first, values)
                         known[owner, PENDING] = 1
                     elif kind == _BEGINS:
-                        _begin(opened, state, owner, values[_MATCHED], time, first, values)
+                        _begin(opened, state, known, owner, values[_MATCHED], time, first, values)
                     elif kind == _ENDS:
                         done = _find(opened, state[OPEN], owner, first)
                         state[ORPHANS] += done < 0

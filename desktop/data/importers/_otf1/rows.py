@@ -92,7 +92,7 @@ class Rows:
         self._sink, self._definitions = sink, definitions
         self._nameless: dict[int, int] = {}
         self.functions = Numbers(self._function)
-        self.operations = Numbers(lambda number: sink.text(definitions.operation(number)))
+        self.operations = Numbers(self._operation)
         self.counters = Numbers(lambda number: sink.text(definitions.counter(number)[0]))
         self.value_types = Numbers(lambda number: definitions.counter(number)[1])
         self.peers = Numbers(lambda number: index.get(number, -1))
@@ -105,6 +105,11 @@ class Rows:
             return self._sink.region(Region("regions without a definition", UNDEFINED, "unknown"))
         self._nameless[number] = self._sink.region(Region(f"region {number}", UNDEFINED, "unknown"))
         return self._nameless[number]
+
+    def _operation(self, number: int) -> int:
+        """Of a collective: the number of its operation, and below it that of the function around it."""
+        operation, within = number >> 32 & 0xFFFFFFFF, number & 0xFFFFFFFF
+        return self._sink.text(self._definitions.operation(operation, within))
 
     def _tell(self, finding: str, count: int, stream: Stream) -> None:
         if count:
@@ -170,7 +175,9 @@ class Rows:
         return {
             **same,
             "begin": rows["time"],
-            "operation": self.operations(rows["operation"]).astype(np.uint32),
+            "operation": self.operations(
+                rows["operation"].astype(np.int64) << 32 | rows["within"].astype(np.int64)
+            ).astype(np.uint32),
             "root": self.peers(rows["root"]).astype(np.int32),
         }
 

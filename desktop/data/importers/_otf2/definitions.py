@@ -146,6 +146,15 @@ class Definitions:
             return world[ranks.astype(np.int64)] if (ranks < world.size).all() else world[:0]
         return np.empty(0, np.uint64)
 
+    def reordered(self) -> list[int]:
+        """The communicators whose ranks are not in the order of world ranks, which is that of locations."""
+        found = []
+        for comm, (group,) in self.by["Comm"].items():
+            members = np.array(self.by["Group"].get((group, COMM_GROUP), ((),))[-1], np.uint64)
+            if (members[1:] < members[:-1]).any():
+                found.append(comm)
+        return found
+
     def metric_name(self, metric: int, i: int) -> str:
         """Name of the i-th value of a metric class, or of an instance of one."""
         by = self.by

@@ -1,0 +1,304 @@
+"""Clocks that run at different rates: a correction for each process that is a line in time.
+
+An event at tick u after the begin of process s, which cannot be later than one at tick v after that of r,
+bounds both lines: ``d_s(u) - d_r(v) <= w``. Of each ordered pair and each part of the run the tightest such
+bound is kept, so the linear programme stays small; what it leaves is counted over all events afterwards, and
+where that is anything, the tightest are taken again as they are with the correction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.clock_line import MOST_DRIFT, common
+from desktop.core.clock_repair import Held
+from desktop.core.jit import kernel
+
+MOST = 256  # so many processes at most, as every pair has its bounds
+PARTS = 16  # of the run
+SURE = 24  # for so many processes the intervals of their lines are found
+_SWEEPS = 2000
+_ROUNDS = 60
+_ENOUGH = 1500  # rows from which intervals are found
+_ROOT = 3.0**0.5
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Lines:
+    """Corrections at the begin of each process and `span` ticks later, `start` and `end` (n,) ticks."""
+
+    start: Floats
+    end: Floats
+
+
+class LineBounds:
+    """The tightest bounds between `n` processes, of which the first ticks are `origin` (n,), in each part of
+    the longest run, which lasts `span` ticks."""
+
+    def __init__(self, origin: Ints, span: int) -> None:
+        self.origin, self.span = origin, max(span, 1)
+        n = origin.size
+        self.shift, self.drift = np.zeros(n, np.int64), np.zeros(n)
+        self._slack = np.full((n, n, PARTS), np.inf)
+        self._when = np.zeros((n, n, PARTS, 2), np.int64)
+        self._rows = [np.empty((0, 4), np.int64)]
+
+    def add_messages(self, sender: Ints, receiver: Ints, sent: Ints, received: Ints) -> None:
+        tighten(
+            self._slack, self._when, sender, receiver, sent, received, self.origin, self.span, self.shift,
+            self.drift,
+        )  # fmt: skip
+
+    def add_collectives(self, held: Held) -> None:
+        tighten_by_collectives(
+            self._slack, self._when, held.start, held.process, held.begin, held.end, held.source, held.target,
+            held.ordered, self.origin, self.span, self.shift, self.drift,
+        )  # fmt: skip
+
+    def again(self, shift: Ints, drift: Floats) -> None:
+        """Keep what was found, and look for what is tightest with these corrections."""
+        self._rows = [self.rows()]
+        self.shift, self.drift = shift, drift
+        self._slack[:] = np.inf
+
+    def rows(self) -> Ints:
+        """(m, 4): s, r, and the ticks u and v since their begins."""
+        s, r, k = np.nonzero(np.isfinite(self._slack))
+        new = np.column_stack([s, r, self._when[s, r, k]])
+        return np.unique(np.concatenate([*self._rows, new]), axis=0)
+
+    def solve(self, *others: LineBounds) -> Lines | None:
+        """Lines that satisfy these and other bounds, as near to none as that allows; None: there are none."""
+        posed = self._problem(*others)
+        if posed is None:
+            return None
+        problem, rough = posed
+        inner = problem.widest()
+        if inner is None:
+            return None
+        n = rough.size
+        found = problem.nearest(rough, inner)
+        start, end = found[:n] + rough, found[n:] + rough
+        return Lines(start, end) if np.abs(end - start).max() <= MOST_DRIFT * self.span else None
+
+    def off(self, lines: Lines, *others: LineBounds) -> Floats:
+        """(n,) the most that each line may be off relative to the first, by these and other bounds; infinite
+        where that is not known."""
+        n = self.origin.size
+        posed = self._problem(*others)
+        if posed is None or n > SURE:
+            return np.full(n, np.inf)
+        problem, rough = posed
+        x = np.concatenate([lines.start - rough, lines.end - rough])
+        return problem.intervals(x, MOST_DRIFT * self.span)
+
+    def _problem(self, *others: LineBounds) -> tuple[_Problem, Floats] | None:
+        rows = np.unique(np.concatenate([one.rows() for one in (self, *others)]), axis=0)
+        if not len(rows):
+            return None
+        n = self.origin.size
+        s, r, u, v = rows.T
+        w = (v + self.origin[r] - u - self.origin[s]).astype(np.float64)
+        rough = _rough(n, s, r, w)
+        w -= rough[s] - rough[r] + 1.0  # ticks are rounded
+        return _Problem(n, s, r, u / self.span, v / self.span, w), rough
+
+
+def _rough(n: int, s: Ints, r: Ints, w: Floats) -> Floats:
+    """Shifts that are about right, so that no small difference of large numbers is sought."""
+    tight = np.full((n, n), np.inf)
+    np.minimum.at(tight, (s, r), w)
+    shift, known = np.zeros(n), np.zeros(n, bool)
+    for root in range(n):
+        if known[root]:
+            continue
+        known[root] = True
+        queue = [root]
+        while queue:
+            a = queue.pop()
+            for b in np.flatnonzero(~known & (np.isfinite(tight[a]) | np.isfinite(tight[:, a]))).tolist():
+                there, back = tight[a, b], tight[b, a]
+                between = (
+                    (there - back) / 2
+                    if np.isfinite(there) and np.isfinite(back)
+                    else (there if np.isfinite(there) else -back)
+                )
+                shift[b], known[b] = shift[a] - between, True
+                queue.append(b)
+    found: Floats = np.rint(shift)
+    return found
+
+
+class _Problem:
+    """Rows p_s (1 - a) + q_s a - p_r (1 - b) - q_r b <= w; p and q (n,) are a line's values at begin and
+    end."""
+
+    def __init__(self, n: int, s: Ints, r: Ints, a: Floats, b: Floats, w: Floats) -> None:
+        self.n, self.s, self.r, self.a, self.b, self.w = n, s, r, a, b, w
+
+    def slack(self, x: Floats) -> Floats:
+        p, q = x[: self.n], x[self.n :]
+        a, b, s, r = self.a, self.b, self.s, self.r
+        found: Floats = self.w - (p[s] * (1 - a) + q[s] * a - p[r] * (1 - b) - q[r] * b)
+        return found
+
+    def _matrix(self, rows: Ints, margin: bool) -> Any:
+        from scipy.sparse import coo_array
+
+        n, k = self.n, rows.size
+        i = np.arange(k)
+        a, b, s, r = self.a[rows], self.b[rows], self.s[rows], self.r[rows]
+        at = [(i, s, 1 - a), (i, n + s, a), (i, r, b - 1), (i, n + r, -b)]
+        if margin:
+            at.append((i, np.full(k, 2 * n), np.ones(k)))
+        row, column, value = (np.concatenate(part) for part in zip(*at, strict=True))
+        return coo_array((value, (row, column)), shape=(k, 2 * n + margin)).tocsr()
+
+    def widest(self) -> Floats | None:
+        """The lines that leave the largest smallest slack; None if that is below 0."""
+        from scipy.optimize import linprog
+
+        n = self.n
+        most = float(np.abs(self.w).max()) + 1.0
+        chosen = self._tightest(self.w)
+        goal = np.zeros(2 * n + 1)
+        goal[-1] = -1.0
+        limits = [(0.0, 0.0) if i in (0, n) else (-4 * most, 4 * most) for i in range(2 * n)]
+        limits.append((-most, most))
+        for _ in range(_ROUNDS):
+            found = linprog(goal, self._matrix(chosen, True), self.w[chosen], bounds=limits, method="highs")
+            if found.x is None:
+                return None
+            x, margin = found.x[:-1], float(found.x[-1])
+            if margin < 0:
+                return None  # more rows leave no more
+            slack = self.slack(x)
+            if slack.min() >= 0.5 * margin:
+                break
+            chosen = np.union1d(chosen, self._tightest(slack))
+        inner: Floats = x
+        return inner if slack.min() >= 0 else None
+
+    def _tightest(self, slack: Floats, parts: int = 2) -> Ints:
+        """The rows with the least slack of each pair, in each of so many parts of the run."""
+        part = np.clip((self.a * parts).astype(np.int64), 0, parts - 1)
+        group = (self.s * self.n + self.r) * parts + part
+        order = np.lexsort((slack, group))
+        first = np.r_[True, np.diff(group[order]) != 0]
+        found: Ints = order[first]
+        return found
+
+    def nearest(self, rough: Floats, inner: Floats) -> Floats:
+        """The lines nearest to -rough in the mean square over processes and time, moved towards `inner` until
+        they satisfy all rows."""
+        constant = np.stack([-rough, np.zeros(self.n)], axis=1)
+        pull = np.zeros(self.s.size)
+        order = np.argsort(self.slack(np.concatenate([-rough, -rough])), kind="stable")
+        columns = (np.ascontiguousarray(x[order]) for x in (self.s, self.r, self.a, self.b, self.w))
+        project_lines(constant, pull, *columns, _SWEEPS)
+        level, slope = constant.T
+        x = np.concatenate([level - _ROOT * slope, level + _ROOT * slope])
+        missing, spare = -self.slack(x), self.slack(inner)
+        wrong = missing > 0
+        share = float((missing[wrong] / (missing[wrong] + spare[wrong])).max()) if wrong.any() else 0.0
+        return x + share * (inner - x)
+
+    def intervals(self, x: Floats, alike: float) -> Floats:
+        """(n,) how far each line may be off, relative to the first, at its begin or end: both ways."""
+        from scipy.optimize import linprog
+
+        n = self.n
+        pairs = np.unique(self.s * n + self.r).size
+        rows = self._tightest(self.slack(x), int(np.clip(_ENOUGH // pairs, 2, PARTS)))
+        matrix, w = self._matrix(rows, False), self.w[rows] + 1.0
+        # All clocks may run fast alike, which is no error, but the bounds tell it from others a little.
+        limits: list[tuple[float | None, float | None]] = [(None, None)] * (2 * n)
+        limits[0], limits[n] = (0.0, 0.0), (-alike, alike)
+        off = np.zeros(n)
+        for i in range(1, n):
+            for at, zero in ((i, 0), (n + i, n)):
+                goal = np.zeros(2 * n)
+                for sign in (1.0, -1.0):
+                    goal[at], goal[zero] = sign, -sign
+                    found = linprog(goal, matrix, w, bounds=limits, method="highs")
+                    far = sign * found.fun if found.status == 0 else np.inf
+                    off[i] = max(off[i], abs(far - (x[at] - x[zero])))
+        return off
+
+
+@kernel
+def tighten(
+    slack: Any, when: Any, sender: Ints, receiver: Ints, sent: Ints, received: Ints, origin: Ints, span: int,
+    shift: Ints, drift: Any,
+) -> None:  # fmt: skip
+    """The tightest of messages (n,) for each pair and part of the run: `slack` (p, p, parts), `when` (p, p,
+    parts, 2) ticks since the begins."""
+    parts = slack.shape[2]
+    for i in range(sender.size):
+        s, r = sender[i], receiver[i]
+        if s != r:
+            u = sent[i] - origin[s]
+            k = min(max(u * parts // span, 0), parts - 1)
+            left = np.float64(
+                common(received[i], shift[r], drift[r], origin[r])
+                - common(sent[i], shift[s], drift[s], origin[s])
+            )
+            if left < slack[s, r, k]:
+                slack[s, r, k] = left
+                when[s, r, k, 0] = u
+                when[s, r, k, 1] = received[i] - origin[r]
+
+
+@kernel
+def tighten_by_collectives(
+    slack: Any, when: Any, start: Ints, process: Ints, begin: Ints, end: Ints, source: Any, target: Any,
+    ordered: Any, origin: Ints, span: int, shift: Ints, drift: Any,
+) -> None:  # fmt: skip
+    """The same by collectives, see `Held`."""
+    parts = slack.shape[2]
+    for i in range(start.size - 1):
+        for a in range(start[i], start[i + 1]):
+            if not source[a]:
+                continue
+            s = process[a]
+            u = begin[a] - origin[s]
+            k = min(max(u * parts // span, 0), parts - 1)
+            entered = common(begin[a], shift[s], drift[s], origin[s])
+            for b in range(a + 1 if ordered[i] else start[i], start[i + 1]):
+                r = process[b]
+                if target[b] and r != s:
+                    left = np.float64(common(end[b], shift[r], drift[r], origin[r]) - entered)
+                    if left < slack[s, r, k]:
+                        slack[s, r, k] = left
+                        when[s, r, k, 0] = u
+                        when[s, r, k, 1] = end[b] - origin[r]
+
+
+@kernel
+def project_lines(
+    lines: Any, pull: Any, s: Ints, r: Ints, a: Any, b: Any, w: Any, sweeps: int
+) -> None:  # fmt: skip
+    """Move `lines` (n, 2), level and slope in an orthonormal basis, to the nearest that satisfy all rows, as
+    `clock_repair.project` does."""
+    for _ in range(sweeps):
+        most = 0.0
+        for i in range(s.size):
+            x, y = _ROOT * (2 * a[i] - 1), _ROOT * (2 * b[i] - 1)
+            over = lines[s[i], 0] + x * lines[s[i], 1] - lines[r[i], 0] - y * lines[r[i], 1] - w[i]
+            change = max(over / (2 + x * x + y * y), -pull[i])
+            if change != 0.0:
+                pull[i] += change
+                lines[s[i], 0] -= change
+                lines[s[i], 1] -= change * x
+                lines[r[i], 0] += change
+                lines[r[i], 1] += change * y
+                most = max(most, abs(change))
+        if most < 0.1:
+            break

@@ -1,0 +1,118 @@
+"""What collective operations make their members wait for, by the name that an importer gives them.
+
+Two questions are kept apart. `pattern`: for whom may a member have waited (the patterns of Scalasca)?
+`Depends`: who cannot have left before whom has entered, whatever the library does? Only the second may blame
+a clock. MPI promises little there: "a collective operation may, or may not, have the effect of synchronizing
+all calling processes" (MPI 4.0, section 6.1), only a barrier always does (6.3). All else follows from data,
+which nobody has before they are sent:
+
+Barrier (6.3) : each member leaves after every other has entered.
+Bcast (6.4), Scatter, Scatterv (6.6) : each leaves after the root has entered, if it gets any data.
+Gather, Gatherv (6.5), Reduce (6.9.1) : the root leaves after each that sends any data has entered.
+Allgather (6.7), Alltoall (6.8), Allreduce (6.9.6), Reduce_scatter_block (6.10) : each after every other, if
+    there are any data; their amount is one for all members.
+Allgatherv (6.7) : each after every other that sends any data.
+Reduce_scatter (6.10) : each that gets any data after every other.
+Scan, Exscan (6.11) : each after all of lower ranks, if there are any data.
+Alltoallv, Alltoallw (6.8) : nothing; a trace says how much each member sends, not to whom.
+Making a communicator (7.4) : nothing that the standard promises.
+
+Caveats of libraries: a size of 0 in a trace may also be one that the tool did not know, which gives no bound
+as well; a reduction that could tell its result from some inputs only (MPI_LAND) is taken to wait for all, as
+every known library does; the two groups of an intercommunicator wait for each other, not among themselves,
+but no format tells them apart here, so importers that know of intercommunicators should leave them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import ideal
+from desktop.core.clock_repair import Held
+from desktop.data.classify import mpi_call
+from desktop.data.matching import Instances
+
+Ints = NDArray[np.int64]
+
+#: Which rows of an operation count: none, all, all if any row of it has data, those with data of their own.
+NEVER, ALWAYS, UNIFORM, OWN = range(4)
+
+
+class Depends(NamedTuple):
+    """`pattern`: a kind of `desktop.core.ideal`. `sources`: who must have entered before `targets` leave."""
+
+    pattern: int
+    sources: int
+    targets: int
+
+
+_TABLE: dict[str, Depends] = {
+    name: Depends(pattern, sources, targets)
+    for pattern, sources, targets, names in (
+        (ideal.N_TO_N, ALWAYS, ALWAYS, "barrier"),
+        (ideal.N_TO_N, UNIFORM, UNIFORM, "allreduce allgather alltoall reduce_scatter_block"),
+        (ideal.N_TO_N, OWN, ALWAYS, "allgatherv"),
+        (ideal.N_TO_N, ALWAYS, OWN, "reduce_scatter"),
+        (ideal.N_TO_N, NEVER, NEVER, "alltoallv alltoallw all-to-all"),
+        (ideal.N_TO_N, NEVER, NEVER, "create_handle create_handle_and_allocate"),
+        (ideal.ONE_TO_ALL, UNIFORM, UNIFORM, "bcast scatter"),
+        (ideal.ONE_TO_ALL, ALWAYS, OWN, "scatterv one-to-all"),
+        (ideal.ALL_TO_ONE, UNIFORM, UNIFORM, "gather reduce"),
+        (ideal.ALL_TO_ONE, OWN, ALWAYS, "gatherv all-to-one"),
+        (ideal.PREFIX, UNIFORM, UNIFORM, "scan exscan"),
+    )
+    for name in names.split()
+}
+
+
+def depends(operation: str) -> Depends | None:
+    """Of an operation by its name, with or without MPI's prefix, in any case; None: it is not known.
+
+    >>> depends("MPI_Barrier") == depends("barrier") == Depends(ideal.N_TO_N, ALWAYS, ALWAYS)
+    True
+    >>> depends("Destroy_handle") is None
+    True
+    """
+    return _TABLE.get(mpi_call(operation) or operation.lower())
+
+
+def holds(
+    found: Instances, texts: Sequence[str], process: Ints, reordered: Collection[int] | None
+) -> tuple[Held, Ints]:
+    """Which rows of operations cannot have been left before which others were entered; pattern of each
+    instance.
+
+    process : (locations,) by number. reordered : communicators whose ranks are not in the order of locations.
+    """
+    rules = np.array([depends(text) or Depends(-1, NEVER, NEVER) for text in texts], np.int64).reshape(-1, 3)
+    pattern, sources, targets = rules[found.operation].T
+    members = np.diff(found.start)
+    first = found.start[:-1]
+    ordered = pattern == ideal.PREFIX
+    unknown = found.communicator >= 0 if reordered is None else np.isin(found.communicator, list(reordered))
+    sources = np.where(ordered & unknown, NEVER, sources)
+    data = np.maximum(found.sent, found.received)
+    some = np.maximum.reduceat(data, first) > 0 if first.size else np.zeros(0, bool)
+
+    def chosen(rule: Ints, own: Ints) -> NDArray[np.bool_]:
+        whole = (rule == ALWAYS) | ((rule == UNIFORM) & some)
+        picked: NDArray[np.bool_] = np.repeat(whole, members) | (np.repeat(rule == OWN, members) & (own > 0))
+        return picked
+
+    source, target = chosen(sources, found.sent), chosen(targets, found.received)
+    root = np.maximum.reduceat(found.root, first) if first.size else np.zeros(0, np.int64)
+    of_root = np.repeat(root >= 0, members) & (process[found.location] == process[np.repeat(root, members)])
+    one_to_all = np.repeat(pattern == ideal.ONE_TO_ALL, members)
+    all_to_one = np.repeat(pattern == ideal.ALL_TO_ONE, members)
+    source &= ~one_to_all | of_root
+    target &= ~all_to_one | of_root
+    target &= ~(one_to_all & of_root)
+    source &= ~(all_to_one & of_root)
+    return (
+        Held(found.start, process[found.location], found.begin, found.end, source, target, ordered),
+        pattern,
+    )

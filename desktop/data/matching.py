@@ -1,0 +1,524 @@
+"""Messages and collective operations of a trace: which records belong together.
+
+Sends are paired with their receives, members of a collective operation with each other, in bounded memory
+and in one pass over the records of each location.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.jit import inlined, kernel
+from desktop.data.events import TABLES, EventSource, MessageKind
+from desktop.data.spill import Sorted, Spill, joined
+from desktop.data.store import DERIVED, StoreWriter
+from desktop.progress import Progress
+
+NO_COMMUNICATOR = 0xFFFFFFFF  # a collective of a process with itself
+ROWS = 1 << 17  # rows that are matched at a time
+PARTS = 64  # into which they are divided, so that no channel is too long to be matched
+_STEP = 256  # locations between two steps of progress
+
+Ints = NDArray[np.int64]
+
+
+class Matches(NamedTuple):
+    """Messages whose two ends are known: location indices, ticks as recorded, bytes sent, tag; all (n,).
+
+    `certain`: 0 where another message may have been received there, see `pair_up`, else 1.
+    """
+
+    sender: Ints
+    receiver: Ints
+    sent: Ints
+    received: Ints
+    bytes: Ints
+    tag: Ints
+    certain: Ints
+
+
+class Links:
+    """The table ``links``: matched messages, put in order of their senders and of time."""
+
+    _ROW = np.dtype([(name, "i8") for name in DERIVED["links"]])
+
+    def __init__(self, writer: StoreWriter) -> None:
+        self._writer = writer
+        self._spill = Spill(writer.path.parent, self._ROW)
+
+    def __enter__(self) -> Links:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._spill.close()
+
+    def add(self, matches: Matches) -> None:
+        """Messages in any order."""
+        rows = np.empty(matches.sent.size, self._ROW)
+        rows["time"], rows["arrival"] = matches.sent, matches.received
+        rows["peer"], rows["bytes"], rows["tag"] = matches.receiver, matches.bytes, matches.tag
+        self._spill.add(rows, matches.sender, len(self._writer.locations))
+
+    def keep(self) -> None:
+        """Write what was added, each location's in the order in which it was added where times are equal."""
+        for sender in range(len(self._writer.locations)):
+            with closing(Sorted(self._spill.folder, ROWS)) as by_time:
+                for rows in self._spill.parts(sender, ROWS) if self._spill.size(sender) else ():
+                    by_time.add(rows)
+                for rows in by_time.chunks():
+                    columns = {name: rows[name].astype(dtype) for name, dtype in DERIVED["links"].items()}
+                    self._writer.derive("links", sender, **columns)
+
+
+def process_of(source: EventSource) -> Ints:
+    """(p,) number of the process of each location; the first location's process is 0. Locations
+    without a rank are processes of their own."""
+    ranks: dict[tuple[str, int], int] = {}
+    return np.array(
+        [
+            ranks.setdefault(("rank", at.rank) if at.rank >= 0 else ("location", i), len(ranks))
+            for i, at in enumerate(source.locations)
+        ],
+        np.int64,
+    )
+
+
+def address_of(source: EventSource) -> Ints:
+    """(p,) the location by which messages name each one: itself, or the only one of its process they name.
+
+    Formats whose messages name a process (a rank of MPI, a node of PICL) put one of its locations for it, so
+    the others are never named; where messages name locations, those that have messages are. Nothing is read
+    where only the first locations of processes have any.
+    """
+    own, process = np.arange(len(source.locations)), process_of(source)
+    first = np.unique(process, return_index=True)[1][process]
+    talking = np.array([source.rows("messages", i) > 0 for i in own.tolist()], bool)
+    if not (talking & (first != own)).any():
+        return own
+    named = np.zeros(own.size, bool)
+    for here in np.flatnonzero(talking).tolist():
+        for (peer,) in source.blocks("messages", here, "peer"):
+            named[peer[peer >= 0]] = True
+    only = np.flatnonzero(named & (np.bincount(process, named)[process] == 1))
+    address = np.full(own.size, -1)
+    address[process[only]] = only
+    return np.where(address[process] < 0, own, address[process])
+
+
+class _Channels:
+    """Numbers names in the order of their first appearance; a name is a few numbers."""
+
+    def __init__(self, width: int) -> None:
+        self._slots = np.zeros(1 << 8, np.int64)
+        self._known = np.zeros((1 << 7, width), np.int64)
+        # Nobody can write a file whose names all want the same place.
+        self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
+        self.used = 0
+
+    def __call__(self, rows: Ints) -> Ints:
+        """(n,) the numbers of rows (n, columns) that begin with a name."""
+        found = np.empty(len(rows), np.int64)
+        done = 0
+        while done < len(rows):
+            if 2 * self.used == self._slots.size:  # it is full, as far as it may be
+                known, self._slots = self._known, np.zeros(4 * self._slots.size, np.int64)
+                self._known = np.zeros((4 * self.used, known.shape[1]), np.int64)
+                numbers = np.empty(len(known), np.int64)
+                number_names(known, self._slots, self._known, 0, self._salt, numbers)
+            more, self.used = number_names(
+                rows[done:], self._slots, self._known, self.used, self._salt, found[done:]
+            )
+            done += more
+        return found
+
+
+@kernel
+def number_names(
+    rows: Ints, slots: Ints, known: Ints, used: int, salt: Any, found: Ints
+) -> tuple[int, int]:  # fmt: skip
+    """Numbers of names by open addressing (`slots` holds number + 1), until half of the slots are in use;
+    how many rows that were, and how many names are known. Places depend on `salt`, numbers do not."""
+    mask = slots.size - 1
+    width = known.shape[1]
+    for i in range(rows.shape[0]):
+        at = np.int64(mixed(rows, i, width, salt)) & mask
+        while slots[at] != 0:
+            j = slots[at] - 1
+            k = 0
+            while k < width and known[j, k] == rows[i, k]:
+                k += 1
+            if k == width:
+                break
+            at = (at + 1) & mask
+        if slots[at] == 0:
+            if used == known.shape[0]:
+                return i, used
+            for k in range(width):
+                known[used, k] = rows[i, k]
+            used += 1
+            slots[at] = used
+        found[i] = slots[at] - 1
+    return rows.shape[0], used
+
+
+@inlined
+def mixed(rows: Ints, i: int, width: int, salt: Any) -> Any:
+    """A number of 31 bits, as good as by chance, that follows from the first numbers of a row and `salt`."""
+    h = salt
+    for k in range(width):
+        h = (h ^ np.uint64(rows[i, k])) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    return h >> np.uint64(33)
+
+
+@kernel
+def choose_shares(rows: Ints, width: int, shares: int, found: Ints) -> None:
+    """`found` (n,): in which of `shares` each of `rows` (n, columns) is, by its first `width` columns."""
+    for i in range(rows.shape[0]):
+        found[i] = np.int64(mixed(rows, i, width, np.uint64(0))) % shares
+
+
+@kernel
+def count_up(channel: Ints, following: Ints, found: Ints) -> None:
+    """The next number of each channel, which moves on."""
+    for i in range(channel.size):
+        found[i] = following[channel[i]]
+        following[channel[i]] += 1
+
+
+class _Count:
+    """Numbers what comes on each channel from 0 on."""
+
+    def __init__(self, width: int) -> None:
+        self._channels = _Channels(width)
+        self._next = np.zeros(0, np.int64)
+
+    def __call__(self, rows: Ints) -> Ints:
+        channel = self._channels(rows)
+        if self._next.size < self._channels.used:
+            self._next = np.pad(self._next, (0, 2 * self._channels.used - self._next.size))
+        found = np.empty_like(channel)
+        count_up(channel, self._next, found)
+        return found
+
+
+def _in_shares(
+    source: EventSource,
+    table: str,
+    rows: int,
+    width: int,
+    take: Callable[[int], Iterator[Ints]],
+    progress: Progress | None,
+) -> Iterator[Ints]:
+    """What `take` finds in the rows of each location, in shares of about `rows`.
+
+    `take` gives rows (n, columns), of which the first `width` numbers are a name; equal names come in one
+    share, in the order of locations and in that of their rows. Every location is read once: what does not fit
+    into one share waits in a temporary file.
+    """
+    places = [i for i in range(len(source.locations)) if source.rows(table, i)]
+    shares = -(-sum(source.rows(table, i) for i in places) // rows)
+    whole: list[Ints] = []
+    spill = None
+    with ExitStack() as stack:
+        for number, i in enumerate(places):
+            if progress is not None and number % _STEP == 0:
+                progress.step(0, 0, "comparing clocks")
+            for found in take(i):
+                if shares == 1:
+                    whole.append(found)
+                    continue
+                if spill is None:
+                    spill = stack.enter_context(closing(_spill(found)))
+                share = np.empty(len(found), np.int64)
+                choose_shares(found, width, shares, share)
+                spill.add(found.view(spill.dtype)[:, 0], share, shares)
+        if whole:
+            yield np.concatenate(whole)
+        if spill is not None:
+            for chosen in range(shares):
+                yield spill.read(chosen)["columns"]
+
+
+def _spill(rows: Ints) -> Spill:
+    """For rows (n, columns) as these."""
+    return Spill(Path(gettempdir()), np.dtype([("columns", "i8", (rows.shape[1],))]))
+
+
+#: Columns of an end of a message: its channel, of which so many are one part (as yet its place in the
+#: process), when it was, how much it carried, and whose it is: twice the location, and 1 more for a send.
+_SENDER, _RECEIVER, _COMMUNICATOR, _TAG, _PART, _TIME, _BYTES, _END = range(8)
+#: A message of one of the threads of a process.
+_ROW = np.dtype([*TABLES["messages"].items(), ("location", "i8")], align=True)
+
+
+def match_messages(
+    source: EventSource,
+    rows: int = ROWS,
+    progress: Progress | None = None,
+    tally: Ints | None = None,
+) -> Iterator[Matches]:
+    """Sends with their receives: the k-th with the k-th for each sender, receiver, communicator and tag.
+
+    Non-blocking receives count in the order in which they were posted (MPI 4.0, section 3.5). Where messages
+    name processes, channels are those of processes, in order of time over their threads (`address_of`); the
+    ends are the threads all the same. Ends without a partner are left out. What is matched at a time are
+    about `rows` rows, of a long channel a part. `tally` (3,) counts sends and receives, with a partner or
+    without, and pairs of unequal length.
+    """
+    counted = np.zeros(3, np.int64) if tally is None else tally
+    length = max(1, rows // PARTS)
+    address = address_of(source)
+    together: dict[int, list[int]] = {}
+    for here, name in enumerate(address.tolist()):
+        if source.rows("messages", here):
+            together.setdefault(name, []).append(here)
+    threads_of = {threads[0]: threads for threads in together.values()}
+
+    def take(here: int) -> Iterator[Ints]:
+        if here not in threads_of:  # it was among those of another
+            return
+        threads = threads_of[here]
+        count = sum(source.rows("messages", thread) for thread in threads)
+        counts = None if count <= length else (_Count(_PART), _Count(_PART))
+        for found, outward in _ends(source, threads, int(address[here]), rows):
+            found[:, _PART] = 0 if counts is None else counts[outward](found) // length
+            yield found
+
+    for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
+        channels = _Channels(_PART + 1)
+        channel = channels(found)
+        matches = np.empty((len(Matches._fields), len(found) // 2), np.int64)
+        yield Matches(*matches[:, : pair_up(channel, found, channels.used, matches, counted)])
+
+
+def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[NDArray[Any], ...]]:
+    """The columns of ``messages`` and their locations, by time (and thread, where times are equal)."""
+    if len(threads) == 1:
+        for block in source.blocks("messages", threads[0], *TABLES["messages"], rows=rows):
+            yield *block, np.full(block[0].size, threads[0], np.int64)
+        return
+    waiting: list[NDArray[Any]] = []  # most processes have so few rows that no file is needed
+    held = 0
+    with closing(Sorted(Path(gettempdir()), rows)) as by_time:
+        for thread in threads:
+            for block in source.blocks("messages", thread, *TABLES["messages"], rows=rows):
+                part = np.empty(block[0].size, _ROW)
+                for name, column in zip(TABLES["messages"], block, strict=True):
+                    part[name] = column
+                part["location"] = thread
+                waiting.append(part)
+                held += part.size
+                if held >= rows:
+                    by_time.add(joined(waiting))
+                    waiting, held = [], 0
+        if waiting:
+            by_time.add(joined(waiting))
+            waiting = []
+        for part in by_time.chunks():
+            yield tuple(np.ascontiguousarray(part[name]) for name in _ROW.names or ())
+
+
+def _ends(source: EventSource, threads: list[int], name: int, rows: int) -> Iterator[tuple[Ints, bool]]:
+    """Sends (True) and receives (n, columns) of threads that messages name by one, each in matching order,
+    about `rows` at most at a time."""
+    count = sum(source.rows("messages", thread) for thread in threads)
+    posted = np.empty((2, 0), np.int64)  # request and row of the receives that are posted and not over
+    row = 0
+    with ExitStack() as stack:
+        late = None  # receives, by where they were posted
+        for *block, request, location in _rows(source, threads, rows):
+            place, posted = _posted(block[1], request, row, posted)
+            row += place.size
+            sends, receives = np.empty((2, place.size, _END + 1), np.int64)
+            n_sent, n_received = tabulate(name, *block, location, place, sends, receives)
+            if n_sent:
+                yield sends[:n_sent], True
+            received = receives[:n_received]
+            if late is None and (not posted.size or row == count):
+                yield _in_order(received), False
+                continue
+            if late is None:
+                late = stack.enter_context(closing(_spill(received)))
+            late.add(received.view(late.dtype)[:, 0], received[:, _PART] // rows, row // rows + 1)
+        if late is not None:
+            for group in range(row // rows + 1):
+                yield _in_order(late.read(group)["columns"]), False
+
+
+_SEND, _ISEND = int(MessageKind.SEND), int(MessageKind.ISEND)
+_RECV, _IRECV = int(MessageKind.RECV), int(MessageKind.IRECV)
+
+
+@kernel
+def tabulate(
+    name: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, location: Any, place: Any,
+    sends: Ints, receives: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Put the ends of messages among rows into two tables, by the name of their process; how many these
+    are."""
+    sent = received = 0
+    for i in range(time.size):
+        outward = kind[i] == _SEND or kind[i] == _ISEND
+        if peer[i] < 0 or not (outward or kind[i] == _RECV or kind[i] == _IRECV):
+            continue
+        end = sends[sent] if outward else receives[received]
+        sent += outward
+        received += not outward
+        end[_SENDER] = name if outward else peer[i]
+        end[_RECEIVER] = peer[i] if outward else name
+        end[_COMMUNICATOR] = comm[i]
+        end[_TAG] = tag[i]
+        end[_PART] = place[i]
+        end[_TIME] = time[i]
+        end[_BYTES] = size[i]
+        end[_END] = 2 * location[i] + outward
+    return sent, received
+
+
+def _posted(kind: NDArray[Any], request: NDArray[Any], row: int, posted: Ints) -> tuple[Ints, Ints]:
+    """The place (n,) of each row among all of the process: a receive takes that of the latest posting of
+    its request. The first is at `row`; `posted` as before and after these rows."""
+    order = row + np.arange(kind.size)
+    waits = np.flatnonzero((kind == MessageKind.IRECV) | (kind == MessageKind.IRECV_POST))
+    if not waits.size:
+        return order, posted
+    before = posted.shape[1]
+    requests = np.concatenate([posted[0], request[waits].astype(np.int64)])
+    place = np.concatenate([posted[1], order[waits]])
+    post = np.concatenate([np.ones(before, bool), kind[waits] == MessageKind.IRECV_POST])
+    by_request = np.lexsort((place, requests))
+    former, latter = by_request[:-1], by_request[1:]
+    same = requests[former] == requests[latter]
+    taken = same & post[former] & ~post[latter]
+    order[waits[latter[taken] - before]] = place[former[taken]]
+    last = by_request[np.append(~same, True)]
+    last = last[post[last]]
+    return order, np.stack([requests[last], place[last]])
+
+
+def _in_order(ends: Ints) -> Ints:
+    place = ends[:, _PART]
+    return ends if (place[1:] > place[:-1]).all() else ends[np.argsort(place, kind="stable")]
+
+
+@kernel
+def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints) -> int:
+    """The k-th send with the k-th receive of every channel, in the order of the receives.
+
+    channel (n,) of each of `ends` (n, columns); matches (columns of `Matches`, n // 2), result. How many.
+    tally (3,): sends, receives and pairs of unequal length are added.
+
+    Where several threads receive on a channel, the order of their receives is not defined (MPI 4.0, section
+    3.5). If they are in order of time, no pair contradicts the clocks that another order would not; else
+    pairs are not `certain`.
+    """
+    start = np.zeros(channels + 1, np.int64)
+    for i in range(channel.size):
+        start[channel[i] + 1] += ends[i, _END] & 1
+    for c in range(channels):
+        start[c + 1] += start[c]
+    queue = np.empty(start[channels], np.int64)
+    tally[0] += queue.size
+    tally[1] += channel.size - queue.size
+    sends, receives = start.copy(), start.copy()
+    before = np.full(channels, -1, np.int64)  # the receive before
+    several, back = np.zeros(channels, np.bool_), np.zeros(channels, np.bool_)
+    for i in range(channel.size):
+        c = channel[i]
+        if ends[i, _END] & 1:
+            queue[sends[c]] = i
+            sends[c] += 1
+        else:
+            if before[c] >= 0:
+                several[c] |= ends[i, _END] != ends[before[c], _END]
+                back[c] |= ends[i, _TIME] < ends[before[c], _TIME]
+            before[c] = i
+    n = 0
+    for i in range(channel.size):
+        c = channel[i]
+        if not ends[i, _END] & 1 and receives[c] < start[c + 1]:
+            sent = queue[receives[c]]
+            receives[c] += 1
+            matches[0, n] = ends[sent, _END] >> 1
+            matches[1, n] = ends[i, _END] >> 1
+            matches[2, n] = ends[sent, _TIME]
+            matches[3, n] = ends[i, _TIME]
+            matches[4, n] = ends[sent, _BYTES]
+            matches[5, n] = ends[sent, _TAG]
+            matches[6, n] = not (several[c] and back[c])
+            tally[2] += ends[sent, _BYTES] != ends[i, _BYTES]
+            n += 1
+    return n
+
+
+class Instances(NamedTuple):
+    """Collective operations of two or more members: the i-th has the rows start[i] to start[i + 1].
+
+    location, begin, end, root, sent, received : of each row, those of an instance in order of their
+        locations; `root` is a location or -1, `sent` and `received` are bytes.
+    communicator : of each instance.
+    operation : of each instance, index into the texts of the source.
+    disagreeing : rows that were left out, as members name different operations.
+    """
+
+    start: Ints
+    location: Ints
+    begin: Ints
+    end: Ints
+    root: Ints
+    sent: Ints
+    received: Ints
+    communicator: Ints
+    operation: Ints
+    disagreeing: int
+
+
+def match_collectives(
+    source: EventSource,
+    wanted: Callable[[str], object],
+    rows: int = ROWS,
+    progress: Progress | None = None,
+) -> Iterator[Instances]:
+    """Operations of the names that are `wanted`: the k-th of them on a communicator, wherever all members
+    name the same one. What is matched at a time are about `rows` rows."""
+    chosen = np.array([bool(wanted(text)) for text in source.texts], bool)
+
+    def take(here: int) -> Iterator[Ints]:
+        count = _Count(1)
+        columns = ("communicator", "operation", "begin", "end", "root", "sent", "received")
+        for block in source.blocks("collectives", here, *columns, rows=rows):
+            which = np.flatnonzero(chosen[block[1]] & (block[0] != NO_COMMUNICATOR))
+            comm, operation, *others = (column[which].astype(np.int64) for column in block)
+            k = count(comm[:, None])
+            yield np.stack([comm, k, operation, np.full_like(k, here), *others], axis=1)
+
+    for found in _in_shares(source, "collectives", rows, 2, take, progress):
+        comm, k, operation, *others = np.ascontiguousarray(found.T)
+        order = np.lexsort((k, comm))
+        comm, k, operation = comm[order], k[order], operation[order]
+        new = (
+            np.flatnonzero(np.r_[True, (np.diff(comm) != 0) | (np.diff(k) != 0)])
+            if comm.size
+            else np.empty(0, np.int64)
+        )
+        members = np.diff(np.r_[new, comm.size])
+        if not members.size:
+            continue
+        agreed = np.minimum.reduceat(operation, new) == np.maximum.reduceat(operation, new)
+        kept = agreed & (members > 1)
+        order = order[np.repeat(kept, members)]
+        start = np.r_[0, np.cumsum(members[kept])]
+        here, begin, end, root, sent, received = (column[order] for column in others)
+        yield Instances(
+            start, here, begin, end, root, sent, received, comm[new][kept], operation[new][kept],
+            int(members[~agreed].sum()),
+        )  # fmt: skip

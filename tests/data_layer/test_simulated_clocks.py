@@ -1,0 +1,62 @@
+"""The clock check on random programs of which the true times are known; the report of a release has more."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from desktop.core.clock_line import Clock
+from tests.simulated_clocks import CLOCKS, Program, record
+
+#: ns: readings are whole, and a correction is rounded once.
+ROUNDED = 2.0
+
+
+@pytest.mark.parametrize("clocks", CLOCKS)
+def test_repairs_are_never_worse_than_what_was_recorded(clocks: str) -> None:
+    contradictory = mended = 0
+    for seed in range(15):
+        found = record(Program(seed), clocks, seed + 777)
+        result = found.result
+        if clocks == "exact":
+            assert result.before.checks == 0, seed
+        if clocks in ("exact", "jittered"):
+            assert not result.shift.any() and not result.drift.any(), seed
+        before, after = found.spread(corrected=False), found.spread(corrected=True)
+        assert after[0] <= before[0] + ROUNDED, (seed, before, after)
+        assert after[1] <= before[1] + ROUNDED, (seed, before, after)
+        # A constant shift says nothing of clocks that drift.
+        if (clocks, result.repair) != ("drifting", "shift"):
+            assert found.beyond() <= ROUNDED, seed
+        contradictory += result.before.checks > 0
+        mended += result.repair in ("shift", "linear")
+        if result.repair in ("shift", "linear"):
+            assert result.after.checks == 0, seed
+    if clocks in ("shifted", "drifting"):
+        assert 0 < contradictory <= 1.6 * mended
+
+
+@pytest.mark.parametrize("size", [2e3, 1e8])
+def test_shifts_from_microseconds_to_tenths_of_a_second(size: float) -> None:
+    """2 us were once mended to an error of 24 us."""
+    seeds = [seed for seed in range(30) if Program(seed).ranks >= 12]
+    assert len(seeds) > 3
+    for seed in seeds:
+        found = record(Program(seed), "shifted", seed, size)
+        before, after = found.spread(corrected=False), found.spread(corrected=True)
+        assert after[0] <= before[0] + ROUNDED and after[1] <= before[1] + ROUNDED, (seed, before, after)
+
+
+def test_a_clock_keeps_the_order_of_its_ticks() -> None:
+    chance = np.random.default_rng(1)
+    for drift in (-0.1, -1e-6, 0.0, 3e-5, 0.1):
+        clock = Clock(-17, drift, 1000)
+        ticks = np.arange(-500, 5000)
+        common = clock.common(ticks)
+        assert (np.diff(common) >= 0).all()
+        asked = np.concatenate([common, chance.integers(-800, 7000, 300)])
+        first = np.array([t if (t := clock.local(int(a))) is not None else 0 for a in asked])
+        assert np.array_equal(clock.local(asked), first)
+        assert (clock.common(first) >= asked).all()
+        assert (clock.common(first - 1) < asked).all()
+        assert clock.common(int(ticks[7])) == common[7]
