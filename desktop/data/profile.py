@@ -238,9 +238,9 @@ class _TrafficNotes:
             self._met = np.pad(self._met, (0, 2 * peers - self._met.size))
         for begin in range(0, time.size, ROWS):
             part = slice(begin, begin + ROWS)
-            self._meetings = add_messages(
-                kind[part], peer[part], size[part], self._sums, self._met, self._meetings
-            )
+            # Fields of records, as importers leave them, would need a kernel of their own.
+            columns = (np.ascontiguousarray(column[part]) for column in (kind, peer, size))
+            self._meetings = add_messages(*columns, self._sums, self._met, self._meetings)
             self._rows += time[part].size
             self._time = int(time[part][-1])
             if self._rows - self._noted >= ROWS:

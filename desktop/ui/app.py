@@ -26,6 +26,7 @@ from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.sizes import stand_beside
+from desktop.ui.warming import WarmUp
 from desktop.workbench.keeping import recoveries
 
 if TYPE_CHECKING:  # loaded with the first window of their kind
@@ -244,6 +245,7 @@ class Windows:
             stand_beside(window, self._open[-1])
         self._open.append(window)
         window.show()
+        window.keep_on_screen()
 
     def _follow(self, source: ProgramWindow) -> None:
         for window in self._open:
@@ -309,9 +311,13 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
             )
         if notices and isinstance(first, MainWindow):
             first.notice_bar.show_message(" ".join(notices))
+        warming = None
         if not how.safe:
+            warming = WarmUp(first)
             QTimer.singleShot(0, lambda: windows.go_on(first, reopen=settings.reopen and not files))
         code = app.exec()
+        if warming is not None:
+            warming.close()
     watch.close()
     if session is not None:
         session.end()

@@ -1,0 +1,91 @@
+"""``warm-up``: compile what the first trace of each format would wait for."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from desktop.progress import Progress, Share
+
+
+def add_words(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--attached", action="store_true", help="end with the end of standard input, and tell how far it is"
+    )
+
+
+def run(options: argparse.Namespace, progress: Progress) -> list[str]:
+    """What was done, as the user reads it."""
+    from desktop.data.warming import alone, needed
+
+    if not needed():
+        return ["all kernels are compiled already, or cannot be kept here"]
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(19)
+    if options.attached:
+        threading.Thread(target=_end_with_input, daemon=True).start()
+    with alone() as mine:
+        if not mine:
+            return ["another process compiles the kernels already"]
+        compiled = _compile(progress, options.attached)
+    return [f"{compiled} kernels were compiled"]
+
+
+def _end_with_input() -> None:
+    """Whoever has started this process is gone, however it ended."""
+    import _thread
+    import time
+
+    with suppress(OSError, ValueError):
+        while sys.stdin.buffer.read(1 << 12):
+            pass
+    _thread.interrupt_main()
+    time.sleep(10)
+    os._exit(1)
+
+
+def _compile(progress: Progress, tell: bool) -> int:
+    """Do with each small trace what the window does with one; how many kernels were compiled."""
+    os.environ["QT_QPA_PLATFORM"] = "offscreen"
+    from desktop.core.jit import watch
+    from desktop.data.opening import open_trace
+    from desktop.data.warming import traces
+    from desktop.ui.snapshot import snapshot
+
+    begun = [0]
+
+    def count(number: int, more: bool) -> None:
+        begun[0] = number
+
+    stop = watch(count)
+    try:
+        with TemporaryDirectory(prefix="phasewright-") as name:
+            folder = Path(name)
+            places = traces(folder)
+            for number, place in enumerate(places):
+                what = f"trace {number + 1} of {len(places)}"
+                if tell:
+                    print(f"{number / len(places):.3f} {what}", flush=True)
+                share = Share(progress, number / len(places), (number + 1) / len(places))
+                with open_trace(place, share, output=folder / f"{number}.h5") as store:
+                    _look_at(store, snapshot, folder / "window.png")
+    finally:
+        stop()
+    return begun[0]
+
+
+def _look_at(store: Any, snapshot: Any, picture: Path) -> None:
+    from desktop.data.statistics import Statistics
+    from desktop.data.utilization import build
+
+    snapshot(store, picture, n=3, model="mixed", size=(1000, 700))
+    use = build(store)
+    curve = use.curve()
+    Statistics(store).ranges([(curve.start, curve.start + curve.duration)], use, replay=True)

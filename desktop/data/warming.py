@@ -1,0 +1,165 @@
+"""Whether the kernels are compiled that opening a trace needs, and a process that compiles them beforehand.
+
+A kernel is compiled when it is first called, and kept beside its module or in the user's cache. On a fresh
+installation that made the first trace of each format wait. So a process of low priority opens a small trace
+of each format (``phasewright warm-up``); a stamp beside the kept kernels says that they are all there, and a
+lock that somebody is at it. Where nothing can be kept nothing is compiled beforehand.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import desktop
+from desktop import resources
+from desktop.data.atomic import lock_file, write_text
+from desktop.progress import Progress
+
+_STAMP, _LOCK = "phasewright-kernels.stamp", "phasewright-kernels.lock"
+
+_CURVE = "0,2\n1,3\n2,1\n4,2\n6,0\n"
+_PICL_B = """-3 -901 0.0 0 0 0
+-3 -901 0.0 1 0 0
+-3 -21 0.1 0 0 4 2 8 5 1 0
+-4 -21 0.2 0 0 0
+-3 -52 0.1 1 0 2 2 5 0
+-4 -52 0.4 1 0 4 2 8 5 0 0
+-3 7 0.5 0 0 0
+-4 7 0.8 0 0 0
+-4 -901 0.9 0 0 0
+-4 -901 0.9 1 0 0
+"""
+
+
+def traces(folder: Path) -> list[Path]:
+    """A small trace of each format, and of each form with kernels of its own; some are made in `folder`."""
+    made = {"curve.csv": _CURVE, "picl-b.trf": _PICL_B}
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    home = resources.folder() / "warm-up"
+    samples = {sample.path.parent.name: sample.path for sample in resources.samples()}
+    return [
+        samples["lu_8_picl"],
+        home / "paraver.tar.xz",
+        home / "otf1.tar.xz",
+        samples["wave1d_8_eztrace"],
+        *(folder / name for name in made),
+    ]
+
+
+def stamp_place() -> Path | None:
+    """Where the stamp belongs: beside the kept kernels of the timeline; None where none can be kept."""
+    from desktop.core.gantt import unfold
+
+    place = unfold._cache.cache_path
+    return None if place is None else Path(place) / _STAMP
+
+
+def needed() -> bool:
+    """Whether there are kernels to be compiled that can be kept, as far as one can tell without trying."""
+    place = stamp_place()
+    if place is None:
+        return False
+    try:
+        return place.read_text(encoding="utf-8") != _state()
+    except OSError:
+        return True
+
+
+def _state() -> str:
+    """What the kernels are compiled of and for: this program, its sources, numba, Python, the processor."""
+    import numba
+    from llvmlite import binding
+
+    found = hashlib.sha256()
+    host = binding.get_host_cpu_name()
+    said = (desktop.__version__, numba.__version__, sys.implementation.cache_tag, host)
+    found.update(repr(said).encode())
+    package = Path(desktop.__file__).parent
+    # A frozen program has no sources beside it.
+    for file in [*sorted(package.rglob("*.py")), Path(sys.executable)]:
+        with suppress(OSError):
+            about = file.stat()
+            found.update(f"{file}\0{about.st_size}\0{about.st_mtime_ns}\n".encode())
+    return found.hexdigest()
+
+
+@contextmanager
+def alone() -> Iterator[bool]:
+    """True for one process at a time; in its end what it has compiled counts as all there is, unless it was
+    stopped."""
+    place = stamp_place()
+    if place is None:
+        yield False
+        return
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(place.with_name(_LOCK), os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError:  # it could not be kept
+        yield False
+        return
+    try:
+        mine = lock_file(fd)
+        yield mine
+        if mine:
+            with suppress(OSError):
+                write_text(place, _state())
+    finally:
+        os.close(fd)
+
+
+def in_background(progress: Progress) -> bool:
+    """Compile in a process of its own, which ends with this one; whether all is compiled now.
+
+    Raises
+    ------
+    Cancelled : by `progress`; what was compiled until then is kept.
+    """
+    words = [sys.executable] if getattr(sys, "frozen", False) else [sys.executable, "-m", "desktop"]
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    process = subprocess.Popen(
+        [*words, "warm-up", "--attached"],
+        stdin=subprocess.PIPE,  # whose end it sees, should this process be killed
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+    )
+    lines: queue.Queue[str] = queue.Queue()
+
+    def read() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.put(line)
+
+    reader = threading.Thread(target=read, name="warm-up", daemon=True)
+    reader.start()
+    done, text = 0.0, ""
+    try:
+        while process.poll() is None:
+            with suppress(queue.Empty, ValueError):
+                share, _, text = lines.get(timeout=0.1).strip().partition(" ")
+                done = float(share)
+            progress.step(done, 1.0, text)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        assert process.stdin is not None and process.stdout is not None
+        reader.join()
+        process.stdin.close()
+        process.stdout.close()
+    return process.returncode == 0

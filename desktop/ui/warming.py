@@ -1,0 +1,85 @@
+"""On a fresh installation: compile in the background what the first trace of each format would wait for."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from PySide6.QtCore import QObject, QTimer
+from PySide6.QtWidgets import QMainWindow
+
+from desktop.progress import Progress
+from desktop.ui.task_line import TaskLine
+from desktop.ui.workers import MainThread
+from desktop.workbench.jobs import Job, Lane, Task
+
+_log = logging.getLogger("phasewright")
+#: The window is shown first, and what it was started with begins to open.
+AFTER_MS = 2000
+
+
+def _work(job: Progress) -> bool:
+    from desktop.data.warming import in_background, needed
+
+    return in_background(job) if needed() else True
+
+
+class WarmUp(QObject):
+    """Begins by itself where kernels are missing; shown in the status bar of `window`, where Cancel ends it.
+
+    `work` returns whether all is compiled. It goes on without a sign of it when the window closes, and ends
+    with `close`.
+    """
+
+    def __init__(self, window: QMainWindow, work: Callable[[Progress], bool] = _work) -> None:
+        super().__init__()
+        self._work = work
+        self._thread = MainThread(self)
+        self._lane = Lane("warm-up", latest=True, deliver=self._thread.deliver)
+        self.line: TaskLine | None = TaskLine(self.cancel)
+        window.statusBar().addPermanentWidget(self.line)
+        self.line.hide()
+        self.line.destroyed.connect(self._forget)
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self.begin)
+        self._timer.start(AFTER_MS)
+
+    def begin(self) -> None:
+        self._lane.submit(
+            self.tr("Getting ready for all formats (once)"), self._run, self._done, self._failed, self._show
+        )
+
+    @property
+    def busy(self) -> bool:
+        return self._lane.busy
+
+    def cancel(self) -> None:
+        """Not now; the next start of the program goes on."""
+        self._lane.cancel()
+        self._show(None)
+
+    def close(self) -> None:
+        """The program ends, and its process with it."""
+        self._timer.stop()
+        self._thread.close()
+        self._lane.close()
+
+    def _run(self, job: Job) -> bool:
+        return self._work(job)
+
+    def _done(self, whole: bool) -> None:
+        self._show(None)
+        if not whole:
+            _log.info("not all kernels were compiled beforehand")
+
+    def _failed(self, error: BaseException) -> None:
+        self._show(None)  # then they are compiled when they are needed
+        _log.warning("kernels could not be compiled beforehand, %s", type(error).__name__)
+
+    def _show(self, task: Task | None) -> None:
+        if self.line is not None:
+            self.line.show_task(task)
+
+    def _forget(self) -> None:
+        self.line = None
