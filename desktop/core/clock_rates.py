@@ -23,6 +23,7 @@ PARTS = 16  # of the run
 SURE = 24  # for so many processes the intervals of their lines are found
 _SWEEPS = 2000
 _ROUNDS = 60
+_FAR = 0.1  # of a correction: so far at most from the nearest lines to ones that satisfy all rows
 _ENOUGH = 1500  # rows from which intervals are found
 _ROOT = 3.0**0.5
 
@@ -85,6 +86,8 @@ class LineBounds:
             return None
         n = rough.size
         found = problem.nearest(rough, inner)
+        if found is None:
+            return None
         start, end = found[:n] + rough, found[n:] + rough
         return Lines(start, end) if np.abs(end - start).max() <= MOST_DRIFT * self.span else None
 
@@ -195,9 +198,9 @@ class _Problem:
         found: Ints = order[first]
         return found
 
-    def nearest(self, rough: Floats, inner: Floats) -> Floats:
+    def nearest(self, rough: Floats, inner: Floats) -> Floats | None:
         """The lines nearest to -rough in the mean square over processes and time, moved towards `inner` until
-        they satisfy all rows."""
+        they satisfy all rows; None if that is far from the nearest ones, which were not found then."""
         constant = np.stack([-rough, np.zeros(self.n)], axis=1)
         pull = np.zeros(self.s.size)
         order = np.argsort(self.slack(np.concatenate([-rough, -rough])), kind="stable")
@@ -208,7 +211,9 @@ class _Problem:
         missing, spare = -self.slack(x), self.slack(inner)
         wrong = missing > 0
         share = float((missing[wrong] / (missing[wrong] + spare[wrong])).max()) if wrong.any() else 0.0
-        return x + share * (inner - x)
+        move = share * (inner - x)
+        wanted = np.abs(x + np.concatenate([rough, rough])).max()
+        return x + move if np.abs(move).max() <= _FAR * wanted else None
 
     def intervals(self, x: Floats, alike: float) -> Floats:
         """(n,) how far each line may be off, relative to the first, at its begin or end: both ways."""

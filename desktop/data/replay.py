@@ -87,7 +87,7 @@ class Replays:
         ]
         self._checked = store.clock.checked
         self._violations, most_s = _contradictions(store.clock, repaired)
-        self._most = min(most_s * store.ticks_per_second, float(END))
+        self._most = np.ceil(min(most_s * store.ticks_per_second, float(END)))
         late = self._order()
         self._done = np.zeros(self._time.size, np.int64)
         self._calls = [self._pass(i, late, progress) for i in range(len(store.locations))]
