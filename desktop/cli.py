@@ -557,8 +557,10 @@ def _print_info(facts: dict[str, Any]) -> None:
         print(
             f"{'location':>12} {'kind':<12}{'events':>10}{'computing':>12}{'overhead':>12}{'idle':>12}  name"
         )
-    for place in facts["locations"]:
-        times = "".join(f"{_si(place[name]):>11}s" for name in ("computing_s", "overhead_s", "idle_s"))
+    kinds = ("computing_s", "overhead_s", "idle_s")
+    shown = [_column([place[kind] for place in facts["locations"]]) for kind in kinds]
+    for number, place in enumerate(facts["locations"]):
+        times = "".join(f"{column[number]:>11}s" for column in shown)
         head = f"{place['id']:>12}{place['rank']:>6} {place['kind']:<12}{place['events']:>10}"
         print(f"{head}{times}  {printable(place['name'])}")
     for finding in facts["report"]:
@@ -735,8 +737,16 @@ def _print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
         print("its epsilon weights the error of a constant by sqrt(2), of a line by sqrt(4/3) (section 5.1)")
     heads = ("", "start", "end", "length", "degree", "mean", "efficiency", "work proc*s", "error")
     print("{:>3}{:>11}{:>11}{:>11}  {:<10}{:>8}{:>12}{:>13}{:>11}".format(*heads))
+    columns = [
+        _column(values)
+        for values in (
+            [row.start_s for row in phases],
+            [row.end_s for row in phases],
+            [row.end_s - row.start_s for row in phases],
+        )
+    ]
     for index, row in enumerate(phases, 1):
-        times = "".join(f"{_si(value):>10}s" for value in (row.start_s, row.end_s, row.end_s - row.start_s))
+        times = "".join(f"{column[index - 1]:>10}s" for column in columns)
         degree = ("constant", "linear", "quadratic")[row.degree]
         print(
             f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
@@ -846,7 +856,8 @@ def _print_stats(
     """The ranges as a person reads them, within 100 columns."""
     heads = ("start", "length", "computing", "par.eff", "balance", "comm", "serial", "transfer", "messages")
     print("{:<10}{:>11}{:>11}{:>10}{:>9}{:>9}{:>9}{:>9}{:>10}{:>10}".format("", *heads))
-    for name, stats in zip(names, found, strict=True):
+    begins, lengths = _column([one.start_s for one in found]), _column([one.duration_s for one in found])
+    for name, stats, begin, long in zip(names, found, begins, lengths, strict=True):
         parts = (
             stats.parallel_efficiency,
             stats.load_balance,
@@ -857,7 +868,7 @@ def _print_stats(
         told = ["-" if part is None or math.isnan(part) else f"{100 * part:.1f}%" for part in parts]
         count = "-" if stats.messages is None else f"{stats.messages.sent.sum()}"
         print(
-            f"{name:<10}{_si(stats.start_s):>10}s{_si(stats.duration_s):>10}s{stats.computing:>10.4g}"
+            f"{name:<10}{begin:>10}s{long:>10}s{stats.computing:>10.4g}"
             f"{told[0]:>9}{told[1]:>9}{told[2]:>9}{told[3]:>9}{told[4]:>10}{count:>10}"
         )
     for name, stats in zip(names, found, strict=True):
@@ -868,17 +879,19 @@ def _print_stats(
                 for i in (int(stats.most_loaded(1)[0]), int(stats.idlest(1)[0]))
             ]
             print(f"  computing most of the time {ends[0]}, least {ends[1]}")
-        for row in kept.flat(stats, use)[:5]:
+        rows = kept.flat(stats, use)[:5]
+        own, whole = _column([row.exclusive_s for row in rows]), _column([row.inclusive_s for row in rows])
+        for row, exclusive, inclusive in zip(rows, own, whole, strict=True):
             name = printable(row.name, 32)
             print(
-                f"  {name:<32}{100 * row.share:>7.1f}%{_si(row.exclusive_s):>10}s exclusive"
-                f"{_si(row.inclusive_s):>10}s inclusive{row.calls:>10} calls"
+                f"  {name:<32}{100 * row.share:>7.1f}%{exclusive:>10}s exclusive"
+                f"{inclusive:>10}s inclusive{row.calls:>10} calls"
             )
         replayed = stats.replayed
         if replayed is not None and replayed.waiting_s is not None and replayed.transfer_s is not None:
             print(
-                f"  waiting for partners {_si(float(replayed.waiting_s.sum()))}s, "
-                f"other communication {_si(float(replayed.transfer_s.sum()))}s, over all processors"
+                f"  waiting for partners {_si(float(replayed.waiting_s.sum()))}processor-seconds, "
+                f"other communication {_si(float(replayed.transfer_s.sum()))}processor-seconds"
             )
         notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
         for note in filter(None, notes):
@@ -973,9 +986,16 @@ def _print_csv(header: tuple[str, ...], rows: Any) -> None:
     sys.stdout.writelines(as_csv(lines()))
 
 
-def _si(value: float) -> str:
-    """Four significant digits and an SI prefix."""
-    if value == 0 or not math.isfinite(value):
+def _column(values: Sequence[float]) -> list[str]:
+    """As `_si`, with one prefix for all: that of the largest."""
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return [_si(value, most) for value in values]
+
+
+def _si(value: float, largest: float | None = None) -> str:
+    """Four significant digits and an SI prefix: its own, or that of the `largest` beside it."""
+    most = abs(value) if largest is None else largest
+    if most == 0 or not math.isfinite(value):
         return f"{value:g} "
-    exponent = max(-4, min(2, math.floor(math.log10(abs(value)) / 3)))
+    exponent = max(-4, min(2, math.floor(math.log10(most) / 3)))
     return f"{value / 1000.0**exponent:.4g} {('p', 'n', 'µ', 'm', '', 'k', 'M')[exponent + 4]}"

@@ -268,7 +268,7 @@ def test_the_example_of_a_panel_shows_phases(qtbot: QtBot) -> None:
     panel = example("PANEL = ")["PANEL"]
     widget = panel.make(SimpleNamespace(snapshot=Snapshot()))
     qtbot.addWidget(widget)
-    assert "Appears" in widget.text()
+    assert "No trace is open" in widget.text()
     rows = tuple(SimpleNamespace(start_s=a, end_s=b) for a, b in ((0, 1), (1, 4), (4, 5)))
     widget.show_snapshot(Snapshot(), SimpleNamespace(rows=rows))
     assert widget.text() == "Phase 2: 3.000 s"

@@ -9,6 +9,17 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
 
+#: Opacity of a single line where they are counted by pixel, and of the most in one: what is below is seen.
+LEAST_INK, MOST_INK = 0.1, 0.42
+#: Lines that are drawn one by one at most, and the part of the pixels with lines that may then have several.
+DRAWN, CROSSED = 2000, 0.1
+
+
+def apart(density: NDArray[np.int32], lines: int) -> bool:
+    """Whether single lines can be told apart: they are few, and few pixels have more than one."""
+    crossed = int((density > 1).sum()) > CROSSED * max(int((density > 0).sum()), 1)
+    return lines <= DRAWN and not crossed
+
 
 def line_density(
     x: NDArray[np.float64], y: NDArray[np.float64], width: int, height: int
@@ -67,7 +78,7 @@ def _note(x, y, upright, level):
                     level[r, min(math.floor(high), width - 1) + 1] -= 1
 
 
-def ink(density: NDArray[np.int32], least: float, most: float) -> NDArray[np.uint8]:
+def ink(density: NDArray[np.int32], least: float = LEAST_INK, most: float = MOST_INK) -> NDArray[np.uint8]:
     """(height, width) opacity from 0 to 255: none where there is no line, `least` for one, and by the
     logarithm of their number up to `most` for the densest pixel; a picture of single lines has `most`."""
     top = int(density.max(initial=0))

@@ -234,6 +234,16 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
         for i in each:
             location = source.locations[i]
             location.doubt = max(location.doubt, walks[i].longest)
+    there = [source.locations[i] for i in walks]
+    ends = [place.last for place in there]
+    tell_far(
+        report,
+        there,
+        [
+            walk.before if last is None or last <= walk.last else walk.last
+            for walk, last in zip(walks.values(), ends, strict=True)
+        ],
+    )
     if doubtful:
         for i, walk in walks.items():
             source.locations[i].doubt += int(sum(walk.ticks[region] for region in doubtful))
@@ -252,6 +262,45 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
                 count=len(short),
                 where=source.locations[short[0]].name,
             )
+
+
+#: A last record that is so many times as far away as all others are from each other is misdated.
+FAR = 10
+
+
+def far(places: Sequence[tuple[int, int, int]]) -> list[int]:
+    """Which places have a last time that lies far behind all other times of a trace, as no program ends.
+
+    places : of each its first time, its latest but for the last one, and its last.
+    """
+    if len(places) < 2:
+        return []
+    begin, ends = min(first for first, _, _ in places), sorted(last for _, _, last in places)
+    found = []
+    for i, (_, before, last) in enumerate(places):
+        reached = max(before, ends[-2])
+        if last == ends[-1] and last - reached > FAR * (reached - begin) > 0:
+            found.append(i)
+    return found
+
+
+def tell_far(report: ImportReport, locations: Sequence[Location], before: Sequence[int]) -> None:
+    """Say so where a location has such a last time; `before`: its latest time but for that."""
+    spans = [
+        (place.first, earlier, place.last)
+        for place, earlier in zip(locations, before, strict=True)
+        if place.first is not None and place.last is not None
+    ]
+    if len(spans) < len(locations):
+        return
+    for i in far(spans):
+        report.add(
+            "far time",
+            "loss",
+            "the last time of a location lies far behind all others of the trace; it is damaged",
+            where=locations[i].name,
+        )
+        locations[i].doubt = max(locations[i].doubt, spans[i][2] - spans[i][1])
 
 
 def _short(source: EventSource, died: set[int]) -> list[int]:
@@ -276,7 +325,8 @@ class _Walk:
     spoken, heard, calls, ticks : (regions,) calls in which records of MPI lie, those with receives or
     collectives among them, all calls, ticks from enter to leave. crossed, stray, unclosed, inner : calls of
     MPI that break the nesting. communications : calls of MPI. longest : ticks from the first to the last
-    event. died : the last event is an enter, as if the program had ended there.
+    event. last, before : time of the last event, and that before it. died : the last event is an enter, as
+    if the program had ended there.
     """
 
     def __init__(self, speaks: NDArray[np.bool_]) -> None:
@@ -314,6 +364,7 @@ class _Walk:
         self.unclosed = int(self._speaks[self._stack[0, : depth - int(state[_ENTERED])]].sum())
         self.longest = int(state[_LAST] - state[_FIRST])
         self.died = bool(state[_ENTERED])
+        self.last, self.before = int(state[_LAST]), int(state[_BEFORE])
 
 
 def _walks(source: EventSource, regions: list[Region], progress: Progress) -> Iterator[tuple[int, _Walk]]:
@@ -372,7 +423,9 @@ class _Records:
 
 # Fields of a walk's state: open regions, next record, time of the first and the last event, what is counted,
 # whether there was an event, and whether the last one was an enter.
-_DEPTH, _RECORD, _FIRST, _LAST, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _FIELDS = range(11)
+_DEPTH, _RECORD, _FIRST, _LAST, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _BEFORE, _FIELDS = range(
+    12
+)
 
 
 @kernel
@@ -389,7 +442,9 @@ def _nest(
         t, r = time[i], region[i]
         if state[_BEGUN] == 0:
             state[_BEGUN] = 1
-            state[_FIRST] = t
+            state[_FIRST] = state[_LAST] = state[_BEFORE] = t
+        if t > state[_LAST]:
+            state[_BEFORE] = state[_LAST]
         state[_LAST] = t
         depth = state[_DEPTH]
         enters = kind[i] == 0

@@ -16,15 +16,17 @@ from numpy.typing import NDArray
 
 from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
+from desktop.core.density import apart, line_density
 from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, search
 from desktop.data.events import Activity
+from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_name
 from desktop.data.statistics import NO_REGION as NO_REGION_NAME
 from desktop.data.store import TraceStore
-from desktop.data.timeline import open_timeline
+from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
 from desktop.progress import Progress, Share
 
@@ -48,6 +50,8 @@ FIGURES = {
 }
 # A timeline has no more rows, columns and cells than a page can show.
 _ROWS, _COLUMNS, _LEAST_COLUMNS, _CELLS = 64, 720, 240, 23040
+#: Points down, and half as many as across, at which dense messages are counted.
+_POINTS = 600
 _OTHER_REGIONS = "(other regions)"
 
 
@@ -94,6 +98,17 @@ class Subject:
 
 
 @dataclass(frozen=True, eq=False)
+class Drawn:
+    """Messages of a timeline. `lines` (n, 4): sent (s), row, received (s), row, rows by their middle from the
+    top; where those cannot be told apart, `density` (rows of points, columns): how many pass through each
+    point of the whole picture."""
+
+    count: int
+    lines: NDArray[np.float64]
+    density: NDArray[np.int32] | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Bars:
     """A timeline to be drawn: what each row spends in each column, exactly.
 
@@ -113,6 +128,7 @@ class Bars:
     ticks: NDArray[np.int64]
     classes: tuple[str, ...]
     shades: tuple[int, ...] = ()
+    messages: Drawn | None = None
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -256,6 +272,7 @@ def bars(
     breaks: Iterable[float] = (),
     by_region: bool = False,
     names: Mapping[str, str] | None = None,
+    messages: MessageFilter | None = None,
 ) -> Bars | None:
     """The timeline of a store, from all its events; None of a curve.
 
@@ -263,6 +280,7 @@ def bars(
     ----------
     span : seconds of what is drawn; None: the whole curve.
     breaks : times (s) that have to be ends of columns, so that each phase is some whole columns.
+    messages : which of them are drawn; None: none.
     by_region : by the innermost region instead of the activity, called by `names` where those know it.
 
     Raises
@@ -301,7 +319,27 @@ def bars(
         np.ascontiguousarray(spent[:, :, seen]),
         tuple(classes[k] for k in seen),
         tuple(shades[k] for k in seen if shades),
+        None if messages is None else _messages(timeline, messages, groups, edges * np.float64(curve.unit)),
     )
+
+
+def _messages(
+    timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: NDArray[np.float64]
+) -> Drawn | None:
+    """The messages between the rows of a figure, one by one or by how many there are."""
+    known = timeline.chosen_messages(wanted) if wanted.shown else None
+    if known is None:
+        return None
+    a, b = float(times[0]), float(times[-1])
+    row = np.full(len(timeline.store.locations), np.nan)
+    for k, group in enumerate(groups):
+        row[group] = k + 0.5
+    ends = np.stack([known.sent_s, row[known.sender], known.received_s, row[known.receiver]], axis=1)
+    ends = ends[(known.sent_s <= b) & (known.received_s >= a) & np.isfinite(ends).all(axis=1)]
+    high = max(_POINTS, len(groups))
+    x, y = (ends[:, ::2].T - a) / (b - a) * 2 * _POINTS, ends[:, 1::2].T / len(groups) * high
+    density = line_density(x, y, 2 * _POINTS, high)
+    return Drawn(len(ends), ends) if apart(density, len(ends)) else Drawn(len(ends), ends[:0], density)
 
 
 def _columns(

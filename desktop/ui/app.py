@@ -245,6 +245,7 @@ class Windows:
             stand_beside(window, self._open[-1])
         self._open.append(window)
         window.show()
+        window.keep_on_screen()
 
     def _follow(self, source: ProgramWindow) -> None:
         for window in self._open:

@@ -349,7 +349,7 @@ class CompareWindow(ProgramWindow):
         QGuiApplication.clipboard().setImage(self.view.picture())
         self.statusBar().showMessage(self.tr("The picture is on the clipboard"), 4000)
 
-    def export_figure(self) -> None:
+    def export_figure(self, _figure: str = "") -> None:
         """The comparison in a file, of a size in mm."""
         from desktop.core.contrast import Contrast
 

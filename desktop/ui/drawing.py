@@ -17,12 +17,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
     QFont,
     QFontMetricsF,
+    QImage,
     QPaintEngine,
     QPainter,
     QPainterPath,
@@ -73,6 +74,9 @@ class Sheet(Protocol):
         """The area between two step functions."""
 
     def rects(self, rects: ArrayLike, fill: Fill) -> None: ...
+    def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
+        """A colour as opaque at each point (rows, columns) of a box (x, y, w, h) as is said, 0 to 255."""
+
     def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
     def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
     def bend(
@@ -148,6 +152,17 @@ def _corners(x: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
     return np.stack([np.repeat(np.asarray(x, np.float64), 2)[1:-1], np.repeat(y, 2)], axis=1)
 
 
+def shaded(opacity: NDArray[np.uint8], colour: str) -> QImage:
+    """A picture of one colour, as opaque (rows, columns) as is said."""
+    known, alpha = QColor(colour), opacity.astype(np.uint32)
+    pixels = alpha << 24
+    for shift, part in ((16, known.red()), (8, known.green()), (0, known.blue())):
+        pixels |= ((alpha * part + 127) // 255) << shift
+    height, width = pixels.shape
+    made = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
+    return made.copy()
+
+
 class SvgSheet:
     """A sheet that becomes SVG text.
 
@@ -189,6 +204,16 @@ class SvgSheet:
         )
         if path:
             self._shape(path, fill)
+
+    def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
+        data, buffer = QByteArray(), QBuffer()
+        buffer.setBuffer(data)
+        buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+        shaded(opacity, colour).save(buffer, "PNG")  # type: ignore[call-overload]  # a device and a format
+        x, y, w, h = map(_n, box)
+        place = f'x="{x}" y="{y}" width="{w}" height="{h}" preserveAspectRatio="none"'
+        link = f"data:image/png;base64,{data.toBase64().toStdString()}"
+        self._parts.append(f'<image {place} href="{link}"/>')
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None:
         self._parts.append(f'<path d="{_path(_array(points, 2))}" {_pen(stroke)}/>')
@@ -323,6 +348,10 @@ class QtSheet:
             self._painter.setPen(Qt.PenStyle.NoPen)
             self._painter.setBrush(_brush(fill))
             self._painter.drawRects(placed)
+
+    def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
+        x, y, w, h = (v * self._scale for v in box)
+        self._painter.drawImage(QRectF(x, y, w, h), shaded(opacity, colour))
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None:
         self._painter.setPen(self._pen(stroke))

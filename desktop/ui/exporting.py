@@ -31,6 +31,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
@@ -220,9 +221,10 @@ class FigureDialog(ExportDialog):
         colours: str = "soft",
         by_region: bool = False,
         levels: Levels = AT_FIRST,
+        messages: MessageFilter | None = None,
     ) -> None:
         super().__init__(shown, deliver, parent)
-        self._levels = levels
+        self._levels, self._messages = levels, messages
         self.setObjectName("export_figure")
         self.setWindowTitle(self.tr("Export figure"))
         self.save.clicked.connect(self._choose)
@@ -324,7 +326,7 @@ class FigureDialog(ExportDialog):
             with open_store(document.store) as store:
                 return bars(
                     store, run.rules, run.curve, job,
-                    span=span, breaks=breaks, by_region=by_region, names=names,
+                    span=span, breaks=breaks, by_region=by_region, names=names, messages=self._messages,
                 )  # fmt: skip
 
         def done(found: Any) -> None:

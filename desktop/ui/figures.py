@@ -19,11 +19,12 @@ from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPd
 
 from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
+from desktop.core.density import ink as density_ink
 from desktop.core.envelope import envelope
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.matching import NONE
-from desktop.data.material import CLASSES, FIGURES, Bars, Mark, Material
+from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
 from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
@@ -765,7 +766,16 @@ def _timeline(frame: _Frame, material: Material) -> None:
     assert bars is not None
     words, em, sheet = frame.words, frame.em, frame.sheet
     fills = _bar_fills(frame, bars)
-    frame.legend([(fill, None, words[name]) for fill, name in zip(fills, _class_keys(bars), strict=True)])
+    entries: list[tuple[Fill | None, Stroke | None, str]] = [
+        (fill, None, words[name]) for fill, name in zip(fills, _class_keys(bars), strict=True)
+    ]
+    drawn, thin = bars.messages, Stroke(frame.ink.text, 0.4 * MM_PER_POINT)
+    if drawn is not None and drawn.density is not None:
+        most = f"{int(drawn.density.max()):,}".replace(",", " ")
+        entries.append((None, thin, f"messages, up to {most} at a point"))
+    elif drawn is not None and len(drawn.lines):
+        entries.append((None, thin, "message"))
+    frame.legend(entries)
     if max(bars.merged) > 1:
         note = f"{sum(bars.merged)} processors in {len(bars.names)} rows: neighbours share a row"
         frame.top += 0.7 * em
@@ -782,6 +792,9 @@ def _timeline(frame: _Frame, material: Material) -> None:
     if row > 0.8:
         rules = [[box.left, box.top + k * row, box.right, box.top + k * row] for k in range(1, len(names))]
         sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
+    if drawn is not None:
+        with sheet.clipped(box.left, box.top, box.width, box.height):
+            _paint_messages(frame, bars, drawn, box, thin)
     every = max(1, math.ceil(1.25 * em / row))
     for k in range(0, len(names), every):
         y = box.top + (k + 0.5) * row + 0.36 * em
@@ -790,6 +803,16 @@ def _timeline(frame: _Frame, material: Material) -> None:
     _paint_breaks(frame, material, box, ranges=False)
     _paint_rail(frame, material, box)
     frame.border(box)
+
+
+def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box, thin: Stroke) -> None:
+    """Lines from send to receive, or how many there are by their ink, as in the window."""
+    if drawn.density is not None:
+        x0, x1 = (float(box.x(t)) for t in (bars.times[0], bars.times[-1]))
+        frame.sheet.shade(density_ink(drawn.density), frame.ink.text, (x0, box.top, x1 - x0, box.height))
+    elif len(drawn.lines):
+        sent, above, received, below = drawn.lines.T
+        frame.sheet.lines(np.stack([box.x(sent), box.y(above), box.x(received), box.y(below)], axis=1), thin)
 
 
 def _bar_fills(frame: _Frame, bars: Bars) -> list[Fill]:

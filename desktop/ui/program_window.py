@@ -20,7 +20,6 @@ from PySide6.QtGui import (
     QGuiApplication,
     QKeySequence,
     QResizeEvent,
-    QShowEvent,
 )
 from PySide6.QtWidgets import (
     QApplication,
@@ -124,8 +123,8 @@ class ProgramWindow(QMainWindow):
     def _placed(self, command: Command[Any, Any], menu: QMenu, action: QAction) -> None:
         """A command has been put into its menu."""
 
-    def _about_focus(self) -> str:
-        """Page and heading of the handbook on what has the focus."""
+    def place_about(self, widget: QWidget | None) -> str:
+        """Page and heading of the handbook on a widget of this window."""
         return self.PAGE
 
     # ---- building
@@ -190,7 +189,7 @@ class ProgramWindow(QMainWindow):
             menu.aboutToShow.connect(partial(letter_menu, menu))
         app = QApplication.instance()
         assert isinstance(app, QApplication)
-        app.screenRemoved.connect(self._keep_on_screen)
+        app.screenRemoved.connect(self.keep_on_screen)
         QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
         self.apply_settings()
 
@@ -203,12 +202,8 @@ class ProgramWindow(QMainWindow):
             self.move(self.screen().availableGeometry().topLeft())
         keep_on_screen(self)
 
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        self._keep_on_screen()
-
-    def _keep_on_screen(self) -> None:
-        """Once its frame is known."""
+    def keep_on_screen(self) -> None:
+        """When its frame is known: in a moment."""
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _may_close(self) -> bool:
@@ -354,7 +349,7 @@ class ProgramWindow(QMainWindow):
         handbook().show_place(place or self.PAGE)
 
     def explain_focus(self) -> None:
-        self.show_help(self._about_focus())
+        self.show_help(self.place_about(self.focusWidget()))
 
     def show_about(self) -> None:
         from desktop.ui.about import About

@@ -220,6 +220,19 @@ class Settings:
         self._store.setValue("timeline_shown", "true" if value else "false")
 
     @property
+    def hidden_columns(self) -> list[str] | None:
+        """Titles of the phase table's columns that are left out; None: those that are at first."""
+        found = self._store.value("hidden_columns", None)
+        return None if found is None else [title for title in str(found).split("\t") if title]
+
+    @hidden_columns.setter
+    def hidden_columns(self, value: list[str] | None) -> None:
+        if value is None:
+            self._store.remove("hidden_columns")
+        else:
+            self._store.setValue("hidden_columns", "\t".join(value))
+
+    @property
     def timeline_share(self) -> float:
         """Of the height of the plots, 0.1 to 0.8."""
         try:

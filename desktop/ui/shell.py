@@ -61,7 +61,7 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
 from desktop.ui.task_line import TaskLine
-from desktop.ui.units import digits, instant, quantity
+from desktop.ui.units import digits, instant, quantity, scaled, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     from desktop.ui.compare_window import CompareWindow
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
+
+
+#: The part of the window's height that panels below may take by themselves.
+_BELOW = 0.42
 
 
 class _Scrolled(QScrollArea):
@@ -186,6 +190,7 @@ class MainWindow(ProgramWindow):
         self._docks: dict[str, QDockWidget] = {}
         self._panels: dict[str, Any] = {}
         last: dict[str, QDockWidget] = {}
+        self._roomy: set[str] = set()  # panels below that have had the height that they need
         for spec in panels():
             dock = QDockWidget(spec.title, self)
             dock.setObjectName(f"dock_{spec.id}")
@@ -196,12 +201,39 @@ class MainWindow(ProgramWindow):
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
             self._docks[spec.id] = dock
+            if spec.area == "bottom":
+                dock.visibilityChanged.connect(partial(self._give_room, spec))
             if spec.parts:
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
         self._raise_first()
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
+        columns = self._panels["table"].view
+        columns.set_hidden(self.settings.hidden_columns)
+        columns.hiddenChanged.connect(lambda titles: setattr(self.settings, "hidden_columns", titles))
+
+    def _give_room(self, spec: PanelSpec, on_top: bool) -> None:
+        """A panel below that comes to the front for the first time gets the height that it needs, of what the
+        plots can spare; after that it is the user's."""
+        panel, dock = self._panels[spec.id], self._docks[spec.id]
+        if not on_top or spec.id in self._roomy or not hasattr(panel, "room") or dock.isFloating():
+            return
+        if self.workbench.snapshot.document is None or not self._docks_sized:
+            return
+        self._roomy.add(spec.id)
+
+        def give() -> None:
+            around = dock.height() - dock.widget().height()
+            wanted = min(panel.room() + around, int(_BELOW * self.height()))
+            if dock.isVisible() and dock.height() < wanted:
+                bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+                # What is asked for holds the tabs below it too.
+                titled = [bar for bar in bars if dock.windowTitle() in map(bar.tabText, range(bar.count()))]
+                tabs = max((bar.sizeHint().height() for bar in titled), default=0)
+                self.resizeDocks([dock], [wanted + tabs], Qt.Orientation.Vertical)
+
+        QTimer.singleShot(0, self, give)  # when it has been laid out
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
         self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
@@ -480,11 +512,10 @@ class MainWindow(ProgramWindow):
             self._selection_text.setText("")
             return
         a, b = selection
-        self._selection_text.setText(
-            self.tr("selected {0} to {1} ({2})").format(
-                instant(a, b - a), instant(b, b - a), quantity(b - a, "s")
-            )
-        )
+        start, end = self.curve_view.visible_range()
+        told = (instant(t, b - a, axis_s=end - start) for t in (a, b))
+        long = scaled(b - a, time_scale(end - start))  # all in the unit of the axis
+        self._selection_text.setText(self.tr("selected {0} to {1} ({2})").format(*told, long))
 
     @property
     def shown(self) -> Snapshot:
@@ -714,13 +745,15 @@ class MainWindow(ProgramWindow):
         QGuiApplication.clipboard().setImage(image)
         self.statusBar().showMessage(self.tr("{0}: the picture is on the clipboard").format(name), 4000)
 
-    def export_figure(self) -> None:
-        """A figure in a file, of a size in mm."""
+    def export_figure(self, figure: str = "") -> None:
+        """A figure in a file, of a size in mm; `figure` is the one that is chosen first."""
         dialog = FigureDialog(
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
-            levels=self.curve_view.levels,
+            levels=self.curve_view.levels, messages=self.timeline.message_filter,
         )  # fmt: skip
+        if figure:
+            dialog.choose(figure)
         dialog.open()
 
     def make_report(self) -> None:
@@ -764,12 +797,11 @@ class MainWindow(ProgramWindow):
         self._show_selection()
         self._show_cursor(self._cursor)
 
-    def _about_focus(self) -> str:
-        focus = self.focusWidget()
+    def place_about(self, widget: QWidget | None) -> str:
         for spec in panels():
-            if focus is not None and self._docks[spec.id].isAncestorOf(focus):
+            if widget is not None and self._docks[spec.id].isAncestorOf(widget):
                 return spec.page
-        if focus is not None and self.timeline.isAncestorOf(focus):
+        if widget is not None and self.timeline.isAncestorOf(widget):
             return "guide.md#the-timeline"
         return "guide.md#the-curve" if self.workbench.snapshot.run is not None else self.PAGE
 
@@ -824,6 +856,8 @@ class MainWindow(ProgramWindow):
         self._sized_for = self.size()
         # Their sizes are proportions of the window, which is not on screen yet.
         self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
+        if self._docks_sized:  # as the user left them
+            self._roomy.update(self._panels)
         self._closed_docks = {dock.objectName() for dock in self._docks.values() if dock.isHidden()}
         for dock in self._docks.values():
             dock.hide()
@@ -835,6 +869,7 @@ class MainWindow(ProgramWindow):
         return min(62 * font.averageCharWidth(), int(0.25 * window.width())), high
 
     def _size_docks(self) -> None:
+        self._roomy.clear()
         self._sized_for = self.size()
         wide, high = self._dock_sizes(self.size())
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt
@@ -12,7 +12,7 @@ from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractItemView, QMenu, QTableView, QTreeView
 
 from desktop.printing import as_csv, guarded
-from desktop.ui.units import digits
+from desktop.ui.units import common, digits, scaled
 
 Index = QModelIndex | QPersistentModelIndex
 SORT = Qt.ItemDataRole.UserRole
@@ -23,13 +23,15 @@ LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 @dataclass(frozen=True)
 class Column:
-    """`value(row)` is sorted and copied in full; `text(row)` is shown (None: the value's digits)."""
+    """`value(row)` is sorted and copied in full; `text(row)` is shown (None: the value's digits, or with a
+    `unit` the quantity, in one prefix for the whole column)."""
 
     title: str
     value: Callable[[Any], Any]
     tip: str = ""
     text: Callable[[Any], str] | None = None
     number: bool = True
+    unit: str = ""
 
     def shown(self, row: Any) -> str:
         if self.text is not None:
@@ -40,12 +42,24 @@ class Column:
         return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
 
 
+def prefixed(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Column, ...]:
+    """The columns as they show these rows: each quantity with one prefix from top to bottom."""
+
+    def one(column: Column) -> Column:
+        if not column.unit or column.text is not None:
+            return column
+        of = common((column.value(row) for row in rows), column.unit)
+        return replace(column, text=lambda row: scaled(column.value(row), of))
+
+    return tuple(one(column) for column in columns)
+
+
 class RowsModel(QAbstractTableModel):
     """Rows of anything under declared columns."""
 
     def __init__(self, columns: Sequence[Column]) -> None:
         super().__init__()
-        self.columns = tuple(columns)
+        self._declared = self.columns = tuple(columns)
         self.rows: Sequence[Any] = ()
 
     def show(self, rows: Sequence[Any], columns: Sequence[Column] | None = None) -> None:
@@ -55,7 +69,8 @@ class RowsModel(QAbstractTableModel):
             self.beginResetModel()
         self.rows = rows
         if columns is not None:
-            self.columns = tuple(columns)
+            self._declared = tuple(columns)
+        self.columns = prefixed(self._declared, rows)
         if not same:
             self.endResetModel()
         elif rows:
@@ -163,6 +178,34 @@ def comma_separated(texts: Iterable[Sequence[str]]) -> str:
 def markdown(texts: Iterable[Sequence[str]]) -> str:
     head, *body = ([" ".join(cell.split()).replace("|", "\\|") for cell in line] for line in texts)
     return "".join("| " + " | ".join(line) + " |\n" for line in (head, ["---"] * len(head), *body))
+
+
+#: What LaTeX takes for something else.
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "−": "$-$", "·": r"$\cdot$", "√": r"$\surd$", "²": "$^2$", "ε": r"$\varepsilon$",
+    "µ": r"$\mu$",
+}  # fmt: skip
+
+
+def latex(texts: Iterable[Sequence[str]]) -> str:
+    """A tabular with rules above, below and under the headings; columns of numbers to the right."""
+    head, *body = ([" ".join(cell.split()) for cell in line] for line in texts)
+
+    def number(text: str) -> bool:
+        try:
+            float(text.replace("−", "-"))
+        except ValueError:
+            return not text
+        return True
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX.get(c, c) for c in cell) for cell in cells) + r" \\" + "\n"
+
+    form = "".join("r" if all(number(row[k]) for row in body) else "l" for k in range(len(head)))
+    rule = "\\hline\n"
+    inside = rule + line(head) + rule + "".join(map(line, body)) + rule
+    return f"\\begin{{tabular}}{{{form}}}\n{inside}\\end{{tabular}}\n"
 
 
 def as_text(columns: Sequence[Column], rows: Sequence[Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
@@ -70,9 +71,37 @@ def quantity(value: float, unit: str, significant: int = 4) -> str:
     return f"{digits(value / chosen.factor, significant)} {chosen.symbol}".rstrip()
 
 
-def instant(value_s: float, span_s: float, start_s: float = 0.0) -> str:
-    """A point in time with the resolution that a view of `span_s` seconds allows."""
-    whole = time_scale(max(abs(value_s - start_s), span_s))
+def common(values: Iterable[float], unit: str) -> Scale:
+    """The one prefix of a column or axis: that of its largest value. ``"proc·s"``: processor-seconds."""
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit == "proc·s":
+        seconds = time_scale(most)
+        return Scale(seconds.factor, f"proc·{seconds.symbol}")
+    if unit == "B" and most < 1000:
+        return Scale(1.0, "B")
+    return time_scale(most) if unit == "s" else scale(most, unit)
+
+
+def scaled(value: float, of: Scale, significant: int = 4) -> str:
+    """``12.34 ms``, in a prefix that others have too; whole bytes as such."""
+    if not math.isfinite(value):
+        return "–"
+    if of.symbol == "B" and value == round(value):
+        return f"{value:.0f} B"
+    return f"{digits(value / of.factor, significant)} {of.symbol}".rstrip()
+
+
+def processor_seconds(value: float) -> str:
+    """``85.28 proc·s``: time of several processors together, which may be longer than the run."""
+    return scaled(value, common((value,), "proc·s"))
+
+
+def instant(value_s: float, span_s: float, start_s: float = 0.0, axis_s: float | None = None) -> str:
+    """A point in time with the resolution that a range of `span_s` seconds allows, in the unit of the axis,
+    which is `axis_s` seconds long (None: as long as the range)."""
+    whole = time_scale(span_s if axis_s is None else axis_s)
+    if abs(value_s - start_s) >= 1e7 * whole.factor:  # the axis has an offset then
+        whole = time_scale(max(abs(value_s - start_s), span_s))
     step = max(span_s / 2000, 1e-15) / whole.factor
     places = max(0, min(12, math.ceil(-math.log10(step))))
     return f"{value_s / whole.factor:.{places}f} {whole.symbol}".replace("-", "−")

@@ -210,7 +210,7 @@ class Workbench(Bench[Snapshot]):
         if count < FIRST_START:
             return
         done = min(count, KERNELS - 1)
-        task = Task("Getting ready for the first time", "this takes about a minute, once", done, KERNELS)
+        task = Task("Getting ready for the first time", "compiling kernels, kept for later", done, KERNELS)
         self._deliver(lambda: self._show(preparing=task if more else None))
 
     def open(

@@ -479,12 +479,12 @@ def test_the_handbook_goes_back_and_asks_before_it_leaves(
 def test_what_is_this_opens_the_page_of_what_has_the_focus(qtbot: QtBot, opened: MainWindow) -> None:
     opened.show_panel("statistics")
     opened.panel("statistics").picture.setFocus()
-    assert opened._about_focus() == "statistics.md#levels-and-efficiencies"
+    assert opened.place_about(opened.focusWidget()) == "statistics.md#levels-and-efficiencies"
     opened.actions_by_id["what_is_this"].trigger()
     page = handbook.handbook().page
     assert page.textCursor().block().text() == "Levels and efficiencies"
     opened.curve_view.setFocus()
-    page_name, _, heading = opened._about_focus().partition("#")
+    page_name, _, heading = opened.place_about(opened.focusWidget()).partition("#")
     assert heading == "the-curve" and "## The curve" in (docs() / page_name).read_text(encoding="utf-8")
     explained = [e for e in entries(opened) if e.place == "Help › Panels explained"]
     assert [e.text for e in explained] == [spec.title for spec in panels()]

@@ -17,7 +17,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from desktop.ui.app import application
+from desktop.ui.app import Windows, application
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.sizes import inside
@@ -84,8 +84,8 @@ def problems(place: Path) -> Iterator[str]:
         kept.setGeometry(*rect)
         settings.save_window(kept.saveGeometry(), kept.saveState())
         kept.close()
-        again = MainWindow(settings)
-        again.show()
+        again = Windows(app, settings).open()
+        QTest.qWait(20)
         yield off(again)
         again.close()
     scene = Scene(app, settings, place)

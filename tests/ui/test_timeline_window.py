@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from PySide6.QtGui import QColor, QGuiApplication, QImage, QMouseEvent, QWheelEv
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from desktop.core import gantt
+from desktop.core import density, gantt
 from desktop.data.clock import Links, check_clocks
 from desktop.data.events import Activity, Importer, Location, Region
 from desktop.data.message_filter import MessageFilter
@@ -298,7 +299,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: MainWindow, mo
     settle(qtbot, opened)
     marks = view.tiles.marks
     assert marks is not None and [c.operation for c in marks.collectives] == ["Barrier"] * RANKS
-    monkeypatch.setattr(timeline_tiles, "DRAWN", -1)
+    monkeypatch.setattr(density, "DRAWN", -1)
     view.zoom_to(0.04, 0.13)
     settle(qtbot, opened)
     marks = view.tiles.marks
@@ -992,3 +993,39 @@ def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: MainWindow) -> Non
     assert dialog.location.currentText() == "location number 99"
     dialog._take()
     assert opened.workbench.snapshot.project.annotations[0].location == 99
+
+
+def test_the_exported_figure_has_the_messages_of_the_window(
+    qtbot: QtBot, window: MainWindow, crowded: Path, tmp_path: Path
+) -> None:
+    from desktop.data.material import bars
+    from desktop.data.store import open_store
+    from desktop.ui import figures
+
+    window.open_path(crowded)
+    settle(qtbot, window)
+    run, made = window.workbench.snapshot.run, material_of(window.workbench.snapshot)
+    assert run is not None and made is not None
+    look = figures.Look(width=120, height=60)
+    found = {}
+    for name, wanted in (
+        ("all", MessageFilter()),
+        ("one", MessageFilter(least_s=0.01)),
+        ("none", MessageFilter(shown=False)),
+    ):
+        with open_store(crowded) as store:
+            known = bars(store, run.rules, run.curve, messages=wanted)
+        assert known is not None
+        material = replace(made, bars=known)
+        image = figures.image("timeline", material, look, 150)
+        found[name] = known.messages, figures.svg("timeline", material, look), image
+    drawn, svg, image = found["all"]
+    assert drawn is not None and drawn.count == 30_000 and drawn.density is not None
+    middle = drawn.density.shape[0] // 2
+    assert drawn.density[middle].sum() >= 30_000
+    assert "data:image/png;base64," in svg and "messages, up to" in svg
+    drawn, one, _ = found["one"]
+    assert drawn is not None and drawn.lines[:, 1::2].tolist() == [[0.5, 1.5]]
+    assert "base64" not in one and ">message<" in one
+    assert found["none"][0] is None and "message" not in found["none"][1]
+    assert image != found["none"][2]

@@ -32,6 +32,7 @@ from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
 from desktop.ui.exporting import ReportDialog
+from desktop.ui.mnemonics import plain
 from desktop.ui.settings import Settings
 from desktop.ui.shell import MainWindow
 from desktop.ui.snapshot import snapshot as take_snapshot
@@ -511,6 +512,23 @@ def test_cancel_leaves_what_was(qtbot: QtBot, window: MainWindow, monkeypatch: p
     assert window.workbench.snapshot.problem is None
 
 
+def test_the_curve_says_what_is_in_doubt(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+    """On the curve itself, as its bar can be dismissed; a whole trace says nothing."""
+    lines = (Path(__file__).parents[1] / "data/paraver/farm_6.prv").read_bytes().splitlines(keepends=True)
+    cut = tmp_path / "cut.prv"
+    cut.write_bytes(b"".join(lines[: len(lines) // 2]))
+    window.open_path(cut)
+    settle(qtbot, window)
+    assert "processor-seconds" in window.report_bar.sentence and "in doubt" in window.report_bar.sentence
+    assert "are in doubt" in window.curve_view.accessibleDescription()
+    doubted = window.curve_view.picture(1.0)
+    window.curve_view.set_doubt("")
+    assert window.curve_view.picture(1.0) != doubted  # it is painted
+    window.open_path(samples()[0].path)
+    settle(qtbot, window)
+    assert "doubt" not in window.curve_view.accessibleDescription()
+
+
 def test_a_real_trace_its_clocks_report_and_classes(qtbot: QtBot, window: MainWindow) -> None:
     sample = next(s for s in samples() if "EZTrace" in s.title)
     window.open_path(sample.path)
@@ -706,7 +724,7 @@ def test_a_trace_with_the_name_of_every_trace_is_called_after_its_folder(
     assert recent is not None
     recent.aboutToShow.emit()
     first = recent.actions()[0]
-    assert first.text().startswith("jacobi && co – ") and first.toolTip() == str(trace)
+    assert plain(first.text()).startswith("jacobi & co – ") and first.toolTip() == str(trace)
     dialog = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
     assert dialog.title.text() == "jacobi & co"
     dialog.close()

@@ -82,7 +82,7 @@ def test_the_level_at_the_pointer_stays_where_it_is(
     a, b = limits(after, known)
     assert a < b
     bottom, top = limits(replace(wanted, mode="all"), known)
-    if factor > 1:
+    if factor > 1 and (wanted.log or b - a > 1e-4 * (top - bottom)):  # else it is as close as it gets
         assert float(share(np.float64(about), a, b, wanted.log)) == pytest.approx(at, abs=1e-4)
     assert b <= max(top, high) * (1 + 1e-9)
     if not wanted.log:

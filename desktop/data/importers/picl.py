@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.data.atomic import scratch_folder
+from desktop.data.consistency import tell_far
 from desktop.data.events import Activity, Importer, Location, Region, Sink
 from desktop.data.importers._picl import lines as ln
 from desktop.data.importers._picl import source, walk
@@ -187,7 +188,8 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
             for location in (place.location for place in late):
                 if location.first is not None and location.last is not None:
                     location.doubt = location.last - location.first
-    _tell_far(there, sink)
+    timed = [place for place in there if place.before is not None]
+    tell_far(report, [place.location for place in timed], [place.before or 0 for place in timed])
     silent = [place for place in places if not place.location.records and place.location.kind == "cpu"]
     if silent:
         report.add(
@@ -206,33 +208,6 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
             "is the same without the repeated lines, counts of messages are not: remove them.",
             count=twins,
         )
-
-
-#: A last record that is so many times as far away as all others are from each other is misdated.
-FAR = 10
-
-
-def _tell_far(places: list[walk.Place], sink: Sink) -> None:
-    """Say so when the last time of one processor lies far behind everything else."""
-    spans = [(place.location.first, place.location.last) for place in places]
-    known = [(first, last) for first, last in spans if first is not None and last is not None]
-    begin = min((first for first, _ in known), default=0)
-    ends = sorted(last for _, last in known)
-    if len(ends) < 2:
-        return
-    for place in places:
-        last, before = place.location.last, place.before
-        if last != ends[-1] or last is None or before is None:
-            continue
-        reached = max(before, ends[-2])
-        if last - reached > FAR * (reached - begin) > 0:
-            sink.report.add(
-                "far time",
-                "loss",
-                "The last time of a processor lies far behind all others of the trace; it is damaged.",
-                where=place.location.name,
-            )
-            place.location.doubt = last - before
 
 
 def _read(path: Path, sink: Sink, progress: Progress) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.matching import NONE
-from desktop.ui.plots import scales
+from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import MARKS, draw_mark
 from desktop.ui.plots.curve_lanes import round_up
 from desktop.ui.plots.raster import Raster, mix
@@ -42,6 +43,7 @@ class RunsView(TimePlot):
     reference, own phase), when one phase is dragged onto another.
     """
 
+    FIGURE, HELP = "comparison", "compare.md"
     rowSelected = Signal(int)
     pairDropped = Signal(int, int, int)
 
@@ -688,11 +690,21 @@ class RunsView(TimePlot):
 
     def menu_at(self, p: QPointF) -> QMenu:
         menu = QMenu(self)
-        menu.addAction(self.tr("Copy picture"), self.pictureRequested.emit)
-        menu.addAction(self.tr("Whole runs"), self.show_all)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if self._selection is not None:
-            menu.addAction(self.tr("Zoom to selection"), lambda: self.zoom_to(*self._selection))
-        return menu
+            menu.addAction(self.tr("&Zoom to selection"), lambda: self.zoom_to(*self._selection))
+        return plot_menu.finish(menu, self)
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        """The mean of every run in each column that is drawn."""
+        if self._alignment is None or self._placement is None:
+            return
+        yield "start", "end", *(run.name for run in self._alignment.runs)
+        m = self._map()
+        x = scales.column_edges(m, max(round(m.width), 1))
+        yield from zip(
+            x[:-1], x[1:], *(envelope(curve).columns(x).mean for curve in self._placement.curves), strict=True
+        )
 
     @property
     def selection(self) -> tuple[float, float] | None:

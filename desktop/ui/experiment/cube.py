@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
+from desktop.ui.plots import plot_menu
 from desktop.ui.theme import LIGHT, Theme, paint_focus, paint_note
 from desktop.ui.units import digits
 
@@ -18,6 +19,8 @@ CORNERS: tuple[Corner, ...] = tuple((a, b, c) for c in (-1, 1) for b in (-1, 1) 
 
 class CubePlot(QWidget):
     """Draws the cube; corners that were not run show a dash."""
+
+    HELP = "spt.md#4-read"
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,6 +45,14 @@ class CubePlot(QWidget):
         self.setAccessibleDescription(empty or "; ".join(words))
         self.setToolTip("" if empty else "\n".join(words))
         self.update()
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        yield *self._names, f"mean ({self._unit})" if self._unit else "mean"
+        for corner in CORNERS:
+            yield *corner, self._means.get(corner, math.nan)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        plot_menu.popup(self, event)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Literal
 
 from PySide6.QtCore import QCoreApplication
 
 from desktop.workbench.explaining import Part
-from desktop.workbench.workbench import Workbench
+from desktop.workbench.workbench import Snapshot, Workbench
 
 
 @dataclass(frozen=True)
@@ -43,3 +44,17 @@ def panels() -> tuple[PanelSpec, ...]:
         *("table", "statistics", "profile", "messages", "changes", "project"),
     )
     return tuple(import_module(f"desktop.ui.panels.{name}").PANEL for name in names)
+
+
+def why_empty(shown: Snapshot) -> str:
+    """Why a panel that explains phases from the events of a trace has nothing to show yet, and what to do."""
+    words = partial(QCoreApplication.translate, "panels")
+    if shown.opening is not None:
+        return words("The trace is being read.")
+    if shown.run is None:
+        return words("No trace is open: open one with File > Open.")
+    if shown.document is not None and not shown.document.locations:
+        return words("This is a curve without events: open the trace that it was made from.")
+    if shown.fit is None:
+        return words("The phases are being fitted.")
+    return words("Being computed from the events of the trace.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtWidgets import QTextBrowser, QVBoxLayout, QWidget
 
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.units import quantity
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -32,14 +32,14 @@ class ChangesPanel(QWidget):
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         phase, before = new.project.view.phase, old.project.view.phase
         names = new.project.names
-        if new.explained is old.explained and phase == before and names == old.project.names:
+        same = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if same and phase == before and names == old.project.names:
             return
         found = new.explained
         if not found.changes:
-            several = len(new.rows) > 1
-            text = self.tr("Appears when a trace with events is open.")
-            if new.run is not None:
-                text = self.tr("Being computed.") if several else self.tr("One phase has no inner break.")
+            text = why_empty(new)
+            if new.run is not None and len(new.rows) == 1:
+                text = self.tr("One phase has no inner break: choose two phases or more.")
             self.text.setHtml(f"<p>{(found.problem and escape(found.problem)) or text}</p>")
             return
         ends = {scope.phase: scope.end_s for scope in found.scopes if scope.phase >= 0}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QLinearGradient, QPainter, QPen
 from PySide6.QtWidgets import (
     QComboBox,
     QHBoxLayout,
@@ -20,7 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import tables
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.plots import plot_menu
 from desktop.ui.tables import Column, RowsModel
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import grouped, quantity
@@ -40,6 +42,8 @@ def _bytes(value: float) -> str:
 class Matrix(QWidget):
     """Senders from the top, receivers from the left, brighter is more (logarithmic). The arrow keys go from
     cell to cell; the table beside it says the same."""
+
+    HELP = "guide.md#messages"
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,6 +76,15 @@ class Matrix(QWidget):
             self.setAccessibleDescription(self._told(*self._at))
         self.update()
 
+    def table(self) -> Iterable[plot_menu.Row]:
+        """The cells that are not empty."""
+        yield self.tr("Sender"), self.tr("Receiver"), self.tr("Bytes" if self._unit == "B" else "Messages")
+        for i, j in np.argwhere(self._grid > 0).tolist():
+            yield self._span(i), self._span(j), int(self._grid[i, j])
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        plot_menu.popup(self, event)
+
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self._paint_image()
@@ -89,8 +102,7 @@ class Matrix(QWidget):
         grid = self._grid
         if not grid.size:
             return
-        entries = grid[grid > 0]
-        low, high = (entries.min(), entries.max()) if entries.size else (1.0, 1.0)
+        low, high = self._ends()
         span = math.log(high / low) if high > low else 0.0
         # All alike are drawn as the most.
         part = np.log(np.maximum(grid, low) / low) / span if span else np.ones_like(grid)
@@ -120,7 +132,10 @@ class Matrix(QWidget):
                 )
                 painter.drawText(QRectF(self.rect()), int(flags), text)
                 return
-            side = max(10.0, min(self.width() - 2.6 * em, self.height() - 2.6 * em))
+            scale = self._scale_width()
+            side = max(10.0, min(self.width() - 2.6 * em - scale, self.height() - 2.6 * em))
+            if self.width() - side - 2.6 * em >= scale:
+                self._paint_scale(painter, QRectF(2.2 * em + side + em, 0.6 * em, 0.8 * em, side))
             self._area = QRectF(2.2 * em, 0.6 * em, side, side)
             painter.drawImage(self._area, self._image)
             painter.setPen(QPen(QColor(t.border), 0))
@@ -144,6 +159,49 @@ class Matrix(QWidget):
             painter.drawText(
                 QRectF(-side / 2, -em * 0.8, side, em * 1.4), Qt.AlignmentFlag.AlignCenter, self.tr("Sender")
             )
+
+    def _ends(self) -> tuple[float, float]:
+        """The least and the most in a cell that is not empty."""
+        entries = self._grid[self._grid > 0]
+        return (float(entries.min()), float(entries.max())) if entries.size else (1.0, 1.0)
+
+    def _amount(self, value: float) -> str:
+        return _bytes(value) if self._unit == "B" else grouped(value)
+
+    def _scale_width(self) -> float:
+        metrics = self.fontMetrics()
+        widest = max(metrics.horizontalAdvance(self._amount(v)) for v in self._ends())
+        return 2.4 * metrics.height() + widest
+
+    def _paint_scale(self, painter: QPainter, r: QRectF) -> None:
+        """What the colours stand for: the least, the most, and between them by the logarithm."""
+        t, em = self._theme, self.fontMetrics().height()
+        low, high = self._ends()
+        ramp = QLinearGradient(r.bottomLeft(), r.topLeft())
+        for k, colour in enumerate(_RAMP.astype(int).tolist()):
+            part = k / (len(_RAMP) - 1)
+            ramp.setColorAt(part if t.dark else 1 - part, QColor(*colour))
+        if low == high:  # all alike are drawn as the most
+            painter.fillRect(r, QColor(*_RAMP[-1 if t.dark else 0].astype(int).tolist()))
+        else:
+            painter.fillRect(r, ramp)
+        painter.setPen(QPen(QColor(t.border), 0))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRect(r)
+        painter.setPen(QColor(t.text))
+        places = [
+            (high, r.top() + em / 2),
+            (math.sqrt(low * high), r.center().y()),
+            (low, r.bottom() - em / 2),
+        ]
+        if low == high:
+            places = places[:1]
+        elif r.height() < 4 * em:
+            places = places[::2]
+        for value, y in places:
+            box = QRectF(r.right() + 5, y - em / 2, self.width() - r.right() - 5, em)
+            flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            painter.drawText(box, flags, self._amount(round(value)))
 
     def keyPressEvent(self, event: Any) -> None:
         key = Qt.Key(event.key())
@@ -240,19 +298,26 @@ class MessagesPanel(QWidget):
             Column(self.tr("Sender"), lambda row: row[0], text=lambda row: name(row[0]), number=False),
             Column(self.tr("Receiver"), lambda row: row[1], text=lambda row: name(row[1]), number=False),
             Column(self.tr("Messages"), lambda row: row[2]),
-            Column(self.tr("Bytes"), lambda row: row[3], text=lambda row: _bytes(row[3])),
+            Column(self.tr("Bytes"), lambda row: row[3], unit="B"),
             Column(
                 self.tr("Mean size"),
                 lambda row: row[3] / row[2] if row[2] else 0.0,
-                text=lambda row: _bytes(row[3] / row[2] if row[2] else 0.0),
+                unit="B",
             ),
         )
+
+    def room(self) -> int:
+        """The height in which the matrix can be read, with its scale."""
+        layout = self.layout()
+        assert layout is not None
+        margins = layout.contentsMargins()
+        return self.matrix.sizeHint().height() + margins.top() + margins.bottom()
 
     def set_theme(self, theme: Theme) -> None:
         self.matrix.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is not old.explained:
+        if new.explained is not old.explained or why_empty(new) != why_empty(old):
             self._explained = new.explained
             self._fill()
 
@@ -263,7 +328,7 @@ class MessagesPanel(QWidget):
         if talk is None:
             self.matrix.show_pairs(none, none, none, (), "B")
             self.model.show((), self._columns(()))
-            none_yet = self.tr("Appears when a trace with messages is open.")
+            none_yet = why_empty(self._workbench.snapshot)
             self._say(found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet))
             return
         by_bytes = self.weight.currentData() == "bytes"

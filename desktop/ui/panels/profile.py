@@ -10,8 +10,8 @@ from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QTreeView, QVBoxLayout, QWidget
 
 from desktop.ui import tables
-from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import RIGHT, SORT, Column, Index
+from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.tables import RIGHT, SORT, Column, Index, prefixed
 from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -24,28 +24,21 @@ def _activity(row: Any) -> str:
 TREE: tuple[Column, ...] = (
     Column("Region", lambda row: row.name, "Path of calls", number=False,
            text=lambda row: row.name + (" (paths folded)" if row.folded else "")),
-    Column("Inclusive", lambda row: row.inclusive_s, "Processor-seconds with what it calls",
-           lambda row: quantity(row.inclusive_s, "s")),
-    Column("Exclusive", lambda row: row.exclusive_s, "Processor-seconds of its own",
-           lambda row: quantity(row.exclusive_s, "s")),
+    Column("Inclusive", lambda row: row.inclusive_s, "Processor-seconds with what it calls", unit="proc·s"),
+    Column("Exclusive", lambda row: row.exclusive_s, "Processor-seconds of its own", unit="proc·s"),
     Column("Calls", lambda row: row.calls, "Enters in the range"),
     Column("Locations", lambda row: row.locations, "That passed here in the range"),
-    Column("Least", lambda row: row.low, "Least inclusive time of these locations",
-           lambda row: quantity(row.low, "s")),
-    Column("Mean", lambda row: row.mean, "Mean inclusive time of these locations",
-           lambda row: quantity(row.mean, "s")),
-    Column("Most", lambda row: row.high, "Largest inclusive time of these locations",
-           lambda row: quantity(row.high, "s")),
+    Column("Least", lambda row: row.low, "Least inclusive time of these locations", unit="s"),
+    Column("Mean", lambda row: row.mean, "Mean inclusive time of these locations", unit="s"),
+    Column("Most", lambda row: row.high, "Largest inclusive time of these locations", unit="s"),
     Column("Counts as", _activity, "Class of the region", number=False),
 )  # fmt: skip
 FLAT: tuple[Column, ...] = (
     Column("Region", lambda row: row.name, "Its name in the trace", number=False),
     Column("Share", lambda row: 100 * row.share, "Exclusive time of all the processors' time (%)",
            lambda row: f"{100 * row.share:.2f} %"),
-    Column("Exclusive", lambda row: row.exclusive_s, "Processor-seconds of its own",
-           lambda row: quantity(row.exclusive_s, "s")),
-    Column("Inclusive", lambda row: row.inclusive_s, "Processor-seconds with what it calls",
-           lambda row: quantity(row.inclusive_s, "s")),
+    Column("Exclusive", lambda row: row.exclusive_s, "Processor-seconds of its own", unit="proc·s"),
+    Column("Inclusive", lambda row: row.inclusive_s, "Processor-seconds with what it calls", unit="proc·s"),
     Column("Calls", lambda row: row.calls, "Enters in the range"),
     Column("Role", lambda row: row.role, "What the trace says of it", number=False),
     Column("Counts as", _activity, "Class of the region", number=False),
@@ -66,7 +59,7 @@ class RowsTree(QAbstractItemModel):
     def show(self, rows: Sequence[Any], columns: tuple[Column, ...], *, tree: bool) -> None:
         """Take other rows."""
         self.beginResetModel()
-        self.columns, self.rows = columns, rows
+        self.columns, self.rows = prefixed(columns, rows), rows
         at = {row.row: i for i, row in enumerate(rows)} if tree else {}
         self._children, self._parent, self._place = {}, [], []
         for i, row in enumerate(rows):
@@ -156,11 +149,16 @@ class ProfilePanel(QWidget):
         layout.addLayout(row)
         layout.addWidget(self.view, 1)
 
+    def room(self) -> int:
+        """The height in which ten rows are seen."""
+        return 17 * self.fontMetrics().height()
+
     def set_theme(self, theme: Any) -> None:
         """Text follows the palette."""
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is old.explained and new.project.names is self._names:
+        same = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if same and new.project.names is self._names:
             return
         before, self._explained = self._explained, new.explained
         renamed = new.project.names != self._names
@@ -195,7 +193,7 @@ class ProfilePanel(QWidget):
                 self.tr("{0}, {1}").format(scope.label, quantity(scope.end_s - scope.start_s, "s"))
             )
         else:
-            self.about.setText(self.tr("Appears when a trace with events is open."))
+            self.about.setText(why_empty(self._workbench.snapshot))
 
     def _find(self, index: QModelIndex) -> None:
         """A double click fills the search with the region."""

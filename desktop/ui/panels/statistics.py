@@ -23,10 +23,10 @@ from PySide6.QtWidgets import (
 
 from desktop.data.events import Activity
 from desktop.ui import tables
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Axis, Chart, Content, Series
 from desktop.ui.tables import Column, RowsModel
-from desktop.ui.units import digits, quantity
+from desktop.ui.units import common, digits, quantity, scaled
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -40,28 +40,22 @@ _ABOVE = 13
 
 @dataclass(frozen=True)
 class Metric:
-    """A row: `value(stats)` in base units, NaN where it cannot be had."""
+    """A row: `value(stats)` in base units, NaN where it cannot be had; `text` of it, or the quantity in its
+    `unit`, with one prefix for all ranges."""
 
     title: str
     tip: str
     value: Callable[[Any], float]
-    text: Callable[[float], str]
+    text: Callable[[float], str] | None = None
+    unit: str = ""
 
 
 def _percent(value: float) -> str:
     return "–" if np.isnan(value) else f"{100 * value:.1f} %"
 
 
-def _seconds(value: float) -> str:
-    return "–" if np.isnan(value) else quantity(value, "s")
-
-
 def _count(value: float) -> str:
     return "–" if np.isnan(value) else f"{value:,.0f}".replace(",", " ")
-
-
-def _bytes(value: float) -> str:
-    return "–" if np.isnan(value) else quantity(value, "B")
 
 
 def _optional(value: float | None) -> float:
@@ -89,7 +83,7 @@ def _waiting(name: str) -> Callable[[Any], float]:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("Duration", "Length of the range", lambda s: s.duration_s, _seconds),
+    Metric("Duration", "Length of the range", lambda s: s.duration_s, unit="s"),
     Metric("Mean computing", "Mean number of processors that compute: the curve's mean level",
            lambda s: s.computing, digits),
     Metric("Parallel efficiency", "Mean computing over all processors P; of a constant phase, level over P",
@@ -107,12 +101,12 @@ METRICS: tuple[Metric, ...] = (
     Metric("Idle", "Waiting for somebody", _part(Activity.IDLE), _percent),
     Metric("I/O", "Reading and writing files", _part(Activity.IO), _percent),
     Metric("Not measured", "Tracing was off or busy with itself", _part(Activity.UNMEASURED), _percent),
-    Metric("Waiting", "Processor-seconds in communication in which a partner was late",
-           _waiting("waiting_s"), _seconds),
-    Metric("Transfer", "Processor-seconds in communication that are not waiting",
-           _waiting("transfer_s"), _seconds),
+    Metric("Waiting", "Time of all processors together in communication in which a partner was late",
+           _waiting("waiting_s"), unit="proc·s"),
+    Metric("Transfer", "Time of all processors together in communication that is not waiting",
+           _waiting("transfer_s"), unit="proc·s"),
     Metric("Messages sent", "Whose send is recorded in the range", _talk("sent"), _count),
-    Metric("Bytes sent", "In these messages", _talk("bytes_sent"), _bytes),
+    Metric("Bytes sent", "In these messages", _talk("bytes_sent"), unit="B"),
 )  # fmt: skip
 
 
@@ -184,6 +178,11 @@ class StatisticsPanel(QWidget):
         em = self.fontMetrics().height()
         return QSize(super().minimumSizeHint().width(), self.chart.minimumSizeHint().height() + em // 2)
 
+    def room(self) -> int:
+        """The height in which all numbers are seen."""
+        rows = max(self.model.rowCount(), 12) * self.table.verticalHeader().defaultSectionSize()
+        return rows + self.table.horizontalHeader().sizeHint().height() + 2 * self.fontMetrics().height()
+
     def heightForWidth(self, width: int) -> int:
         """What a scroll area asks for, as the note is wrapped: not the height that one would like to have."""
         return self.minimumSizeHint().height()
@@ -201,7 +200,7 @@ class StatisticsPanel(QWidget):
         """Numbers and picture beside each other, or one of them where there is no room for both; what is
         chosen above them, or beside them where that leaves too little height."""
         em = self.fontMetrics().height()
-        self.table.verticalHeader().setDefaultSectionSize(em + 6)
+        self.table.verticalHeader().setDefaultSectionSize(round(1.25 * em))
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         narrow = self.width() < _BESIDE * em
         if narrow != self._narrow:
@@ -215,7 +214,7 @@ class StatisticsPanel(QWidget):
         numbers = self.picture.currentData() == "numbers"
         self.table.setVisible(numbers or not narrow)
         self.chart.setVisible(not numbers)
-        low = self.height() < _ABOVE * em
+        low = self.height() < max(_ABOVE * em, 0 if narrow else self.room() + 5 * em)
         self.note.setVisible(not (narrow or low))  # then it is told where the pointer rests
         way = QBoxLayout.Direction
         self._whole.setDirection(way.RightToLeft if low else way.TopToBottom)
@@ -227,7 +226,7 @@ class StatisticsPanel(QWidget):
         self.chart.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is old.explained:
+        if new.explained is old.explained and why_empty(new) == why_empty(old):
             return
         self._explained = new.explained
         self._fill()
@@ -263,12 +262,19 @@ class StatisticsPanel(QWidget):
         return lambda metric: metric.value(self._explained.stats[i])
 
     def _text(self, i: int) -> Callable[[Metric], str]:
-        return lambda metric: metric.text(metric.value(self._explained.stats[i]))
+        def text(metric: Metric) -> str:
+            stats = self._explained.stats
+            value = metric.value(stats[i])
+            if metric.text is not None:
+                return metric.text(value)
+            return scaled(value, common((metric.value(one) for one in stats), metric.unit))
+
+        return text
 
     def _remark(self) -> str:
         found = self._explained
         if not found.stats:
-            return self.tr("Appears when a trace with events is open.")
+            return why_empty(self._workbench.snapshot)
         stats = found.stats[found.focus]
         said = [stats.note]
         if stats.replayed is not None:
@@ -296,7 +302,7 @@ class StatisticsPanel(QWidget):
                 Content(
                     Axis(""),
                     Axis(""),
-                    empty=self.tr("Computed when a trace is open; the first time takes longer."),
+                    empty=found.problem or why_empty(self._workbench.snapshot),
                 )
             )
             return

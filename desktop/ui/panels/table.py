@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QAbstractTableModel, QEvent, QItemSelectionModel, QModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QEvent, QItemSelectionModel, QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QHeaderView,
@@ -19,7 +20,17 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import COPY, RIGHT, Index, comma_separated, dress_plain, keyed, markdown, tab_separated
+from desktop.ui.tables import (
+    COPY,
+    RIGHT,
+    Index,
+    comma_separated,
+    dress_plain,
+    keyed,
+    latex,
+    markdown,
+    tab_separated,
+)
 from desktop.ui.units import Scale, digits, time_scale
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -98,6 +109,8 @@ class PhaseTable(QAbstractTableModel):
         super().__init__()
         self._rows: Sequence[Any] = ()
         self._fit: Any = None
+        self._by, self._descending = 0, False
+        self._order: list[int] = []  # the phase of each row of the table
         self._units = _Units(time_scale(1), time_scale(1), time_scale(1))
 
     def show(self, rows: Sequence[Any], fit: Any) -> None:
@@ -107,7 +120,7 @@ class PhaseTable(QAbstractTableModel):
             self.beginInsertRows(QModelIndex(), before, after - 1)
         elif after < before:
             self.beginRemoveRows(QModelIndex(), after, before - 1)
-        self._rows, self._fit = rows, fit
+        self._rows, self._fit, self._order = rows, fit, list(range(after))
         units = self._units
         if rows:
             start, end = rows[0].start_s, rows[-1].end_s
@@ -120,6 +133,7 @@ class PhaseTable(QAbstractTableModel):
             self.endInsertRows()
         elif after < before:
             self.endRemoveRows()
+        self._arrange()
         if rows:
             self.dataChanged.emit(self.index(0, 0), self.index(after - 1, len(COLUMNS) - 1))
         if self._units != units:
@@ -131,10 +145,40 @@ class PhaseTable(QAbstractTableModel):
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
         return 0 if parent.isValid() else len(COLUMNS)
 
-    def value(self, row: int, column: int) -> float:
+    def phase(self, row: int) -> int:
+        """The phase (from 0) in a row of the table."""
+        return self._order[row]
+
+    def row_of(self, phase: int) -> int:
+        """The row of the table in which a phase is; -1 if in none."""
+        return self._order.index(phase) if phase in self._order else -1
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """By the values of a column; equal ones stay in the order of time. -1: in the order of time."""
+        by, descending = max(column, 0), column >= 0 and order == Qt.SortOrder.DescendingOrder
+        if (by, descending) == (self._by, self._descending):
+            return
+        self._by, self._descending = by, descending
+        self.layoutAboutToBeChanged.emit()
+        old = self.persistentIndexList()
+        phases = [self._order[index.row()] for index in old]
+        self._arrange()
+        places = {phase: row for row, phase in enumerate(self._order)}
+        new = [self.index(places[k], index.column()) for k, index in zip(phases, old, strict=True)]
+        self.changePersistentIndexList(old, new)
+        self.layoutChanged.emit()
+
+    def _arrange(self) -> None:
+        def key(phase: int) -> float:
+            value = COLUMNS[self._by].value(self._rows[phase], phase, self._fit)
+            return -math.inf if math.isnan(value) else value
+
+        self._order = sorted(range(len(self._rows)), key=key, reverse=self._descending)
+
+    def value(self, phase: int, column: int) -> float:
         """In the unit that the header names."""
         spec = COLUMNS[column]
-        return spec.value(self._rows[row], row, self._fit) / spec.factor(self._units)
+        return spec.value(self._rows[phase], phase, self._fit) / spec.factor(self._units)
 
     def header(self, column: int) -> str:
         spec = COLUMNS[column]
@@ -143,9 +187,10 @@ class PhaseTable(QAbstractTableModel):
 
     def text(self, row: int, column: int, fewer: int = 0) -> str:
         """As the cell shows it, by so many `fewer` digits where it has little room."""
+        phase = self._order[row]
         if column == 0:
-            return str(row + 1)
-        return digits(self.value(row, column), max(1, COLUMNS[column].significant - fewer))
+            return str(phase + 1)
+        return digits(self.value(phase, column), max(1, COLUMNS[column].significant - fewer))
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         if role == Qt.ItemDataRole.DisplayRole:
@@ -170,14 +215,16 @@ class PhaseTable(QAbstractTableModel):
 
     def texts(self, rows: Sequence[int], columns: Sequence[int]) -> list[list[str]]:
         """Headers and full values, for copying."""
-        body = [
-            [str(row + 1) if c == 0 else repr(float(self.value(row, c))) for c in columns] for row in rows
-        ]
+        phases = [self._order[row] for row in rows]
+        body = [[str(k + 1) if c == 0 else repr(float(self.value(k, c))) for c in columns] for k in phases]
         return [[self.header(c) for c in columns], *body]
 
 
 class TableView(QTableView):
-    """Copies what is selected, or everything if nothing is."""
+    """Copies what is selected, or everything if nothing is. A click on a heading sorts, a third one puts the
+    phases in the order of time again; a right click on one chooses columns."""
+
+    hiddenChanged = Signal(object)  # titles of the columns that are left out; None: as at first
 
     def __init__(self, model: PhaseTable) -> None:
         super().__init__()
@@ -187,9 +234,52 @@ class TableView(QTableView):
         self.setObjectName("phase_table")
         self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
         self._measure()
-        for number, column in enumerate(COLUMNS):
-            self.setColumnHidden(number, not column.shown)
+        self.set_hidden(None)
+        header = self.horizontalHeader()
+        header.setSectionsClickable(True)
+        header.setSortIndicatorShown(True)
+        header.setSortIndicatorClearable(True)
+        header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+        header.sortIndicatorChanged.connect(model.sort)
+        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        header.customContextMenuRequested.connect(self._ask_columns)
         keyed(self, self.tr("Copy"), COPY, lambda: self.copy(tab_separated))
+
+    def set_hidden(self, titles: Sequence[str] | None) -> None:
+        """Leave columns out by their titles; None: those that are left out at first."""
+        for number, column in enumerate(COLUMNS):
+            hidden = not column.shown if titles is None else column.title in titles
+            self.setColumnHidden(number, hidden and number > 0)
+
+    def columns_menu(self) -> QMenu:
+        """Which columns there are, to be shown or left out; that of the numbers stays."""
+        menu = QMenu(self)
+        for number, column in list(enumerate(COLUMNS))[1:]:
+            action = menu.addAction(self.tr(column.title))
+            action.setToolTip(self.tr(column.tip))
+            action.setCheckable(True)
+            action.setChecked(not self.isColumnHidden(number))
+            action.toggled.connect(lambda shown, number=number: self._show_column(number, shown))
+        menu.addSeparator()
+        menu.addAction(self.tr("Columns as at &first"), lambda: self._show_column(-1, True))
+        menu.addAction(self.tr("Order of &time"), lambda: self.sortByColumn(-1, Qt.SortOrder.AscendingOrder))
+        return menu
+
+    def _ask_columns(self, place: QPoint) -> None:
+        menu = self.columns_menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.horizontalHeader().mapToGlobal(place))
+
+    def _show_column(self, number: int, shown: bool) -> None:
+        if number < 0:
+            self.set_hidden(None)
+        else:
+            self.setColumnHidden(number, not shown)
+        self.hiddenChanged.emit(
+            [column.title for k, column in enumerate(COLUMNS) if self.isColumnHidden(k)]
+            if number >= 0
+            else None
+        )
 
     def _measure(self) -> None:
         """Rows and columns as the text needs them, four digits after zeros included."""
@@ -209,12 +299,14 @@ class TableView(QTableView):
         super().changeEvent(event)
 
     def copy(self, form: Callable[[list[list[str]]], str], *, everything: bool = False) -> None:
-        """Put rows with headers on the clipboard."""
+        """Put rows with headers on the clipboard, as they are sorted; without columns that were left out by
+        hand, but with those that are only copied."""
+        columns = [k for k, column in enumerate(COLUMNS) if not (column.shown and self.isColumnHidden(k))]
         rows = sorted({index.row() for index in self.selectedIndexes()})
         if everything or not rows:
             rows = list(range(self._table.rowCount()))
         if rows:
-            QGuiApplication.clipboard().setText(form(self._table.texts(rows, range(len(COLUMNS)))))
+            QGuiApplication.clipboard().setText(form(self._table.texts(rows, columns)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
@@ -262,6 +354,11 @@ class TableView(QTableView):
         menu.addAction(self.tr("Copy"), lambda: self.copy(tab_separated))
         menu.addAction(self.tr("Copy as CSV"), lambda: self.copy(comma_separated))
         menu.addAction(self.tr("Copy as Markdown"), lambda: self.copy(markdown))
+        menu.addAction(self.tr("Copy as LaTeX"), lambda: self.copy(latex))
+        menu.addSeparator()
+        columns = self.columns_menu()
+        columns.setTitle(self.tr("Columns"))
+        menu.addMenu(columns)
         menu.exec(event.globalPos())
 
 
@@ -275,7 +372,7 @@ class TablePanel(QWidget):
         self.view = TableView(self.model)
         self._showing = False
         self.view.selectionModel().currentRowChanged.connect(self._chosen)
-        self.view.clicked.connect(lambda index: workbench.select_phase(index.row()))
+        self.view.clicked.connect(lambda index: workbench.select_phase(self.model.phase(index.row())))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(self.view)
@@ -297,15 +394,17 @@ class TablePanel(QWidget):
         selection = self.view.selectionModel()
         if phase is None:
             selection.clear()
-        elif selection.currentIndex().row() != phase or not selection.hasSelection():
-            index = self.model.index(phase, 0)
+        elif (row := self.model.row_of(phase)) >= 0 and (
+            selection.currentIndex().row() != row or not selection.hasSelection()
+        ):
+            index = self.model.index(row, 0)
             flags = QItemSelectionModel.SelectionFlag
             selection.setCurrentIndex(index, flags.ClearAndSelect | flags.Rows)
             self.view.scrollTo(index)
 
     def _chosen(self, current: QModelIndex, _: QModelIndex) -> None:
         if not self._showing and current.isValid():
-            self._workbench.select_phase(current.row())
+            self._workbench.select_phase(self.model.phase(current.row()))
 
 
 PANEL = PanelSpec("table", "Phase table", "bottom", TablePanel, "guide.md#phase-table")

@@ -29,14 +29,14 @@ from desktop.ui.flow import Flow
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
 from desktop.ui.tables import Column, RowsModel
-from desktop.ui.units import quantity
+from desktop.ui.units import Scale, scaled, time_scale
 from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
 
 
-def _span(start_s: float, end_s: float | None) -> str:
-    start = quantity(start_s, "s")
-    return start if end_s is None else f"{start} – {quantity(end_s, 's')}"
+def _span(span: tuple[float, float | None], of: Scale) -> str:
+    start, end_s = scaled(span[0], of), span[1]
+    return start if end_s is None else f"{start} – {scaled(end_s, of)}"
 
 
 def _exact(time_s: float) -> str:
@@ -44,25 +44,34 @@ def _exact(time_s: float) -> str:
     return f"{time_s:.15g}"
 
 
-VIEW_COLUMNS = (
-    Column("Key", lambda kept: kept.number),
-    Column("View", lambda kept: kept.name or f"View {kept.number}", number=False),
-    Column(
-        "Time",
-        lambda kept: kept.view.span[0] if kept.view.span else 0.0,
-        text=lambda kept: _span(*kept.view.span) if kept.view.span else "whole run",
-    ),
-)
-NOTE_COLUMNS = (
-    Column("Annotation", lambda row: " ".join(row.told.split()), number=False),
-    Column("Time", lambda row: row.note.start_s, text=lambda row: _span(row.note.start_s, row.note.end_s)),
-    Column(
-        "Colour",
-        lambda row: COLOUR_NAMES[row.note.colour] + (", hidden" if row.note.hidden else ""),
-        "Its colour in the plots, and whether it is hidden there",
-        number=False,
-    ),
-)
+def _view_columns(of: Scale) -> tuple[Column, ...]:
+    """`of`: the unit of all times."""
+    return (
+        Column("Key", lambda kept: kept.number),
+        Column("View", lambda kept: kept.name or f"View {kept.number}", number=False),
+        Column(
+            "Time",
+            lambda kept: kept.view.span[0] if kept.view.span else 0.0,
+            text=lambda kept: _span(kept.view.span, of) if kept.view.span else "whole run",
+        ),
+    )
+
+
+def _note_columns(of: Scale) -> tuple[Column, ...]:
+    return (
+        Column("Annotation", lambda row: " ".join(row.told.split()), number=False),
+        Column(
+            "Time",
+            lambda row: row.note.start_s,
+            text=lambda row: _span((row.note.start_s, row.note.end_s), of),
+        ),
+        Column(
+            "Colour",
+            lambda row: COLOUR_NAMES[row.note.colour] + (", hidden" if row.note.hidden else ""),
+            "Its colour in the plots, and whether it is hidden there",
+            number=False,
+        ),
+    )
 
 
 class _NoteRow(NamedTuple):
@@ -85,8 +94,8 @@ class ViewsPanel(QWidget):
         super().__init__()
         self._workbench = workbench
         self._locations: tuple[str, ...] = ()
-        self.views = RowsModel(VIEW_COLUMNS)
-        self.notes = RowsModel(NOTE_COLUMNS)
+        self.views = RowsModel(_view_columns(time_scale(1.0)))
+        self.notes = RowsModel(_note_columns(time_scale(1.0)))
         self.view_table = self._table(self.views, self.tr("Views"), self.go_to_view)
         self.note_table = self._table(self.notes, self.tr("Annotations"), self.go_to_note)
         self.view_tip = QLabel(self.tr("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it."))
@@ -165,11 +174,13 @@ class ViewsPanel(QWidget):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         project, before = new.project, old.project
+        of = time_scale(1.0 if new.run is None else new.run.curve.duration)  # that of the axis
         if project.views is not before.views or new.document is not old.document:
-            self.views.show(project.views)
+            self.views.show(project.views, _view_columns(of))
         if project.annotations is not before.annotations or new.document is not old.document:
             self._locations = () if new.document is None else new.document.locations
-            self.notes.show([_NoteRow(note, note.told(self._locations)) for note in project.annotations])
+            rows = [_NoteRow(note, note.told(self._locations)) for note in project.annotations]
+            self.notes.show(rows, _note_columns(of))
 
     # ---- views
 

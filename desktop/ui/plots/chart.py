@@ -7,17 +7,17 @@ plot of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QToolTip, QWidget
 
-from desktop.ui.plots import scales
+from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.scales import Lane, Ticks
 from desktop.ui.theme import LIGHT, SERIES, Theme, paint_focus, paint_note
 
@@ -114,6 +114,20 @@ class Chart(QWidget):
     @property
     def content(self) -> Content:
         return self._content
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        """The places of all marks, by series."""
+        content = self._content
+        yield "series", content.x.title or "x", content.y.title or "y", "low", "high", "name"
+        for series in content.series:
+            for k, (x, y) in enumerate(zip(series.x.tolist(), series.y.tolist(), strict=True)):
+                names = content.x.categories
+                at = names[int(x)] if names and x == int(x) and 0 <= x < len(names) else x
+                ends = (None if v is None else float(v[k]) for v in (series.low, series.high))
+                yield series.label, at, y, *ends, series.name(k)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        plot_menu.popup(self, event)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
-from desktop.ui.plots import curve_lanes, fit_overlay, scales
+from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.curve_lanes import FAINT, HALF
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
@@ -69,6 +69,7 @@ class CurveView(TimePlot):
     the drag is given up), `breakDropped` comes once, when the button is released.
     """
 
+    FIGURE, HELP = "curve", "guide.md#the-curve"
     phaseSelected = Signal(int)
     breakDragged = Signal(int, float)
     breakDropped = Signal(int, float)
@@ -923,7 +924,6 @@ class CurveView(TimePlot):
         menu.addSeparator()
         to_phase = menu.addAction(self.tr("&Zoom to phase"), lambda: self._zoom_to_phase(t))
         to_phase.setEnabled(self._phase_span(t) is not None)
-        menu.addAction(self.tr("&Show all"), self.show_all)
         menu.addSeparator()
         self._add_limit(menu, t)
         menu.addSeparator()
@@ -933,9 +933,38 @@ class CurveView(TimePlot):
         log = menu.addAction(self.tr("Lo&garithmic"), lambda: self.set_logarithmic(not self._levels.log))
         log.setCheckable(True)
         log.setChecked(self._levels.log)
-        menu.addSeparator()
-        menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
-        return menu
+        return plot_menu.finish(menu, self)
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        """The steps of the curve in the visible range, cut at breaks, with the fit at their ends; where they
+        are too many, the columns that are drawn."""
+        curve, fit = self._curve, self._fit
+        if curve is None:
+            return
+        yield "start_s", "end_s", "computing", "minimum", "maximum", "fit_at_start", "fit_at_end", "residual"
+        a, b = self._nav.a, self._nav.b
+        edges = curve.edges * curve.unit
+        first, last = np.searchsorted(edges, [a, b], side="right")
+        breaks = np.empty(0) if fit is None else fit.breaks[(fit.breaks > a) & (fit.breaks < b)]
+        x = np.unique(np.concatenate([[a], edges[first:last], breaks, [b]]))
+        x = x[(x >= edges[0]) & (x <= edges[-1])]
+        if x.size > plot_menu.MOST:
+            x = scales.column_edges(self._map(), max(round(self._main.rect.width()), 1))
+        env = envelope(curve)
+        c = env.columns(x)
+        nothing = np.full(x.size - 1, math.nan)
+        ends, left = (nothing, nothing), nothing
+        if fit is not None:
+            inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
+            ends = (
+                fit_overlay.polynomial(fit, inside, x[:-1])[0],
+                fit_overlay.polynomial(fit, inside, x[1:])[0],
+            )
+            left = fit_overlay.residual(env, fit, x, c).mean
+            beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis
+            ends = np.where(beyond, math.nan, ends[0]), np.where(beyond, math.nan, ends[1])
+            left = np.where(beyond, math.nan, left)
+        yield from zip(x[:-1], x[1:], c.mean, c.minimum, c.maximum, *ends, left, strict=True)
 
     def _phase_span(self, t: float) -> tuple[float, float] | None:
         if self._fit is None or not self._fit.breaks[0] <= t <= self._fit.breaks[-1]:

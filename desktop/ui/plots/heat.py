@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
+from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QKeyEvent, QMouseEvent, QPainter, QPen
 from PySide6.QtWidgets import QToolTip, QWidget
 
+from desktop.ui.plots import plot_menu
 from desktop.ui.theme import LIGHT, Theme, paint_focus, paint_note
 from desktop.ui.units import digits
 
@@ -65,6 +67,16 @@ class HeatMap(QWidget):
     @property
     def content(self) -> HeatContent:
         return self._content
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        content = self._content
+        yield content.title, *content.columns
+        values = [] if content.values is None else content.values.tolist()
+        for name, row in zip(content.rows, values, strict=False):
+            yield name, *row
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        plot_menu.popup(self, event)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme

@@ -36,6 +36,11 @@ class Navigation:
         span = min(max(b - a, self.narrowest), self.end - self.start)
         a = min(max(a + (b - a - span) / 2, self.start), self.end - span)
         b = min(a + span, self.end)
+        # Sums leave a remainder: what reaches an end but for less than can be told apart reaches it.
+        if abs(a - self.start) < self.narrowest:
+            a = self.start
+        if abs(self.end - b) < self.narrowest:
+            b = self.end
         if (a, b) == (self.a, self.b):
             return False
         now = time.monotonic()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QContextMenuEvent, QPainter, QPen, QPixmap
 from PySide6.QtWidgets import QWidget
 
-from desktop.ui.plots import scales
+from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
 from desktop.ui.theme import LIGHT, Theme, paint_focus, paint_note
 
@@ -71,6 +71,13 @@ class SweepPlot(QWidget):
         return QSize(em * 10, em * 8)
 
     @abstractmethod
+    def table(self) -> Iterable[plot_menu.Row]:
+        """The numbers that are shown, headings first."""
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        plot_menu.popup(self, event)
+
+    @abstractmethod
     def _n_at(self, p: QPointF) -> int:
         """The n at a place, 0 if there is none."""
 
@@ -112,7 +119,7 @@ class SweepPlot(QWidget):
                 painter.drawPixmap(0, 0, layer)
                 self._paint_above(painter)
             else:
-                text = self.tr("Appears when the fits for all n have been computed.")
+                text = self.tr("Nothing is fitted yet; drawn once every n has been.")
                 paint_note(painter, self, self._theme, text)
             paint_focus(painter, self, self._theme)
 
@@ -147,6 +154,8 @@ class SweepPlot(QWidget):
 class EpsilonPlot(SweepPlot):
     """epsilon(n) on a logarithmic axis, with the chosen and the suggested n."""
 
+    FIGURE, HELP = "epsilon", "guide.md#phases"
+
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent)
         self.setAccessibleName(self.tr("Error against the number of phases"))
@@ -177,6 +186,12 @@ class EpsilonPlot(SweepPlot):
             )
             self.setAccessibleDescription(text.format(*ends))
         self._redraw()
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        yield "parameters_n" if self._model == "budget" else "phases_n", "epsilon_processors_sqrt_s"
+        yield from enumerate(self._epsilon.tolist(), self._first)
+        if self._beyond is not None:
+            yield self._beyond
 
     def set_by_hand(self, epsilon: float | None) -> None:
         """The error with breaks set by hand, which is marked in place of the chosen n's least one."""
@@ -313,6 +328,7 @@ class EpsilonPlot(SweepPlot):
 class BreakPicture(SweepPlot):
     """All breaks against n, one row per n from the top: a phase that lasts is a vertical line."""
 
+    HELP = "guide.md#phases"
     # Share of the run within which a break of n and one of n+1 count as the same.
     SAME = 0.005
 
@@ -328,6 +344,12 @@ class BreakPicture(SweepPlot):
         self._rows: list[tuple[Floats, Floats, Floats]] = []
         self._links: list[tuple[int, float, float]] = []
         self._area = QRectF()
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        yield "n", "break", "break_s", "least_s", "most_s"
+        for n, ends in enumerate(self._rows, self._first):
+            for k, (at, low, high) in enumerate(zip(*(v[1:-1].tolist() for v in ends), strict=True), 1):
+                yield n, k, at, low, high
 
     def set_sweep(self, rows: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]], first: int = 1) -> None:
         """(breaks, break_low, break_high) of n = first, first+1, ..., each (n+1,), seconds; empty clears."""

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPainter, QPen
+from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
-from desktop.ui.plots import scales
+from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import TimeMap
 from desktop.ui.theme import LIGHT, Theme, paint_focus
@@ -114,7 +114,18 @@ class TimePlot(QWidget):
 
     @abstractmethod
     def menu_at(self, p: QPointF) -> QMenu:
-        """The context menu for a place in the plot."""
+        """The context menu for a place in the plot, with what every plot offers."""
+
+    @abstractmethod
+    def table(self) -> Iterable[plot_menu.Row]:
+        """The numbers that are shown of the visible range, headings first."""
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """By the key only: with the mouse it opens when the button is let go, as a right drag zooms."""
+        if event.reason() == QContextMenuEvent.Reason.Keyboard:
+            plot_menu.popup(self, event)
+        else:
+            event.accept()
 
     # ---- what is shown -------------------------------------------------------------------------
 
@@ -289,8 +300,8 @@ class TimePlot(QWidget):
         drag = Drag("", p, button, *self.visible_range())
         if button == Qt.MouseButton.MiddleButton and region:
             drag.kind = "pan"
-        elif button == Qt.MouseButton.RightButton and region in ("plot", "rail"):
-            drag.kind, drag.a, drag.b = "zoom", t, t
+        elif button == Qt.MouseButton.RightButton:
+            drag.kind, drag.a, drag.b = ("zoom" if region in ("plot", "rail") else "menu"), t, t
         elif button == Qt.MouseButton.LeftButton:
             self._press(drag, region, t, event.modifiers())
         if drag.kind:
@@ -350,6 +361,8 @@ class TimePlot(QWidget):
         elif drag.kind == "zoom":
             drag.b = t
             self.update()
+        elif drag.kind == "menu":
+            pass
         elif drag.kind == "pan":
             shift = (drag.press.x() - p.x()) / self._map().width * (drag.b - drag.a)
             self._show(drag.a + shift, drag.b + shift)
@@ -370,11 +383,11 @@ class TimePlot(QWidget):
         if drag.kind == "zoom" and drag.moved:
             if drag.a != drag.b:
                 self.zoom_to(min(drag.a, drag.b), max(drag.a, drag.b))
-        elif drag.kind == "zoom" and drag.button == Qt.MouseButton.RightButton:
+        elif drag.kind in ("zoom", "menu") and drag.button == Qt.MouseButton.RightButton:
             self.menu_at(drag.press).popup(event.globalPosition().toPoint())
         elif drag.kind == "select" and not drag.moved:
             self._clicked(drag, self._time(drag.press.x()))
-        elif drag.kind not in ("zoom", "select", "pan"):
+        elif drag.kind not in ("zoom", "select", "pan", "menu"):
             self._drop(drag)
         self._nav.settle()
         self._hover_at(event.position(), self._region(event.position()))
@@ -389,7 +402,7 @@ class TimePlot(QWidget):
             self._select(0, 0)
         elif drag.kind == "pan":
             self._show(drag.a, drag.b, remember=False)
-        elif drag.kind != "zoom":
+        elif drag.kind not in ("zoom", "menu"):
             self._abandon(drag)
         self.unsetCursor()
         self.update()

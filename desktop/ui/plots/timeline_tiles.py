@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QObject, QTimer
 
-from desktop.core.density import line_density
+from desktop.core.density import apart, line_density
 from desktop.data import memory
 from desktop.data.message_filter import MessageFilter
 from desktop.workbench.jobs import Job, Lane
@@ -29,9 +29,8 @@ OVERVIEW = 1024
 REST = 40
 #: Locations in view up to which rows are drawn from their events where bins are wider than pixels.
 EXACT = 2048
-#: Messages (or collectives) that are drawn one by one at most, and the part of the pixels with messages that
-#: may have more than one for that.
-DRAWN, CROSSED = 2000, 0.1
+#: Collectives that are drawn at most.
+DRAWN = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +266,7 @@ def _marks(
         near = inside[(known.sent_s[inside] <= view.b) & (known.received_s[inside] >= view.a)]
         count = near.size
         density = _density(known, near, view, row_of)
-        crossed = int((density > 1).sum()) > CROSSED * max(int((density > 0).sum()), 1)
-        if count <= DRAWN and not crossed:
+        if apart(density, count):
             # What is beside the view is there when it is moved, unless that is far more.
             messages, density = known.only(inside if inside.size <= 5 * DRAWN else near), None
     collectives = timeline.collectives(view.a, view.b, DRAWN) or []

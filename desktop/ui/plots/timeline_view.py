@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,11 +13,12 @@ from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
-from desktop.core.density import ink
+from desktop.core.density import LEAST_INK, MOST_INK, ink
 from desktop.core.gantt import region_classes
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
-from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.drawing import shaded
+from desktop.ui.plots import fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Entry, Legend
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 _ACTIVITIES = tuple(a.name.lower() for a in Activity)
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
-#: Opacity of a single message where they are counted by pixel, and of the most in one: states stay visible.
-LEAST_INK, MOST_INK = 0.1, 0.42
 #: Highest row that is chosen unless asked for, logical pixels.
 _COMFORT = 22.0
 
@@ -44,6 +43,7 @@ _COMFORT = 22.0
 class TimelineView(TimePlot):
     """Rows of locations over time. What it shows comes from `Tiles`; what it is asked goes out by signals."""
 
+    FIGURE, HELP = "timeline", "guide.md#the-timeline"
     looked = Signal(int, float)  # location and time under the pointer; -1 where there is none
     stackAsked = Signal(int, float)
     noteActivated = Signal(int)  # an annotation, by its place in the project
@@ -589,7 +589,7 @@ class TimelineView(TimePlot):
             return  # the rows are others by now
         key = (marks, self._theme.text)
         if self._inked is None or self._inked[0] != key:
-            self._inked = key, _inked(marks.density, QColor(self._theme.text))
+            self._inked = key, shaded(ink(marks.density, LEAST_INK, MOST_INK), self._theme.text)
         top = self._plot.top() + view.scrolled / dpr - self._scroll * self._row_height
         x0, x1 = float(m.x(view.a)), float(m.x(view.b))
         painter.drawImage(QRectF(x0, top, x1 - x0, view.height / dpr), self._inked[1])
@@ -844,12 +844,30 @@ class TimelineView(TimePlot):
             action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
             action.setEnabled(grouped)
         menu.addSeparator()
-        menu.addAction(self.tr("Show &whole run"), self.show_all)
-        menu.addSeparator()
         self._add_limit(menu, t)
-        menu.addSeparator()
-        menu.addAction(self.tr("&Copy picture"), self.pictureRequested.emit)
-        return menu
+        return plot_menu.finish(menu, self)
+
+    def table(self) -> Iterable[plot_menu.Row]:
+        """What each row in view does most, as stretches of the columns that are drawn."""
+        yield "row", "name", "start_s", "end_s", "state"
+        first, last = self._in_view()
+        columns = 0 if self._raster is None else self._raster.image.width()
+        if self._rows is None or not columns:
+            return
+        for band in range(first // self._per, min(-(-last // self._per), self._bands)):
+            row = self._rows.rows[band * self._per]
+            known = self._tiles.known(View(self._nav.a, self._nav.b, columns, band, band + 1))
+            if not known:
+                continue
+            placed = known[-1]
+            tile = placed.tile
+            cells = tile.dominant[band - placed.first]
+            cut = np.concatenate([[0], np.flatnonzero(np.diff(cells)) + 1, [cells.size]])
+            times = tile.a + cut * placed.pixel
+            for k, at in enumerate(cut[:-1].tolist()):
+                begin, end = max(times[k], self._nav.a), min(times[k + 1], self._nav.b)
+                if end > begin and cells[at] != gantt.ABSENT:
+                    yield row.label, row.title, begin, end, self._class_name(int(cells[at]))
 
     def fit_rows(self) -> None:
         """Rows so high that all of them are in view."""
@@ -860,17 +878,6 @@ class TimelineView(TimePlot):
         if self._rows is not None:
             self._rows.open_all(opened)
             self.rows_changed()
-
-
-def _inked(density: NDArray[np.int32], colour: QColor) -> QImage:
-    """A colour as strong as lines are many."""
-    alpha = ink(density, LEAST_INK, MOST_INK).astype(np.uint32)
-    pixels = alpha << 24
-    for shift, part in ((16, colour.red()), (8, colour.green()), (0, colour.blue())):
-        pixels |= ((alpha * part + 127) // 255) << shift
-    height, width = pixels.shape
-    made = QImage(pixels.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
-    return made.copy()
 
 
 #: A tile, its row of every band (-1: none) and the columns (from, to) of it that each pixel column shows.

@@ -1,0 +1,138 @@
+"""What a right click (or the menu key) offers on every plot: its picture, its data, all of it, what it shows.
+
+A plot says by `table` which numbers it shows. It may have `show_all`, `pictureRequested` (who listens copies
+a picture of more than it), `FIGURE` (a key of `desktop.data.material.FIGURES`, drawn by the window's export)
+and `HELP` (a place in the handbook; else the window says it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from PySide6.QtCore import QByteArray, QCoreApplication, QPoint, QPointF, Qt
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+
+from desktop.ui.tables import comma_separated, tab_separated
+
+#: A row of what a plot shows; the first is that of headings, with units.
+Row = Sequence[Any]
+#: Steps of a curve that are copied one by one at most; of more, the columns that are drawn.
+MOST = 100_000
+
+
+class Plot(Protocol):
+    """Of a widget, what this needs."""
+
+    def table(self) -> Iterable[Row]: ...
+
+
+def tr(text: str) -> str:
+    return QCoreApplication.translate("PlotMenu", text)
+
+
+def picture(plot: Any) -> QImage:
+    """The plot on white, at twice its size."""
+    if hasattr(plot, "picture"):
+        made: QImage = plot.picture()
+        return made
+    from desktop.ui.exporting import picture_of
+
+    return picture_of(plot, plot._theme)
+
+
+def texts(rows: Iterable[Row]) -> list[list[str]]:
+    """Cells as text, numbers in full; what is not there is empty."""
+
+    def text(value: Any) -> str:
+        if value is None or (isinstance(value, (float, np.floating)) and not np.isfinite(value)):
+            return ""
+        if isinstance(value, (float, np.floating)):
+            return repr(float(value))
+        return str(int(value)) if isinstance(value, np.integer) else str(value)
+
+    return [[text(value) for value in row] for row in rows]
+
+
+def finish(menu: QMenu, plot: Any) -> QMenu:
+    """Add what every plot offers to its own commands."""
+    if menu.actions():
+        menu.addSeparator()
+    if hasattr(plot, "show_all"):
+        menu.addAction(tr("View &all"), plot.show_all).setObjectName("plot_all")
+    menu.addAction(tr("&Copy picture"), lambda: _copy_picture(plot)).setObjectName("plot_picture")
+    menu.addAction(tr("&Export…"), lambda: export(plot)).setObjectName("plot_export")
+    for name, title, form in (
+        ("plot_tsv", tr("Copy &data"), tab_separated),
+        ("plot_csv", tr("Copy data as CS&V"), comma_separated),
+    ):
+        action = menu.addAction(title, lambda form=form: _copy(form(texts(plot.table()))))
+        action.setObjectName(name)
+    menu.addSeparator()
+    menu.addAction(tr("&What does this show?"), lambda: explain(plot)).setObjectName("plot_help")
+    _give_keys(menu)
+    return menu
+
+
+def _give_keys(menu: QMenu) -> None:
+    """A mnemonic of its own for each command; the one that it asks for if that is free."""
+    taken: set[str] = set()
+    for action in menu.actions():
+        if action.isSeparator():
+            continue
+        wish, text = action.text().partition("&")[2][:1].lower(), action.text().replace("&", "")
+        letters = [c for c in text.lower() if c.isalnum() and c not in taken]
+        key = wish if wish and wish not in taken else next(iter(letters), "")
+        taken.add(key)
+        at = text.lower().find(key) if key else -1
+        action.setText(text if at < 0 else f"{text[:at]}&{text[at:]}")
+
+
+def plot_menu(plot: Any) -> QMenu:
+    """The menu of a plot that has no commands of its own."""
+    menu = QMenu(plot)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    return finish(menu, plot)
+
+
+def popup(plot: Any, event: QContextMenuEvent) -> None:
+    """Open the menu of a plot at the pointer; by the key, within the plot."""
+    by_key = event.reason() == QContextMenuEvent.Reason.Keyboard
+    place = plot.rect().center() if by_key else event.pos()
+    made = plot.menu_at(QPointF(place)) if hasattr(plot, "menu_at") else plot_menu(plot)
+    made.popup(plot.mapToGlobal(QPoint(place)))
+    event.accept()
+
+
+def _copy(text: str) -> None:
+    QGuiApplication.clipboard().setText(text)
+
+
+def _copy_picture(plot: Any) -> None:
+    if hasattr(plot, "pictureRequested"):
+        plot.pictureRequested.emit()
+    else:
+        QGuiApplication.clipboard().setImage(picture(plot))
+
+
+def export(plot: Any) -> None:
+    """The window's figure of it where there is one, else its picture in a file."""
+    window, figure = plot.window(), getattr(plot, "FIGURE", "")
+    if figure and hasattr(window, "export_figure"):
+        window.export_figure(figure)
+        return
+    name, _ = QFileDialog.getSaveFileName(plot, tr("Export picture"), "", "PNG (*.png)")
+    if name and not QImageWriter(name, QByteArray(b"png")).write(picture(plot)):
+        text = tr("{0} cannot be written, choose another place").format(name)
+        box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=plot)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+
+def explain(plot: Any) -> None:
+    """Open the handbook at what it says of the plot."""
+    window = plot.window()
+    if hasattr(window, "place_about"):
+        window.show_help(getattr(plot, "HELP", "") or window.place_about(plot))

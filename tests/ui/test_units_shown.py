@@ -1,0 +1,139 @@
+"""Numbers beside each other have one prefix, and times are those of the run: no remainders of arithmetic."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytestqt.qtbot import QtBot
+
+from desktop.cli import _column
+from desktop.resources import samples
+from desktop.ui.panels import why_empty
+from desktop.ui.panels.profile import FLAT, TREE
+from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.scales import time_unit
+from desktop.ui.settings import Settings
+from desktop.ui.shell import MainWindow
+from desktop.ui.tables import Column, prefixed
+from desktop.ui.units import instant, processor_seconds
+from desktop.workbench.workbench import Snapshot
+from tests.ui.scene import Scene
+
+TIME = st.floats(1e-9, 1e6)
+
+
+@given(st.lists(TIME, min_size=1, max_size=8))
+def test_a_column_has_one_prefix(values: list[float]) -> None:
+    (column,) = prefixed([Column("Time", lambda value: value, unit="s")], values)
+    assert len({column.shown(value).split(" ")[-1] for value in values}) == 1
+    assert len({text[-1:] if text[-1:].isalpha() else "" for text in _column(values)}) == 1
+
+
+@given(st.floats(1e-6, 1e4), st.lists(st.tuples(st.floats(0, 1), st.floats(1e-3, 1.2)), max_size=12))
+def test_a_view_ends_with_the_run(end: float, looks: list[tuple[float, float]]) -> None:
+    """Whatever was seen before, zooming out shows all of it: nothing a little after the start."""
+    nav = Navigation()
+    nav.reset(0.1 * end, 1.1 * end)
+    for place, span in looks:
+        middle = nav.start + place * (nav.end - nav.start)
+        nav.show(middle - span * end / 2, middle + span * end / 2)
+        assert nav.start <= nav.a < nav.b <= nav.end
+    for _ in range(40):
+        nav.show(nav.a - (nav.b - nav.a) / 2, nav.b + (nav.b - nav.a) / 2)
+    assert (nav.a, nav.b) == (nav.start, nav.end)
+
+
+def test_a_remainder_at_the_start_is_none() -> None:
+    nav = Navigation()
+    nav.reset(0.0, 4.231)
+    nav.show(1.0, 2.0)
+    nav.show(8.882e-16, 4.231)
+    assert (nav.a, nav.b) == (0.0, 4.231)
+
+
+@given(st.floats(0, 1), st.floats(1e-8, 1e4))
+def test_the_status_line_has_the_unit_of_the_axis(part: float, span: float) -> None:
+    assert instant(part * span, span).split(" ")[-1] == time_unit(span)[1]
+
+
+def test_kept_views_and_selections_say_times_in_the_unit_of_the_run(scene: Scene) -> None:
+    main = scene.main
+    duration = main.workbench.snapshot.run.curve.duration  # type: ignore[union-attr]  # a trace is open
+    main.curve_view.zoom_to(0.2 * duration, 0.2 * duration + 2e-6)
+    main.desk.keep_view(2)
+    main.curve_view.show_all()
+    for _ in range(9):
+        main.curve_view.zoom(2.0)
+    for _ in range(12):
+        main.curve_view.zoom(0.5)
+    main.desk.keep_view(3)
+    rows = main.panel("views").views
+    texts = [rows.columns[2].shown(row) for row in rows.rows]
+    unit = time_unit(duration)[1]
+    assert all(re.fullmatch(rf"[\d.]+ {unit} – [\d.]+ {unit}", text) for text in texts), texts
+    assert texts[-1].startswith("0 ")
+    main.workbench.select((0.3 * duration, 0.3 * duration + 1e-5))
+    assert re.findall(r"[\d.]+ (\w+)\b", main._selection_text.text()) == [unit] * 3
+
+
+def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
+    """Waiting of all processors is longer than the run: its unit says why."""
+    main = scene.main
+    main.show_panel("statistics")
+    panel = main.panel("statistics")
+    qtbot.waitUntil(lambda: panel.replay.isEnabled() and not main.busy, timeout=60_000)
+    panel.replay.click()
+    qtbot.waitUntil(lambda: bool(panel._explained.replayed) and not main.busy, timeout=60_000)
+    rows = {m.title: panel.model.columns[1].shown(m) for m in panel.model.rows}
+    assert rows["Waiting"].split(" ")[1].startswith("proc·") and "proc" not in rows["Duration"]
+    for columns in (FLAT, TREE):
+        assert {c.unit for c in columns if c.title in ("Inclusive", "Exclusive")} == {"proc·s"}
+
+
+def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings) -> None:
+    window = MainWindow(settings)
+    qtbot.addWidget(window)
+    window.show()
+    said: list[tuple[Snapshot, list[str]]] = []
+
+    def note(_: Snapshot, new: Snapshot) -> None:
+        texts = [window.panel("statistics").note.text(), window.panel("profile").about.text()]
+        texts.append(window.panel("changes").text.toPlainText())
+        said.append((new, texts))
+
+    window.workbench.subscribe(note)
+    note(Snapshot(), window.workbench.snapshot)
+    window.open_path(samples()[0].path)
+    qtbot.waitUntil(lambda: window.workbench.snapshot.run is not None and not window.busy, timeout=60_000)
+    assert any("The trace is being read." in texts for _, texts in said)
+    for shown, texts in said[1:]:
+        for text in texts:
+            assert shown.run is None or "No trace" not in text
+            assert shown.opening is None or shown.run is not None or text == "The trace is being read."
+    window.close()
+
+
+def test_every_reason_is_another() -> None:
+    curve = SimpleNamespace(locations=())
+    trace = SimpleNamespace(locations=("rank 0",))
+    reasons = [
+        why_empty(SimpleNamespace(opening=opening, run=run, document=document, fit=fit))  # type: ignore[arg-type]
+        for opening, run, document, fit in (
+            (None, None, None, None),
+            (object(), None, None, None),
+            (None, object(), curve, None),
+            (None, object(), trace, None),
+            (None, object(), trace, object()),
+        )
+    ]
+    assert all(a != b for a, b in pairwise(sorted(reasons)))
+
+
+@pytest.mark.parametrize(("value", "text"), [(85.28, "85.28 proc·s"), (0.4771, "477.1 proc·ms")])
+def test_processor_seconds(value: float, text: str) -> None:
+    assert processor_seconds(value) == text
