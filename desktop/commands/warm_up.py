@@ -8,7 +8,6 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from desktop.progress import Progress, Share
@@ -55,6 +54,7 @@ def _compile(progress: Progress, tell: bool) -> int:
     """Do with each small trace what the window does with one; how many kernels were compiled."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from desktop.core.jit import watch
+    from desktop.data.atomic import scratch_folder
     from desktop.data.opening import open_trace
     from desktop.data.warming import traces
     from desktop.ui.snapshot import snapshot
@@ -66,8 +66,7 @@ def _compile(progress: Progress, tell: bool) -> int:
 
     stop = watch(count)
     try:
-        with TemporaryDirectory(prefix="phasewright-") as name:
-            folder = Path(name)
+        with scratch_folder() as folder:
             places = traces(folder)
             for number, place in enumerate(places):
                 what = f"trace {number + 1} of {len(places)}"
