@@ -214,7 +214,7 @@ class StatisticsPanel(QWidget):
         numbers = self.picture.currentData() == "numbers"
         self.table.setVisible(numbers or not narrow)
         self.chart.setVisible(not numbers)
-        low = self.height() < max(_ABOVE * em, 0 if narrow else self.room() + 5 * em)
+        low = self.height() < max(_ABOVE * em, 0 if narrow else min(self.room() + 5 * em, 20 * em))
         self.note.setVisible(not (narrow or low))  # then it is told where the pointer rests
         way = QBoxLayout.Direction
         self._whole.setDirection(way.RightToLeft if low else way.TopToBottom)
