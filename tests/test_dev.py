@@ -90,7 +90,13 @@ def test_kernels_of_unknown_age_are_dropped(dev, package, tmp_path):
 
 def test_the_sources_of_the_real_kernels_are_found(dev):
     found = {file.relative_to(ROOT / "desktop").as_posix() for file in dev.kernel_sources(ROOT / "desktop")}
-    assert {"core/jit.py", "core/tree.py", "core/partition.py", "data/clock.py"} <= found
+    assert {
+        "core/jit.py",
+        "core/tree.py",
+        "core/partition.py",
+        "core/clock_kernels.py",
+        "data/matching.py",
+    } <= found
     assert not any(name.startswith(("workbench/", "ui/panels/")) for name in found)
 
 

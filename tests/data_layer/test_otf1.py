@@ -96,6 +96,7 @@ class Names:
         lines = oracle.content(files[0]).decode() if files else ""
         self.functions = self.find(r"D(?:F|EFFUNCTION )([0-9a-f]+).*?\"(.*)\"", lines)
         self.operations = self.find(r"D(?:CO|EFCOLLOP )([0-9a-f]+).*?\"(.*)\"", lines)
+        self.types = self.find(r"D(?:CO|EFCOLLOP )([0-9a-f]+).*\".*\" ?(?:Y|TYPE )([0-9a-f]+)", lines)
         self.counters = self.find(r"D(?:CNT|EFCOUNTER )([0-9a-f]+).*?\"(.*?)\"", lines)
         resolution = re.findall(r"^D(?:TR|EFTIMERRESOLUTION )([0-9a-f]+)", lines, re.M)
         self.resolution = int(resolution[0], 16) if resolution else 0
@@ -115,14 +116,16 @@ class Names:
         def peer(process: int) -> int | None:
             return process if process in self.processes else None
 
-        def operation(number: int) -> str:
-            return self.operations.get(number, f"operation {number}").removeprefix("MPI_")
+        def operation(number: int, function: int) -> str:
+            name = self.operations.get(number, f"operation {number}")
+            kind = int(self.types.get(number, "0"), 16)
+            return oracle.called(name, kind, self.functions.get(function, ""))
 
         return {
             "events": [(t, k, self.functions.get(f, f"region {f}")) for t, k, f in found.events],
             "messages": [(t, k, peer(p), *rest) for t, k, p, *rest in found.messages],
             "collectives": [
-                (b, e, operation(o), c, peer(r), *rest) for b, e, o, c, r, *rest in found.collectives
+                (b, e, operation(*o), c, peer(r), *rest) for b, e, o, c, r, *rest in found.collectives
             ],
             "metrics": [(t, self.counters.get(c, f"counter {c}"), float(v)) for t, c, v in found.metrics],
             "marks": found.marks,
@@ -293,7 +296,9 @@ def traces(draw: some.DrawFn) -> dict[str, str]:
     files = {
         "": "",
         "0.def": 'DTR3e8\nDFG1NM"MPI"\nDF1G1NM"inner"\nDF2NM"MPI_Send"\nDF3NM"own"\n'
-        'DCO1NM"all-to-all"Y4\nDCO2NM"MPI_Scan"Y4\n',
+        'DF4NM"MPI_Allreduce"\nDF5NM"pmpi_bcast_"\nDF6NM"MPI_Exscan"\n'
+        'DCO1NM"all-to-all"Y4\nDCO2NM"MPI_Scan"Y4\nDCO3NM"one-to-all"Y2\nDCO4NM"mpi_barrier_"Y1\n'
+        'DCO5NM"synchronize"Y1\nDCO6NM"mine"\n',
     }
     for number, size in enumerate(streams, start=9):
         mine, numbers = numbers[:size], numbers[size:]
