@@ -475,6 +475,33 @@ def test_comments_become_marks_and_their_number_is_bounded(
     assert memory.locations[0].records == 4
 
 
+@pytest.mark.parametrize(
+    ("defined", "call", "found"),
+    [
+        ('"all-to-all"Y4', "MPI_Allreduce", "Allreduce"),
+        ('"all-to-all"Y4', "pmpi_scan_", "Scan"),
+        ('"all-to-all"Y4', "MPI_Bcast", "all-to-all"),
+        ('"all-to-all"Y4', "Allreduce", "all-to-all"),
+        ('"one-to-all"Y2', "MPI_Scatterv", "Scatterv"),
+        ('"mine"Y3', "MPI_Reduce", "Reduce"),
+        ('"mine"Y3', "main", "all-to-one"),
+        ('"mine"', "MPI_Reduce", "mine"),
+        ('"MPI_Gather"Y3', "MPI_Reduce", "Gather"),
+        ('"mpi_gather_"', "main", "gather"),
+        ('"MPI_Barrier"Y1', "MPI_Allreduce", "Barrier"),
+        ('"Barrier"Y4', "MPI_Allreduce", "Barrier"),
+        ('"synchronize"Y1', "MPI_Allreduce", "Barrier"),
+    ],
+)
+def test_collectives_are_called_by_name_call_or_type(
+    defined: str, call: str, found: str, tmp_path: Path
+) -> None:
+    files = {"": "9:1\n", "0.def": f'DTR3e8\nDCO1NM{defined}\nDF1NM"{call}"\n'}
+    files["9.events"] = "0\n*1\nE1\n2\n*1\nCOP1D1\n5\nL1\n5\n*1\n"
+    ((_, _, name, *_),) = rows_of(read(oracle.write(tmp_path / "made", files)), 1)["collectives"]
+    assert name == found
+
+
 def test_a_collective_without_duration_lasts_as_long_as_its_call(tmp_path: Path) -> None:
     memory = made(tmp_path, "1\n*1\nE1\n5\nE2\n7\nCOP1C2RT1S3R4\n9\nL2\nb\nL1")
     assert rows_of(memory, 1)["collectives"] == [(5, 9, "operation 1", 2, 1, 3, 4)]
