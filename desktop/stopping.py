@@ -52,7 +52,8 @@ def listening() -> Iterator[None]:
     if _ear is not None or threading.current_thread() is not threading.main_thread():
         yield
         return
-    listen()
+    with suppress(RuntimeError):  # no thread is to be had: requests end the process as they do any other
+        listen()
     try:
         yield
     finally:
@@ -142,16 +143,25 @@ class _Ear:
         }
         self._woken = signal.set_wakeup_fd(self._in, warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._hear, name="requests to end", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._restore()
+            os.close(self._in)
+            os.close(self._out)
+            raise
 
     def close(self) -> None:
         """Leave everything as it was."""
         self._closed.set()
+        self._restore()
+        os.close(self._in)
+        self._thread.join()  # a request that has just come is noted now, or never
+
+    def _restore(self) -> None:
         signal.set_wakeup_fd(self._woken)
         for number, handler in self._before.items():
             signal.signal(number, handler)
-        os.close(self._in)
-        self._thread.join()  # a request that has just come is noted now, or never
 
     def answer_by(self, answer: Callable[[int], None] | None) -> None:
         with self._lock:

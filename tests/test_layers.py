@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ FORBIDDEN = {
 }
 
 
+@cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, at whatever level, with the names taken from it."""
     found = set()

@@ -289,11 +289,13 @@ class _Slides:
         text = printable(title, most).replace(" %", "\u00a0%")
         head = slide.shapes.title
         head.text_frame.text = text
+        size = 0.0  # as the layout has it
         if layout == "title":
-            head.text_frame.paragraphs[0].runs[0].font.size = _points(38 if len(text) <= 60 else 28)
-        if layout in ("text", "only"):
+            size = 38 if len(text) <= 60 else 28
+        elif layout in ("text", "only"):
             size = next((s for s, letters in ((26, 70), (22, 125), (18, 200)) if len(text) <= letters), 15)
-            head.text_frame.paragraphs[0].runs[0].font.size = _points(size)
+        for run in head.text_frame.paragraphs[0].runs if size else ():  # there is none without text
+            run.font.size = _points(size)
         if layout != "title":
             self._number(slide)
         return slide

@@ -64,7 +64,10 @@ class RowsModel(QAbstractTableModel):
 
     def show(self, rows: Sequence[Any], columns: Sequence[Column] | None = None) -> None:
         """Take other rows; of the same number under the same columns they keep place and selection."""
-        same = columns is None and len(rows) == len(self.rows)
+        titles = [column.title for column in self._declared]
+        same = len(rows) == len(self.rows) and (
+            columns is None or [column.title for column in columns] == titles
+        )
         if not same:
             self.beginResetModel()
         self.rows = rows

@@ -88,9 +88,9 @@ def test_sets_of_regions_stand_for_all_their_classes(seed: int) -> None:
     dominant = np.empty((1, cells // 2), np.uint8)
     hidden = np.empty((1, cells // 2), np.uint16)
     gantt.add_strips(
-        np.array([0, locations]), np.arange(locations), edges, 0 * each, 3 * each, 0 * each,
-        (8 * cells - 1) * each, each, cells * np.arange(locations), value, present, lut, bits,
-        0 * each, (8 * cells - 1) * each, before, before, dominant, hidden,
+        np.array([0, locations]), np.arange(locations), edges, 0 * each, 0.0 * each, 0 * each,
+        3 * each, 0 * each, (8 * cells - 1) * each, each, cells * np.arange(locations), value, present,
+        lut, bits, 0 * each, (8 * cells - 1) * each, before, before, dominant, hidden,
     )  # fmt: skip
     for column in range(cells // 2):
         expected = 0

@@ -24,7 +24,7 @@ from tests.data_layer.damage import FORMATS, SOURCES, Trial, campaign, master, s
 
 DATA = Path(__file__).parents[1] / "data"
 #: Damages of each format in the suite; a campaign is `tests.data_layer.damage`.
-DAMAGES = 40
+DAMAGES = 24
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -116,7 +116,7 @@ def threads(draw: st.DrawFn) -> Thread:
     )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=50)
 @given(
     st.lists(threads(), min_size=1, max_size=3),
     st.sampled_from(["outermost", "strongest"]),
@@ -240,7 +240,7 @@ def test_a_rare_state_is_seen_from_afar_and_found(tmp_path: Path) -> None:
         assert line.find([5], 0.0) is None and line.find([], 0.0) is None
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(threads(), min_size=1, max_size=4),
     st.sets(st.integers(0, len(REGIONS) - 1), min_size=1, max_size=3),

@@ -17,6 +17,13 @@ from desktop.ui.settings import Settings
 from tests.ui.scene import Scene
 
 
+@pytest.fixture(scope="module", autouse=True)
+def what_is_there_stays() -> None:
+    """The collector, which runs after every test, need not look through all modules each time."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def garbage_is_collected_here() -> Iterator[None]:
     """As in the program (`desktop.ui.app.Garbage`): widgets freed by a worker's thread abort the process."""

@@ -342,6 +342,7 @@ def test_its_figure_is_exported(qtbot: QtBot, window: CompareWindow, tmp_path: P
     dialog = window.findChild(FigureDialog)
     assert dialog is not None and dialog.figure.currentData() == "comparison"
     qtbot.waitUntil(lambda: not dialog.lane.busy, timeout=60_000)
+    dialog.with_csv.setChecked(True)
     dialog.save_to(tmp_path / "c.svg")
     qtbot.waitUntil(lambda: not dialog.lane.busy, timeout=60_000)
     assert {p.name for p in tmp_path.glob("c[.-]*")} == {
@@ -465,6 +466,7 @@ def test_names_share_their_room_so_that_only_long_ones_give_way(wanted: list[flo
 
 def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: CompareWindow) -> None:
     window.bench.complain("the file of the second run cannot be read")
+    QApplication.processEvents()  # the bar finds its place
     assert window.problem_bar.isVisible()
     said = [label.text() for label in window.problem_bar.findChildren(QLabel)]
     assert any("the second run cannot be read" in text for text in said)

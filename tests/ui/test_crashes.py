@@ -247,7 +247,9 @@ def environment(home: Path) -> dict[str, str]:
 CRASH = """
 import faulthandler
 from PySide6.QtCore import QTimer
+from desktop.data import warming
 from desktop.ui import app
+warming.needed = lambda: False  # a process beside each would take most of the time
 def deep_inside():
     faulthandler._sigsegv()
 app.application()
@@ -258,8 +260,10 @@ NEXT = """
 import json, sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QLabel
+from desktop.data import warming
 from desktop.ui import app
 from desktop.ui.crashes import Trouble
+warming.needed = lambda: False
 found = []
 def look():
     dialog = next((w for w in QApplication.topLevelWidgets() if isinstance(w, Trouble)), None)

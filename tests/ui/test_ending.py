@@ -21,8 +21,10 @@ WINDOW = """
 import sys
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
+from desktop.data import warming
 from desktop.ui import app
 from desktop.ui.shell import MainWindow
+warming.needed = lambda: False  # a process beside each would take most of the time
 def look():
     window = next(w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow))
     if window.workbench.snapshot.run is None:

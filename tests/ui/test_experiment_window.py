@@ -193,7 +193,7 @@ def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: 
     assert not page.run.isEnabled() and page.pause.isEnabled()
     qtbot.waitUntil(lambda: len(bench.snapshot.trials) >= 2, timeout=20_000)
     page.pause.click()
-    assert page.pause.text() == "&Go on"
+    assert page.pause.text().replace("&", "") == "Go on"
     time.sleep(0.4)
     paused = len(read_journal(experiment))
     time.sleep(0.4)

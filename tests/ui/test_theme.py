@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import pytest
 from PySide6.QtGui import QColor, QPalette
@@ -15,6 +16,7 @@ LINES = ("curve", "fit", "break_line", "residual", "selection", "focus", "border
 FILLS = ("computing", "overhead", "idle", "io", "unmeasured")
 
 
+@cache
 def luminance(colour: str) -> float:
     c = QColor(colour)
     linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in c.getRgbF()[:3]]
