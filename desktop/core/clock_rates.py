@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.clock_line import MOST_DRIFT, common
+from desktop.core.clock_kernels import common
+from desktop.core.clock_line import MOST_DRIFT
 from desktop.core.clock_repair import Held
 from desktop.core.jit import kernel
 

@@ -21,7 +21,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.clock_line import common, local
+from desktop.core.clock_kernels import common, local
 from desktop.core.jit import kernel
 
 BASE, OUTSIDE = 5, 6

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.clock_line import corrected
+from desktop.core.clock_kernels import corrected
 from desktop.core.clock_rates import MOST, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
 from desktop.data.collectives import NEVER, depends, holds

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import ideal
-from desktop.core.clock_line import corrected
+from desktop.core.clock_kernels import corrected
 from desktop.core.jit import kernel
 from desktop.core.units import si
 from desktop.data.classify import is_communication

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import gantt
-from desktop.core.clock_line import corrected
+from desktop.core.clock_kernels import corrected
 from desktop.data import memory
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind

@@ -10,6 +10,7 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 _ENDING = re.compile(rb"^([0-9a-f]+)\n\*[0-9a-f]+\n\Z", re.M)
 SHORT = {
@@ -52,6 +53,22 @@ FIELDS = {
 NEEDED = {"send": {"LEN", "TAG"}, "receive": {"LEN", "TAG"}, "begin": {"HANDLEID"}, "counter": {"VALUE"}}
 NOT_GIVEN = 2**32 - 1
 DAY = 86400
+#: The operations that each type of the format may stand for, as MPI 4.0 sorts them (section 6.2.2), and what
+#: the type is called. A scan, which is of no type, may be recorded as any of them.
+SCANS = {"Scan", "Exscan"}
+TYPES = {
+    1: ("Barrier", {"Barrier"}),
+    2: ("one-to-all", {"Bcast", "Scatter", "Scatterv"}),
+    3: ("all-to-one", {"Gather", "Gatherv", "Reduce"}),
+    4: (
+        "all-to-all",
+        {
+            *("Barrier", "Allgather", "Allgatherv", "Allreduce", "Alltoall", "Alltoallv", "Alltoallw"),
+            *("Reduce_scatter", "Reduce_scatter_block"),
+        },
+    ),
+}
+OPERATIONS = SCANS.union(*(operations for _, operations in TYPES.values()))
 
 
 @dataclass
@@ -63,11 +80,13 @@ class Process:
     ended: bool = False
     events: list[tuple[int, int, int]] = field(default_factory=list)  # time, kind, function
     messages: list[tuple[int, ...]] = field(default_factory=list)  # time, kind, peer, comm, tag, bytes
-    collectives: list[tuple[int, ...]] = field(default_factory=list)  # begin, end, op, comm, root, sent, got
+    # begin, end, (operation, function around it), comm, root, sent, got
+    collectives: list[tuple[Any, ...]] = field(default_factory=list)
     metrics: list[tuple[int, int, int]] = field(default_factory=list)  # time, counter, value
     marks: list[tuple[int, str]] = field(default_factory=list)
-    begun: list[tuple[int, ...]] = field(default_factory=list)  # matching id (-1: until the leave), row
+    begun: list[tuple[Any, ...]] = field(default_factory=list)  # matching id (-1: until the leave), row
     entered: int = -1
+    within: int = 0  # the function entered last
 
 
 @dataclass
@@ -186,10 +205,16 @@ def take(
         return False
 
     comm = fields.get("COMM") or NOT_GIVEN
-    about = (first, comm, fields.get("ROOT", 0), fields.get("SENT", 0), fields.get("RECVD", 0))
+    about = (
+        (first, process.within),
+        comm,
+        fields.get("ROOT", 0),
+        fields.get("SENT", 0),
+        fields.get("RECVD", 0),
+    )
     if kind == "enter":
         process.events.append((time, 0, first))
-        process.entered = time
+        process.entered, process.within = time, first
     elif kind == "leave":
         finish(-1, time)
         process.events.append((time, 1, first))
@@ -214,6 +239,23 @@ def take(
         process.marks.append((time, text))
     elif kind == "other":
         odd["other records"] += 1
+
+
+def called(name: str, kind: int, function: str) -> str:
+    """A collective by its definition (name and type), and by the name of the function around it.
+
+    An operation of MPI is called by its name. Others, such as "all-to-all", are called as the call they are
+    in if that is one of their type, else by the type, else as they are.
+    """
+    own = re.fullmatch("(?i)p?mpi_(.+?)_*", name)
+    name = own[1] if own else name
+    if name.capitalize() in OPERATIONS:
+        return name
+    kind_name, members = TYPES.get(kind, (name, set()))
+    call = re.fullmatch("(?i)p?mpi_(.+?)_*", function)
+    if kind in TYPES and kind != 1 and call and call[1].capitalize() in members | SCANS:
+        return call[1].capitalize()
+    return kind_name
 
 
 def name_leaves(process: Process) -> int:

@@ -315,7 +315,7 @@ def test_any_constant_error_is_repaired(n, messages, barriers, wrong, dense) -> 
     """Of a run without contradictions, clocks set wrong by any constants: shifts exist, and the true
     ones lie in the intervals."""
     memory = ranks(n)
-    memory.ticks_per_second = 1e5  # or some of these were too small to be told from scatter
+    memory.ticks_per_second = 1e4  # or shifts of one tick were too small to be told from scatter
     mine: dict[int, list[tuple[int, ...]]] = defaultdict(list)
     for number, (sender, receiver, travel) in enumerate(messages):
         sender, receiver, at = sender % n, receiver % n, 10**7 + 100 * number

@@ -96,6 +96,7 @@ class Names:
         lines = oracle.content(files[0]).decode() if files else ""
         self.functions = self.find(r"D(?:F|EFFUNCTION )([0-9a-f]+).*?\"(.*)\"", lines)
         self.operations = self.find(r"D(?:CO|EFCOLLOP )([0-9a-f]+).*?\"(.*)\"", lines)
+        self.types = self.find(r"D(?:CO|EFCOLLOP )([0-9a-f]+).*\".*\" ?(?:Y|TYPE )([0-9a-f]+)", lines)
         self.counters = self.find(r"D(?:CNT|EFCOUNTER )([0-9a-f]+).*?\"(.*?)\"", lines)
         resolution = re.findall(r"^D(?:TR|EFTIMERRESOLUTION )([0-9a-f]+)", lines, re.M)
         self.resolution = int(resolution[0], 16) if resolution else 0
@@ -115,14 +116,16 @@ class Names:
         def peer(process: int) -> int | None:
             return process if process in self.processes else None
 
-        def operation(number: int) -> str:
-            return self.operations.get(number, f"operation {number}").removeprefix("MPI_")
+        def operation(number: int, function: int) -> str:
+            name = self.operations.get(number, f"operation {number}")
+            kind = int(self.types.get(number, "0"), 16)
+            return oracle.called(name, kind, self.functions.get(function, ""))
 
         return {
             "events": [(t, k, self.functions.get(f, f"region {f}")) for t, k, f in found.events],
             "messages": [(t, k, peer(p), *rest) for t, k, p, *rest in found.messages],
             "collectives": [
-                (b, e, operation(o), c, peer(r), *rest) for b, e, o, c, r, *rest in found.collectives
+                (b, e, operation(*o), c, peer(r), *rest) for b, e, o, c, r, *rest in found.collectives
             ],
             "metrics": [(t, self.counters.get(c, f"counter {c}"), float(v)) for t, c, v in found.metrics],
             "marks": found.marks,
@@ -293,7 +296,9 @@ def traces(draw: some.DrawFn) -> dict[str, str]:
     files = {
         "": "",
         "0.def": 'DTR3e8\nDFG1NM"MPI"\nDF1G1NM"inner"\nDF2NM"MPI_Send"\nDF3NM"own"\n'
-        'DCO1NM"all-to-all"Y4\nDCO2NM"MPI_Scan"Y4\n',
+        'DF4NM"MPI_Allreduce"\nDF5NM"pmpi_bcast_"\nDF6NM"MPI_Exscan"\n'
+        'DCO1NM"all-to-all"Y4\nDCO2NM"MPI_Scan"Y4\nDCO3NM"one-to-all"Y2\nDCO4NM"mpi_barrier_"Y1\n'
+        'DCO5NM"synchronize"Y1\nDCO6NM"mine"\n',
     }
     for number, size in enumerate(streams, start=9):
         mine, numbers = numbers[:size], numbers[size:]
@@ -468,6 +473,33 @@ def test_comments_become_marks_and_their_number_is_bounded(
     assert rows_of(memory, 1)["marks"] == [(1, "a"), (1, "b"), (2, "a")]
     assert findings(memory)["comments"] == 1
     assert memory.locations[0].records == 4
+
+
+@pytest.mark.parametrize(
+    ("defined", "call", "found"),
+    [
+        ('"all-to-all"Y4', "MPI_Allreduce", "Allreduce"),
+        ('"all-to-all"Y4', "pmpi_scan_", "Scan"),
+        ('"all-to-all"Y4', "MPI_Bcast", "all-to-all"),
+        ('"all-to-all"Y4', "Allreduce", "all-to-all"),
+        ('"one-to-all"Y2', "MPI_Scatterv", "Scatterv"),
+        ('"mine"Y3', "MPI_Reduce", "Reduce"),
+        ('"mine"Y3', "main", "all-to-one"),
+        ('"mine"', "MPI_Reduce", "mine"),
+        ('"MPI_Gather"Y3', "MPI_Reduce", "Gather"),
+        ('"mpi_gather_"', "main", "gather"),
+        ('"MPI_Barrier"Y1', "MPI_Allreduce", "Barrier"),
+        ('"Barrier"Y4', "MPI_Allreduce", "Barrier"),
+        ('"synchronize"Y1', "MPI_Allreduce", "Barrier"),
+    ],
+)
+def test_collectives_are_called_by_name_call_or_type(
+    defined: str, call: str, found: str, tmp_path: Path
+) -> None:
+    files = {"": "9:1\n", "0.def": f'DTR3e8\nDCO1NM{defined}\nDF1NM"{call}"\n'}
+    files["9.events"] = "0\n*1\nE1\n2\n*1\nCOP1D1\n5\nL1\n5\n*1\n"
+    ((_, _, name, *_),) = rows_of(read(oracle.write(tmp_path / "made", files)), 1)["collectives"]
+    assert name == found
 
 
 def test_a_collective_without_duration_lasts_as_long_as_its_call(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ def test_repairs_are_never_worse_than_what_was_recorded(clocks: str) -> None:
         if result.repair in ("shift", "linear"):
             assert result.after.checks == 0, seed
     if clocks in ("shifted", "drifting"):
-        assert 0 < contradictory <= 1.6 * mended
+        # What is few and small, or what no line mends, stays as recorded.
+        assert 0 < contradictory <= 2 * mended
 
 
 @pytest.mark.parametrize("size", [2e3, 1e8])

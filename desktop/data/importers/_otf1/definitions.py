@@ -178,20 +178,23 @@ class Definitions:
         return here or (self.beneath is not None and self.beneath.knows(kind, number))
 
     def operation(self, number: int, within: int = 0) -> str:
-        """The name of a collective operation, such as Allreduce. Of one without a known name: that of the MPI
-        call it lies in, if that is of its type, else what its type says."""
+        """The name of a collective operation, such as Allreduce. Of one without a known name, as "all-to-all"
+        is none: that of the MPI call it lies in, if that is of its type, else what its type says. A barrier
+        by its type or name is nothing else."""
         found = self._find("operation", number)
         name = str(found.get("name", "")) or f"operation {number}"
         if mpi_call(name):
-            name = name[name.index("_") + 1 :]
+            name = name[name.index("_") + 1 :].rstrip("_")
         kind = OPERATION_TYPES.get(int(found.get("type", 0)), "")
-        if depends(name) is None or name in OPERATION_TYPES.values():
-            known, call = depends(kind), str(self._find("function", within).get("name", ""))
-            inside = depends(call) if mpi_call(call) else None
-            if known is not None and inside is not None and inside.pattern in (known.pattern, ideal.PREFIX):
-                return mpi_call(call).capitalize()
+        if depends(name) is not None and (name == "Barrier" or name not in OPERATION_TYPES.values()):
+            return name
+        if kind in ("", "Barrier"):
             return kind or name
-        return name
+        known, call = depends(kind), str(self._find("function", within).get("name", ""))
+        inside = depends(call) if mpi_call(call) else None
+        if known is not None and inside is not None and inside.pattern in (known.pattern, ideal.PREFIX):
+            return mpi_call(call).capitalize()
+        return kind
 
     def counter(self, number: int) -> tuple[str, int]:
         """Name and type of values of a counter; the type is one of `VALUE_TYPES`."""

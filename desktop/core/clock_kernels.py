@@ -1,0 +1,55 @@
+"""The corrections of `desktop.core.clock_line` as kernels, for others to call or to inline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from desktop.core.jit import inlined, kernel
+
+
+@inlined
+def common(tick: Any, shift: Any, drift: Any, origin: Any) -> Any:
+    """`Clock.common` of one tick."""
+    return tick + shift + np.int64(np.floor(np.float64(tick - origin) * drift + 0.5))
+
+
+@inlined
+def local(tick: Any, shift: Any, drift: Any, origin: Any) -> Any:
+    """`Clock.local` of one tick."""
+    if drift == 0.0:
+        return tick - shift
+    far = tick - shift - origin
+    found = origin + far - np.int64(np.floor(np.float64(far) * (drift / (1.0 + drift)) + 0.5))
+    while common(found, shift, drift, origin) >= tick:
+        found -= 1
+    while common(found, shift, drift, origin) < tick:
+        found += 1
+    return found
+
+
+@kernel
+def corrected(ticks: Any, which: Any, shift: Any, drift: Any, origin: Any) -> Any:
+    """Ticks (n,) as recorded on the common clock; each is of the clock `which` (n,) of several."""
+    found = np.empty(ticks.size, np.int64)
+    for i in range(ticks.size):
+        c = which[i]
+        found[i] = common(ticks[i], shift[c], drift[c], origin[c])
+    return found
+
+
+@kernel
+def to_common(ticks: Any, shift: int, drift: float, origin: int) -> Any:
+    found = np.empty(ticks.size, np.int64)
+    for i in range(ticks.size):
+        found[i] = common(ticks[i], shift, drift, origin)
+    return found
+
+
+@kernel
+def to_local(ticks: Any, shift: int, drift: float, origin: int) -> Any:
+    found = np.empty(ticks.size, np.int64)
+    for i in range(ticks.size):
+        found[i] = local(ticks[i], shift, drift, origin)
+    return found
