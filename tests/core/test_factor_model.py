@@ -382,7 +382,7 @@ def test_no_start_of_scipy_ends_lower(response, seed):
         assert fit.leverage == pytest.approx(np.diag(hat), rel=1e-3, abs=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(seed=some.integers(0, 2**31))
 def test_nothing_depends_on_the_reference(seed):
     generator = np.random.default_rng(seed)

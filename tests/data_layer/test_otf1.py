@@ -325,7 +325,7 @@ LOST_END = {
 DAMAGED_END = {"": "9:1\n", "0.def": "DTR3e8\n", "9.events": "0\n*1\nE1\n7Q0\n*1\n"}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(traces(), some.booleans())
 @example(LOST_END, False)
 @example(DAMAGED_END, False)
@@ -706,7 +706,7 @@ def test_damaged_events_are_read_as_the_oracle_reads_them(name: str, samples: Pa
 def test_whatever_is_damaged_nothing_else_is_lost(samples: Path, tmp_path: Path) -> None:
     """Any file of the set: no error but a refusal, no hang, and streams that are sound stay whole."""
     chance = random.Random(2)
-    end = time.monotonic() + 8
+    end = time.monotonic() + 3
     rounds = refused = 0
     whole = {name: read(samples / name) for name in (PSORT, FARM, JACOBI)}
     while time.monotonic() < end and rounds < 300:
