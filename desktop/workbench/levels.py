@@ -93,11 +93,13 @@ def limits(wanted: Levels, known: Heights) -> tuple[float, float]:
     if wanted.mode == "start" and little(known):
         high = round_up(known.peak * (1 + ROOM))
     elif wanted.mode == "fit" and known.high > -math.inf:
+        bottom, top, least = low, high, LEAST * (high - low)
         low, high = known.low, known.high
-        if not high > low:
-            low, high = low - 0.5, high + 0.5
+        if high - low < least or not high > low:
+            middle, half = (low + high) / 2, max(0.5, least)
+            low, high = middle - half, middle + half
         room = (high - low) * ROOM
-        low, high = max(low - room, min(0.0, known.least)), high + room
+        low, high = max(low - room, bottom), min(high + room, top)
     if not wanted.log:
         return low, high
     high = high if high > 0 else 1.0
@@ -145,7 +147,8 @@ def stretched(wanted: Levels, known: Heights, level: float, share: float) -> Lev
     if wanted.log:
         if not level > low:
             return wanted
-        return _by_hand(wanted, known, low, low * (level / low) ** (1 / share))
+        # So far up that it is cut off anyway, before it is no number.
+        return _by_hand(wanted, known, low, low * math.exp(min(math.log(level / low) / share, 300.0)))
     if not level > low:
         return wanted
     return _by_hand(wanted, known, low, low + (level - low) / share)
@@ -167,8 +170,8 @@ def _by_hand(wanted: Levels, known: Heights, low: float, high: float) -> Levels:
         low, high = max(low + by, bottom), min(high + by, top)
         least = LEAST * (top - bottom)
         if high - low < least:
-            middle = (low + high) / 2
-            low, high = middle - least / 2, middle + least / 2
+            low = min(max((low + high - least) / 2, bottom), top - least)
+            high = low + least
     near = 1e-9 * (top - bottom)
     if abs(low - bottom) <= near and abs(high - top) <= near:
         return replace(wanted, mode="all", low=0.0, high=0.0)
