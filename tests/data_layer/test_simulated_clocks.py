@@ -1,4 +1,4 @@
-"""The clock check on random programs of which the true times are known; the report of a release has more."""
+"""The clock check on random programs of which the true times are known."""
 
 from __future__ import annotations
 
