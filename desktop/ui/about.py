@@ -24,8 +24,10 @@ from desktop.ui.sizes import fitting
 
 _LIBRARIES = [
     "PySide6-Essentials",
+    "pyqtgraph",
     "numpy",
     "numba",
+    "pandas",
     "h5py",
     "scipy",
     "isal",
