@@ -1,8 +1,7 @@
-"""What the program offers, listed from its own tables: commands, panels, figures, formats, words
-of the command line.
+"""What the program offers, listed from its own tables: commands, panels, figures, formats, words of commands.
 
-`python -m tests.features` adds what is new to ``tests/data/features.txt``, which `tests/test_features.py` holds:
-nothing that stands there may be lost.
+`python -m tests.features` adds what is new to ``tests/data/features.txt``, which `tests/test_features.py`
+holds: nothing that stands there may be lost.
 """
 
 from __future__ import annotations
