@@ -32,8 +32,6 @@ from desktop.ui.experiment_window import ExperimentWindow
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.model_window import ModelWindow
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.heat import HeatMap
-from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.program_window import ProgramWindow
 from desktop.ui.task_line import TaskLine
@@ -43,7 +41,7 @@ from tests.ui.scene import Scene
 LONG = "a sentence that is so long that it needs more than one line of any window, " * 8
 USED = (
     *(QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit),
-    *(QPlainTextEdit, QProgressBar, Chart, HeatMap, SweepPlot, TimePlot),
+    *(QPlainTextEdit, QProgressBar, Chart, TimePlot),
 )
 
 

@@ -14,8 +14,9 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.matching import NONE
+from desktop.data.chart import MARKS
 from desktop.ui.plots import plot_menu, scales
-from desktop.ui.plots.chart import MARKS, draw_mark
+from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.curve_lanes import round_up
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap

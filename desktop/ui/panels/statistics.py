@@ -21,10 +21,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.chart import Axis, Content, Series
 from desktop.data.events import Activity
 from desktop.ui import tables
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.plots.chart import Axis, Chart, Content, Series
+from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, RowsModel
 from desktop.ui.units import common, digits, quantity, scaled
 from desktop.workbench.explaining import Explained
