@@ -28,6 +28,7 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     QPoint,
     QRect,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
@@ -263,15 +264,14 @@ class _Cells:
         """By which rows are sorted: numbers, then texts; NaN of what is not known."""
         if self.numeric:
             return self.values.astype(float)
-        found = np.full(len(self.values), np.nan)
-        numbers = [k for k, v in enumerate(self.values) if isinstance(v, int | float | np.number)]
-        texts = [k for k, v in enumerate(self.values) if isinstance(v, str)]
+        values = self.values if self.labels is None else self.labels
+        found = np.full(len(values), np.nan)
+        numbers = [k for k, v in enumerate(values) if isinstance(v, int | float | np.number)]
+        texts = [k for k, v in enumerate(values) if isinstance(v, str)]
         for several in (numbers, texts):
             if not several:
                 continue
-            keys = (
-                self.values[several] if several is numbers else [self.values[k].casefold() for k in several]
-            )
+            keys = values[several] if several is numbers else [values[k].casefold() for k in several]
             order = sorted(range(len(several)), key=keys.__getitem__)
             base, last, place = (np.nanmax(found, initial=-1.0) + 1.0), None, 0
             for j in order:
@@ -430,6 +430,14 @@ class FrameModel(QAbstractItemModel):
             old, [self.at(k, index.column()) for k, index in zip(rows, old, strict=True)]
         )
         self.layoutChanged.emit()
+
+    @property
+    def sorted_by(self) -> tuple[int, Qt.SortOrder]:
+        """The column by which rows are sorted (-1: as in the frame), and in which order."""
+        sources = [column.source for column in self.columns]
+        if self._sort is None or self._sort[0] not in sources:
+            return -1, ASCENDING
+        return sources.index(self._sort[0]), DESCENDING if self._sort[1] else ASCENDING
 
     def set_filter(self, text: str) -> None:
         """Rows in which a text holds these letters; ``title > number`` (<, >=, <=, =): by a number, in the
@@ -682,7 +690,9 @@ class _Framed(_Base):
         pasted: Any
         hiddenChanged: Any
 
-    def _begin(self, name: str, *, paste: bool = False, copies_one: bool = False) -> None:
+    def _begin(
+        self, name: str, *, paste: bool = False, copies_one: bool = False, sortable: bool = True
+    ) -> None:
         self.frames = FrameModel()
         self._quiet, self._paste, self._copies_one = False, paste, copies_one
         self._heads: tuple[str, ...] = ()
@@ -698,10 +708,11 @@ class _Framed(_Base):
         self.setItemDelegate(_Choice(self))
         header = self._header()
         header.setSectionsClickable(True)
-        header.setSortIndicatorShown(True)
+        header.setSortIndicatorShown(sortable)
         header.setSortIndicatorClearable(True)
         header.setSortIndicator(-1, ASCENDING)
-        header.sortIndicatorChanged.connect(self._sort)
+        if sortable:
+            header.sortIndicatorChanged.connect(self._sort)
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         header.customContextMenuRequested.connect(self._ask_columns)
         self._keyed = [
@@ -739,10 +750,19 @@ class _Framed(_Base):
         heads = tuple(cells.head for cells in self.frames.cells)
         fresh, self._heads = heads != self._heads, heads
         self._hide()
+        column, order = self.frames.sorted_by
+        if self._header().sortIndicatorSection() != column:
+            with QSignalBlocker(self._header()):
+                self._header().setSortIndicator(column, order)
         self.fit(fresh=fresh)
         self._quiet = False
         if keys and keys != self.keys:
             self.select_keys(keys)
+
+    def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
+        """Show rows that are put together cell by cell."""
+        frame, marks = table(columns, rows) if rows else (None, NO_MARKS)
+        self.show_frame(frame, columns, marks, description=description)
 
     def fit(self, *, fresh: bool = True) -> None:
         """Columns as wide as their headings and first rows need; those that are not `fresh` only grow, so
@@ -986,10 +1006,16 @@ class FrameView(_Framed, QTableView):
     hiddenChanged = Signal(object)
 
     def __init__(
-        self, name: str, *, paste: bool = False, copies_one: bool = False, parent: QWidget | None = None
+        self,
+        name: str,
+        *,
+        paste: bool = False,
+        copies_one: bool = False,
+        sortable: bool = True,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._begin(name, paste=paste, copies_one=copies_one)
+        self._begin(name, paste=paste, copies_one=copies_one, sortable=sortable)
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.verticalHeader().hide()
