@@ -101,6 +101,7 @@ class Column:
     name : of the frame's column ("": `title`). unit : of its values ("": as the frame's ``attrs["units"]``
     says). Times, processor-seconds and bytes get one prefix for the whole column, that of the column `like`
     if one is named; "%" of values that are parts of 1. The unit stands in the header.
+    prefix : False: values stand in the unit as it is.
     significant : digits of floats. whole : floats that are whole numbers are shown as such.
     missing : text of what is not known. label : a column of texts that are shown instead of the values.
     shown : False: only copied, unless the user shows it. stretch : takes the room that is left.
@@ -117,6 +118,7 @@ class Column:
     check: bool = False
     name: str = ""
     like: str = ""
+    prefix: bool = True
     label: str = ""
     whole: bool = False
     missing: str = "–"
@@ -205,7 +207,9 @@ class _Cells:
         self.values: Any = values.to_numpy() if self.numeric else values.to_numpy(object)
         unit = column.unit or frame.attrs.get("units", {}).get(column.source, "")
         self.scale = Scale(1.0, "")
-        if unit:
+        if unit and not column.prefix:
+            self.scale = Scale(1.0, unit)
+        elif unit:
             of = frame[column.like or column.source].to_numpy(float) if self.numeric else np.zeros(0)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
@@ -803,8 +807,10 @@ class _Framed(_Base):
     @property
     def keys(self) -> tuple[Any, ...]:
         """Indices of the selected rows."""
-        tree = isinstance(self, QTreeView)
-        return tuple(self.frames.key(r if tree else int(self.frames.order[r])) for r in self.selected_rows())
+        frame, rows = self.frames.frame, self.selected_rows()
+        if frame is None or not rows:
+            return ()
+        return tuple(frame.index[rows if isinstance(self, QTreeView) else self.frames.order[rows]].tolist())
 
     @property
     def key(self) -> Any:
@@ -815,6 +821,7 @@ class _Framed(_Base):
     def select_keys(self, keys: Iterable[Any]) -> None:
         """Select the rows of some keys, and bring the first into sight, without telling anybody."""
         rows = self.frames.rows_of(keys)
+        one = len(rows) == 1  # of several, the user may just have left the current one out
         chosen, last = QItemSelection(), self.frames.columnCount() - 1
         for first, end in _stretches(rows):
             chosen.select(self.frames.index(first, 0), self.frames.index(end, last))
@@ -824,7 +831,7 @@ class _Framed(_Base):
             selection.clear()
         else:
             selection.select(chosen, _SELECT.ClearAndSelect)
-            if self.currentIndex().row() not in rows:
+            if self.currentIndex().row() not in rows and (one or not self.hasFocus()):
                 index = self.frames.index(rows[0], max(self.currentIndex().column(), 0))
                 selection.setCurrentIndex(index, _SELECT.NoUpdate)
                 self.scrollTo(index)
@@ -946,9 +953,10 @@ class _Framed(_Base):
 
     def ask_export(self) -> None:
         """Ask where to, and write it there."""
-        name, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Export table"), f"{self.objectName()}.csv", "CSV (*.csv);;Spreadsheet (*.xlsx)"
-        )
+        folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
+        place = str(folder / f"{self.objectName()}.csv")
+        kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
+        name, _ = QFileDialog.getSaveFileName(self, self.tr("Export table"), place, kinds)
         if not name:
             return
         try:
@@ -1012,9 +1020,11 @@ class FrameView(_Framed, QTableView):
         paste: bool = False,
         copies_one: bool = False,
         sortable: bool = True,
+        row_height: float = 1.5,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
+        self.row_height = row_height  # in heights of the text
         self._begin(name, paste=paste, copies_one=copies_one, sortable=sortable)
         self.setShowGrid(False)
         self.setWordWrap(False)
@@ -1032,7 +1042,7 @@ class FrameView(_Framed, QTableView):
         """Rows as high, and columns at least as wide, as the text needs them."""
         metrics, rows = self.fontMetrics(), self.verticalHeader()
         rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
-        rows.setDefaultSectionSize(int(1.5 * metrics.height()))
+        rows.setDefaultSectionSize(int(self.row_height * metrics.height()))
         least = 2 * metrics.averageCharWidth()
         header = self.horizontalHeader()
         if header.count() and header.sectionResizeMode(0) == QHeaderView.ResizeMode.Stretch:

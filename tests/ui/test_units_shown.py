@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as deadlines
 from hypothesis import strategies as st
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
@@ -29,6 +30,7 @@ from tests.ui.scene import Scene
 TIME = st.floats(1e-9, 1e6)
 
 
+@deadlines(deadline=None)  # the first example loads pandas
 @given(st.lists(TIME, min_size=1, max_size=8))
 def test_a_column_has_one_prefix(values: list[float]) -> None:
     made = frame([Field("time_s", "float64", "s", "")], {"time_s": values})

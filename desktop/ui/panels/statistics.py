@@ -88,7 +88,7 @@ class StatisticsPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.table = FrameView(self.tr("Statistics"), sortable=False)
+        self.table = FrameView(self.tr("Statistics"), sortable=False, row_height=1.25)
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
         self.chart = Chart(self.tr("How processors share the work"))
