@@ -29,7 +29,7 @@ from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, Trace
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
 _log = logging.getLogger("phasewright")
 _PROJECTS = "Projects (*.phasewright)"
@@ -45,7 +45,7 @@ def is_project_file(path: Path) -> bool:
 class ProjectDesk(QObject):
     """The project of one window. `keeper` holds it; this asks the user and tells the window."""
 
-    def __init__(self, window: MainWindow, deliver: Deliver) -> None:
+    def __init__(self, window: TracePage, deliver: Deliver) -> None:
         super().__init__(window)
         self._window, self._bench = window, window.workbench
         self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_project, deliver)

@@ -25,7 +25,7 @@ from desktop.core.effects import Effect, Effects, ranked
 from desktop.data.experiment import Factor
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
-from desktop.ui.experiment.parts import Page, beside, button, choice, fill, quiet, row, scrolled, stacked
+from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.plots.chart import Chart
 from desktop.ui.theme import Theme
@@ -55,7 +55,7 @@ _METHODS = {
 _SHOWN = (("full effects", "full"), ("half effects (coefficients)", "half"))
 
 
-class ReadPage(Page):
+class ReadStep(Step):
     """Everything follows from `Effects`; a click on a term marks it in every table and chart."""
 
     title = "Read"

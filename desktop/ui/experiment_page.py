@@ -22,17 +22,17 @@ from PySide6.QtWidgets import (
 from desktop.data.atomic import write_text
 from desktop.ui import theme as themes
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
-from desktop.ui.experiment.compare import ComparePage
-from desktop.ui.experiment.design import DesignPage
-from desktop.ui.experiment.parts import Page
-from desktop.ui.experiment.program import ProgramPage
-from desktop.ui.experiment.read import ReadPage
-from desktop.ui.experiment.run import RunPage
+from desktop.ui.experiment.compare import CompareStep
+from desktop.ui.experiment.design import DesignStep
+from desktop.ui.experiment.parts import Step
+from desktop.ui.experiment.program import ProgramStep
+from desktop.ui.experiment.read import ReadStep
+from desktop.ui.experiment.run import RunStep
 from desktop.ui.experiment.table import tab_separated
 from desktop.ui.message_bar import MessageBar
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
 from desktop.ui.task_line import TaskLine
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -42,7 +42,7 @@ _TITLE = "Experiment – Phasewright"
 _WINDOW = "experiment"
 
 
-class ExperimentWindow(ProgramWindow):
+class ExperimentPage(Page):
     """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing.
 
     executors : as in `ExperimentBench`.
@@ -76,12 +76,12 @@ class ExperimentWindow(ProgramWindow):
     def _make_centre(self) -> None:
         self.problem_bar = MessageBar("problem")
         self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
-        self.program_page = ProgramPage(self.bench)
-        self.design_page = DesignPage(self.bench)
-        self.run_page = RunPage(self.bench)
-        self.read_page = ReadPage(self.bench)
-        self.compare_page = ComparePage(self.bench)
-        self.pages: tuple[Page, ...] = (
+        self.program_page = ProgramStep(self.bench)
+        self.design_page = DesignStep(self.bench)
+        self.run_page = RunStep(self.bench)
+        self.read_page = ReadStep(self.bench)
+        self.compare_page = CompareStep(self.bench)
+        self.pages: tuple[Step, ...] = (
             self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
         )  # fmt: skip
         self.steps = QTabWidget()

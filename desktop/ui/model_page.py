@@ -36,8 +36,8 @@ from desktop.ui.model.plot_pane import PlotPane
 from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet, scrolled
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, tab_separated
 from desktop.ui.task_line import TaskLine
@@ -74,7 +74,7 @@ class _Summary(QScrollArea):
         self.fit()
 
 
-class ModelWindow(ProgramWindow):
+class ModelPage(Page):
     """Shows the snapshots of its bench, and hands it what the user does. `executors` as in `ModelBench`."""
 
     NAME = "model"
