@@ -192,6 +192,7 @@ class Workbench(Bench[Snapshot]):
         self._history = History(Project())
         self._beside = _Beside(History(None), lambda _: None)
         self._also: tuple[Steps, ...] = ()
+        self._newest = 0  # the number of the last step that was made, here or beside
         self._fits = _Fits()
         self._unlimited: tuple[Run, _Fits] | None = None  # of the whole run, by the rules of `snapshot.run`
         self._widening: tuple[_Fits, Any, int] | None = (
@@ -571,9 +572,11 @@ class Workbench(Bench[Snapshot]):
     def undo_also(self, *others: Steps) -> None:
         """Let `undo` and `redo` take the steps of these too, in the order in which all were made."""
         self._also = others
+        self._newest = max(self._newest, *(one.history.undo_number for one in self._every))
 
     def stepped(self) -> None:
         """What can be undone may have changed elsewhere."""
+        self._forget_undone()
         if (self._last.history.undo_label, self._next.history.redo_label) != (
             self.snapshot.undo,
             self.snapshot.redo,
@@ -582,9 +585,9 @@ class Workbench(Bench[Snapshot]):
 
     def edit_beside(self, label: str, tree: Any) -> None:
         """A step of the other history."""
-        self._history.forget_undone()
         self._history.seal()
         self._beside.history.edit(label, tree)
+        self._forget_undone()
         self._beside.go(tree)
         self._show()
 
@@ -658,6 +661,15 @@ class Workbench(Bench[Snapshot]):
         """Whose step was made last."""
         return max(self._every, key=lambda one: one.history.undo_number)
 
+    def _forget_undone(self) -> None:
+        """After a step anywhere, nothing that was taken back elsewhere can be made again."""
+        newest = max(one.history.undo_number for one in self._every)
+        if newest > self._newest:
+            self._newest = newest
+            for one in self._every:
+                if one.history.undo_number != newest:
+                    one.history.forget_undone()
+
     @property
     def _every(self) -> tuple[Steps, ...]:
         return self, self._beside, *self._also
@@ -685,8 +697,8 @@ class Workbench(Bench[Snapshot]):
 
     def _edit(self, label: str, key: str | None, project: Project) -> None:
         if self.snapshot.run is not None:
-            self._beside.history.forget_undone()
             self._history.edit(label, project, key)
+            self._forget_undone()
             self._go(project)
 
     def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
