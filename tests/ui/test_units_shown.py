@@ -17,8 +17,8 @@ from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import time_unit
+from desktop.ui.row_tables import Column, prefixed
 from desktop.ui.settings import Settings
-from desktop.ui.tables import Column, prefixed
 from desktop.ui.trace_page import TracePage
 from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot

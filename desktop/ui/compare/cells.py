@@ -11,7 +11,7 @@ from PySide6.QtGui import QBrush, QColor, QPixmap
 from PySide6.QtWidgets import QAbstractItemView, QComboBox, QStyledItemDelegate, QTableView, QWidget
 
 from desktop.core.matching import NONE
-from desktop.ui.tables import Column, Index, RowsModel, as_text, prepare
+from desktop.ui.row_tables import Column, Index, RowsModel, as_text, prepare
 from desktop.ui.units import Scale, digits, time_scale
 
 if TYPE_CHECKING:

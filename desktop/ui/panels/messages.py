@@ -20,10 +20,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui import tables
+from desktop.ui import row_tables as tables
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots import plot_menu
-from desktop.ui.tables import Column, RowsModel
+from desktop.ui.row_tables import Column, RowsModel
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import grouped, quantity
 from desktop.workbench.explaining import Explained

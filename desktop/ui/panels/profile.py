@@ -9,9 +9,9 @@ from typing import Any
 from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QTreeView, QVBoxLayout, QWidget
 
-from desktop.ui import tables
+from desktop.ui import row_tables as tables
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.tables import RIGHT, SORT, Column, Index, prefixed
+from desktop.ui.row_tables import RIGHT, SORT, Column, Index, prefixed
 from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui import tables
+from desktop.ui import row_tables as tables
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import Column, RowsModel
+from desktop.ui.row_tables import Column, RowsModel
 from desktop.workbench.keeping import Kind
 from desktop.workbench.model import Workspace
 from desktop.workbench.workbench import Snapshot, Workbench

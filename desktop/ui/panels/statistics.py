@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.events import Activity
-from desktop.ui import tables
+from desktop.ui import row_tables as tables
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Axis, Chart, Content, Series
-from desktop.ui.tables import Column, RowsModel
+from desktop.ui.row_tables import Column, RowsModel
 from desktop.ui.units import common, digits, quantity, scaled
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
