@@ -22,7 +22,6 @@ from desktop.resources import example_table, samples
 from desktop.ui.app import Windows, load_font
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.experiment_page import ExperimentPage
-from desktop.ui.lending import Lent
 from desktop.ui.mnemonics import plain
 from desktop.ui.model_page import ModelPage
 from desktop.ui.panels.views import NoteDialog
@@ -33,6 +32,7 @@ from desktop.ui.theme import DARK
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.keeping import read_workspace, recoveries
 from desktop.workbench.model import View
+from desktop.workbench.modelling import ModelBench
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
 
@@ -334,7 +334,7 @@ def test_a_second_run_and_the_way_back(
 
 
 def test_tables_and_experiments_are_kept_and_listed(
-    window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = tmp_path / "times.csv", tmp_path / "letter.txt"
     table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,b,1,9\n")
@@ -346,10 +346,11 @@ def test_tables_and_experiments_are_kept_and_listed(
     assert "letter.txt is neither" in window.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
     (listed,) = [action for action in window._contents_menu.actions() if plain(action.text()) == "times.csv"]
-    asked: list[Lent] = []
+    asked: list[ModelBench] = []
     window.modelRequested.connect(asked.append)
     listed.trigger()
-    assert [lent.record.path for lent in asked] == [table]
+    qtbot.waitUntil(lambda: not asked[0].busy)
+    assert [bench.snapshot.source for bench in asked] == [table]
 
 
 def test_the_panel_lists_opens_finds_and_takes_out(
