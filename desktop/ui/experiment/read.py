@@ -21,11 +21,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.effects import Effect, Effects, ranked
-from desktop.ui.experiment import charts
+from desktop.core.effects import Effect, Effects
+from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
-from desktop.ui.experiment.table import Column, ResultTable, Row, Value
+from desktop.ui.experiment.table import Column, ResultTable, Row
 from desktop.ui.plots.chart import Chart
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits
@@ -46,12 +46,6 @@ _LIMITS = (
     ("Lenth margin", "lenth"),
     ("Lenth simultaneous", "lenth-simultaneous"),
 )
-_METHODS = {
-    "replicates": "replicates",
-    "interactions": "terms taken as error",
-    "lenth": "Lenth's pseudo standard error",
-    "none": "no error estimate",
-}
 _SHOWN = (("full effects", "full"), ("half effects (coefficients)", "half"))
 
 
@@ -242,75 +236,11 @@ class ReadStep(Step):
             self._setting_grid.setColumnStretch(6, 1)
 
     def _show_tables(self, new: ExperimentSnapshot) -> None:
-        found, every = new.effects, new.every or new.effects
-        assert found is not None and every is not None
-        half, unit = new.project.analysis.half, new.unit
-        word, scale = charts.effect_word(half), 0.5 if half else 1.0
-        title = word[:1].upper() + word[1:]
-        columns = (
-            Column("In", "Whether the model has this term (Space or Del)", check=True),
-            Column("Term"),
-            Column(title, f"{title}: {_meaning(half)}", unit),
-            Column("SE", f"Standard error from {_METHODS[found.error]}", unit, 3),
-            Column("t", "Over its standard error", significant=3),
-            Column("p", "Chance of as large a t without any effect", significant=2),
-            Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
-            Column("Marked", f"Above {found.threshold}"),
-            Column("Not told apart from", "Aliases up to two-factor interactions"),
-        )
-        kept = {e.members: e for e in found.effects}
-        rows = []
-        for one in every.effects:
-            e = kept.get(one.members, one)
-            on = one.members in kept
-            numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
-            cells: tuple[Value, ...] = (
-                "", e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
-                ", ".join(e.aliases),
-            )  # fmt: skip
-            tone = "strong" if e.significant and on else "" if on else "faint"
-            rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases)), on))
-        self.effects.show_rows(columns, rows)
-        self._show_rank(new, found, title, unit, scale)
-        self._show_anova(found)
-        self._say(new, found, word)
-
-    def _show_rank(
-        self, new: ExperimentSnapshot, found: Effects, title: str, unit: str, scale: float
-    ) -> None:
-        factors = new.factors
-        columns = (
-            Column("Rank", "Effects within one standard error share a rank; below zero there is none"),
-            Column("Factor"),
-            Column(title, "", unit),
-            Column("±", "Standard error", unit, 3),
-            Column("t", significant=3),
-            Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
-            Column("File"),
-            Column("Line"),
-            Column("Routine"),
-            Column("Construct"),
-            Column("Not told apart from"),
-        )
-        se = next((e.se for e in found.effects if math.isfinite(e.se)), 0.0)
-        rows = []
-        for line in ranked(found, tie=se):
-            e = line.effect
-            place = factors.get(e.term)
-            where: tuple[Value, ...] = (
-                (place.file, place.line or None, place.routine, place.construct)
-                if place
-                else ("", None, "", "")
-            )
-            rank: Value = str(line.rank) if line.rank else "helps"
-            cells: tuple[Value, ...] = (
-                rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
-            )  # fmt: skip
-            tip = (
-                "" if line.rank else "A delay here makes the program faster: look for contention it relieves"
-            )
-            rows.append(Row(cells, e.term, "strong" if e.significant else "", tip))
-        self.rank.show_rows(columns, rows)
+        assert new.effects is not None
+        self.effects.show_rows(*effect_rows.effects(new))
+        self.rank.show_rows(*effect_rows.rank(new))
+        self._show_anova(new.effects)
+        self._say(new, new.effects, charts.effect_word(self.half))
 
     def _show_anova(self, found: Effects) -> None:
         columns = (
@@ -330,10 +260,11 @@ class ReadStep(Step):
             spread = f" (s = {digits(math.sqrt(found.variance), 3)}{unit}, {found.df} df)"
         marked = sum(e.significant for e in found.effects)
         self.said.setText(
-            f"Numbers are {word}s: {_meaning(new.project.analysis.half)}. "
+            f"Numbers are {word}s: {effect_rows.meaning(new.project.analysis.half)}. "
             f"Mean {digits(found.mean)}{error}{unit}, {base} {digits(found.unperturbed)}{unit}, "
             f"{count(len(found.trials.y), 'trial')}. "
-            f"Standard error from {_METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. {marked} of "
+            f"Standard error from {effect_rows.METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. "
+            f"{marked} of "
             f"{count(len(found.effects), 'term')} marked: above {found.threshold}."
         )
         lines = []
@@ -551,12 +482,6 @@ def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[Corner,
         rows = np.all(data.x[:, at] == np.array(corner), axis=1)
         means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
     return means
-
-
-def _meaning(half: bool) -> str:
-    if half:
-        return "half the difference of the means with and without the delay, the model's coefficient"
-    return "mean with the delay minus mean without"
 
 
 def _response(new: ExperimentSnapshot) -> str:
