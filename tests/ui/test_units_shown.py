@@ -21,8 +21,8 @@ from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import time_unit
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.tables import Column, FrameModel
+from desktop.ui.trace_page import TracePage
 from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
@@ -108,7 +108,7 @@ def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
 
 
 def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings) -> None:
-    window = MainWindow(settings)
+    window = TracePage(settings)
     qtbot.addWidget(window)
     window.show()
     said: list[tuple[Snapshot, list[str]]] = []

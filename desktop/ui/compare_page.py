@@ -32,8 +32,8 @@ from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
@@ -41,7 +41,7 @@ from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 
 if TYPE_CHECKING:
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
 _TITLE = "Compare runs – Phasewright"
 _WINDOW = "compare"
@@ -58,7 +58,7 @@ def _labelled(text: str, widget: QWidget) -> QWidget:
     return holder
 
 
-class CompareWindow(ProgramWindow):
+class ComparePage(Page):
     """Compares the runs of the project of `owner`, and closes with it."""
 
     NAME = "compare"
@@ -69,7 +69,7 @@ class CompareWindow(ProgramWindow):
 
     modelRequested = Signal(object)  # rows of run times
 
-    def __init__(self, owner: MainWindow, executor: Executor | None = None) -> None:
+    def __init__(self, owner: TracePage, executor: Executor | None = None) -> None:
         super().__init__(owner.settings)
         self._owner = owner
         # What runs at once needs no event loop to be delivered.
