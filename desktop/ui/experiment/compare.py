@@ -20,7 +20,7 @@ from desktop.core.effects import Dose
 from desktop.data.chart import Axis, Content, Series
 from desktop.data.project_file import LARGEST
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Page, beside, button, choice, fill, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.plots.chart import Chart
 from desktop.ui.theme import Theme
@@ -40,7 +40,7 @@ _TABLES = (
 _HERE = "here"
 
 
-class ComparePage(Page):
+class CompareStep(Step):
     """Each tab says what it needs when it cannot show anything."""
 
     title = "Compare"
