@@ -10,9 +10,9 @@ from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
-Command: TypeAlias = commands.Command["MainWindow", Snapshot]
+Command: TypeAlias = commands.Command["TracePage", Snapshot]
 
 MODELS = {
     "constant": "Constant",

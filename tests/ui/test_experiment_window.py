@@ -39,12 +39,12 @@ from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.sheet import write_pdf
 from desktop.ui.experiment.table import ResultTable, comma_separated, latex, markdown
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.handbook import handbook
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.trace_page import TracePage
 from desktop.ui.units import digits
 from tests.experiments import SCRIPT, needs_shell, small
 
@@ -57,13 +57,13 @@ pytestmark = pytest.mark.usefixtures("own_places")
 @pytest.fixture
 def window(
     qtbot: QtBot, settings: Settings, no_thread_left: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ExperimentWindow]:
+) -> Iterator[ExperimentPage]:
     """pytest-qt fails a test whose slots raise."""
     discard = QMessageBox.StandardButton.Discard
     monkeypatch.setattr(QMessageBox, "question", lambda *_: discard)
     monkeypatch.setattr(QMessageBox, "exec", lambda _: discard)
     settings.theme = "light"
-    made = ExperimentWindow(settings)
+    made = ExperimentPage(settings)
     qtbot.addWidget(made)
     made.resize(1280, 720)
     made.show()
@@ -73,11 +73,11 @@ def window(
     QApplication.sendPostedEvents(made, QEvent.Type.DeferredDelete.value)
 
 
-def settle(qtbot: QtBot, window: ExperimentWindow) -> None:
+def settle(qtbot: QtBot, window: ExperimentPage) -> None:
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
 
 
-def opened(qtbot: QtBot, window: ExperimentWindow, path: Path) -> ExperimentWindow:
+def opened(qtbot: QtBot, window: ExperimentPage, path: Path) -> ExperimentPage:
     window.open_path(path)
     settle(qtbot, window)
     assert window.bench.snapshot.problem == ""
@@ -104,7 +104,7 @@ def slow(folder: Path, replicates: int = 3) -> Experiment:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler on this machine")
 def test_the_quicksort_is_built_run_and_read_through_the_window(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path
 ) -> None:
     folder = tmp_path / "quicksort"
     window.bench.open_example(folder)
@@ -183,7 +183,7 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
 
 
 @needs_shell
-def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e", replicates=5)
     opened(qtbot, window, experiment.folder)
     window.show_step(2)
@@ -214,7 +214,7 @@ def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: 
 
 @needs_shell
 def test_opening_runs_nothing_and_closing_stops_at_once(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = slow(tmp_path / "e", replicates=50)
     opened(qtbot, window, experiment.folder)
@@ -239,7 +239,7 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
 
 
 @needs_shell
-def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text(
         "#!/bin/sh\necho ran >> ran.txt\n"
@@ -278,7 +278,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentWindow, t
 
 @needs_shell
 def test_a_check_that_is_stopped_leaves_the_window_ready(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path
 ) -> None:
     folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text("#!/bin/sh\ntouch begun\nsleep 60\n")
@@ -292,7 +292,7 @@ def test_a_check_that_is_stopped_leaves_the_window_ready(
 
 
 @needs_shell
-def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     folder = slow(tmp_path / "e").folder
     factors = tuple(Factor(name, Switch(arguments=(f"-{name}",))) for name in "ABC")
     experiment = replace(read_experiment(folder), factors=factors, plan=Plan(runs=4, replicates=2, seed=3))
@@ -330,7 +330,7 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWi
 # --- reading ---
 
 
-def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
     assert window.steps.currentWidget() is page, "a table of runs is there to be read"
@@ -352,7 +352,7 @@ def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentWi
     assert page.effects.key == "" and marked(page.half_normal) == frozenset()
 
 
-def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
     index = page.effects.grid.index(0, 0)
@@ -374,7 +374,7 @@ def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentWindow) ->
     assert kept == {"F3", "F4", "F6"} and window.actions_by_id["all_terms"].isEnabled()
 
 
-def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
     full = cells(page.effects, "Effect")["F4"]
@@ -390,7 +390,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentWindow) -> 
     assert window.actions_by_id["undo"].text() == "Undo show half effects"
 
 
-def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table3_runs_implied.csv")
     read, run = window.read_page, window.run_page
     assert "Trial 9 does not fit" in read.notes.text() and "t = 32.4" in read.notes.text()
@@ -411,7 +411,7 @@ def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentWindow)
     assert window.bench.snapshot.effects.effect("c").value > 20
 
 
-def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table4_printed_rows.csv")
     page = window.compare_page
     assert (
@@ -424,7 +424,7 @@ def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: Experiment
 
 
 def test_a_table_of_delay_sizes_is_pasted(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "pasted.csv"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(kept), ""))
@@ -452,7 +452,7 @@ def test_a_table_of_delay_sizes_is_pasted(
 @pytest.mark.parametrize(
     "name", ["measured_2026-11-21_screen_2p6m2.csv", "nistir5131_table4_printed_rows.csv"]
 )
-def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentWindow, name: str) -> None:
+def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentPage, name: str) -> None:
     opened(qtbot, window, DATA / name)
     window.resize(800, 500)
     for number in range(5):
@@ -467,7 +467,7 @@ def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentWindow,
 
 
 def test_an_effect_is_pinned_only_to_its_own_region(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path
 ) -> None:
     """By the name of its routine, or as the user says; never to whatever runs longest."""
     runs = tmp_path / "runs.csv"
@@ -491,7 +491,7 @@ def test_an_effect_is_pinned_only_to_its_own_region(
     assert panel.region.currentData() == "MPI_Waitall", "what the user said is remembered"
 
 
-def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table2_runs.csv")
     page, found = window.read_page, window.bench.snapshot.effects
     with (DATA / "nistir5131_table2_runs.csv").open() as file:
@@ -512,7 +512,7 @@ def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: Experiment
 
 
 @needs_shell
-def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e", replicates=1)
     opened(qtbot, window, experiment.folder)
     page = window.run_page
@@ -537,7 +537,7 @@ def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, 
 
 
 @needs_shell
-def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e")
     opened(qtbot, window, experiment.folder)
     assert window.bench.export_sheet(tmp_path / "runs.csv")
@@ -554,7 +554,7 @@ def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow,
 
 
 @needs_shell
-def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e")
     factors = tuple(Factor(n, Switch(arguments=(f"-{n}={{delay}}",)), delay=7) for n in "abcde")
     experiment = replace(experiment, factors=factors, plan=Plan(runs=8, replicates=2))
@@ -607,7 +607,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, t
 
 
 @needs_shell
-def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e")
     opened(qtbot, window, experiment.folder)
     page = window.program_page
@@ -640,7 +640,7 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tm
 # --- comparing ---
 
 
-def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.compare_page
     window.show_step(4)
@@ -660,7 +660,7 @@ def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentWindow) 
     assert page.scaling.key == page.versions.key == "F2"
 
 
-def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_barriers_spin_2p6m2.csv")
     assert list(cells(window.compare_page.barriers, "Before").values()) == ["FB1_1", "FB1_2", "FB1_3"]
     opened(qtbot, window, DATA / "measured_2026-11-21_scaling_2p2.csv")
@@ -678,7 +678,7 @@ def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentWindow) -> 
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentWindow, theme) -> None:
+def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentPage, theme) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     window.use_theme(theme)
     for number in range(5):
@@ -692,7 +692,7 @@ def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentWi
     assert chart.pixelColor(3, 3) == QColor(theme.background)
 
 
-def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     links = [link.text() for link in window.findChildren(QCommandLinkButton)]
     assert links == [
         "New experiment…",
@@ -711,7 +711,7 @@ def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentWindow, tmp_
     assert "Run trials in step 3" in window.read_page._why.text()
 
 
-def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentPage) -> None:
     for widget in window.findChildren(QWidget):
         if isinstance(widget, (ResultTable, Chart)):
             assert widget.accessibleName()
@@ -726,7 +726,7 @@ def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentWindow)
     assert "Ctrl+1" in window.keys_html()
 
 
-def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     window.actions_by_id["copy_table"].trigger()
     lines = QGuiApplication.clipboard().text().splitlines()
@@ -749,7 +749,7 @@ def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentWindow)
 
 def test_dropped_files_and_windows_by_content(
     qtbot: QtBot,
-    window: ExperimentWindow,
+    window: ExperimentPage,
     qapp: QApplication,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -768,11 +768,11 @@ def test_dropped_files_and_windows_by_content(
     window.show_step(4)
     drop(DATA / "nistir5131_table2b_runs_implied.csv")
     assert len(window.bench.snapshot.project.tables) == 1
-    monkeypatch.setattr("desktop.ui.experiment_window.Settings", lambda: window.settings)
+    monkeypatch.setattr("desktop.ui.experiment_page.Settings", lambda: window.settings)
     windows = Windows(qapp)
     windows.open([DATA / "nistir5131_table2_runs.csv"])
     made = windows._open[0]
-    assert isinstance(made, ExperimentWindow)
+    assert isinstance(made, ExperimentPage)
     settle(qtbot, made)
     assert made.bench.snapshot.effects is not None
     made.close()
@@ -783,7 +783,7 @@ def test_dropped_files_and_windows_by_content(
 def test_the_main_window_hands_experiments_on(
     qtbot: QtBot, qapp: QApplication, settings: Settings, tmp_path: Path
 ) -> None:
-    main = MainWindow(settings)
+    main = TracePage(settings)
     qtbot.addWidget(main)
     asked: list[object] = []
     main.experimentRequested.connect(asked.append)
@@ -796,7 +796,7 @@ def test_the_main_window_hands_experiments_on(
     main.close()
 
 
-def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     (tmp_path / "experiment.toml").write_text("format = 1\n")
     window.open_path(tmp_path)
     settle(qtbot, window)

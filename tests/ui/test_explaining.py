@@ -12,7 +12,7 @@ from desktop import resources
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.panels.statistics import METRICS
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 TIMEOUT = 30_000
 
@@ -26,7 +26,7 @@ def sample() -> Path:
 @pytest.fixture
 def window(qtbot, settings, no_thread_left, sample):
     """The sample open."""
-    made = MainWindow(settings)
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1500, 950)
     made.show()
@@ -46,7 +46,7 @@ def own_cache(tmp_path_factory):
         yield
 
 
-def settled(qtbot, window: MainWindow, panel: str) -> None:
+def settled(qtbot, window: TracePage, panel: str) -> None:
     window.show_panel(panel)
     qtbot.waitUntil(
         lambda: (
@@ -121,7 +121,7 @@ def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window)
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     copied = QGuiApplication.clipboard().text().splitlines()
-    assert copied[0].split("\t")[:2] == ["Region", "Share"] and len(copied) == len(shares) + 1
+    assert copied[0].split("\t")[:2] == ["Region", "Share [%]"] and len(copied) == len(shares) + 1
 
 
 def test_messages_show_who_sends_to_whom(qtbot, window):

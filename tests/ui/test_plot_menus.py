@@ -34,7 +34,7 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.plots.timeline_view import TimelineView
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 #: What paints itself and is no plot.
 OTHERS = {
@@ -223,8 +223,8 @@ def test_a_picture_goes_into_a_file(qtbot: QtBot, tmp_path: Path, monkeypatch: p
 
 
 @pytest.fixture
-def opened(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
-    window = MainWindow(settings)
+def opened(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
+    window = TracePage(settings)
     qtbot.addWidget(window)
     window.resize(1366, 768)
     window.show()
@@ -237,11 +237,11 @@ def opened(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: N
 
 
 def test_in_the_window_they_export_the_figure_explain_and_copy_rows(
-    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(MainWindow, "show_help", lambda _, place="": asked.append(place))
-    monkeypatch.setattr(MainWindow, "export_figure", lambda _, figure="": asked.append(figure))
+    monkeypatch.setattr(TracePage, "show_help", lambda _, place="": asked.append(place))
+    monkeypatch.setattr(TracePage, "export_figure", lambda _, figure="": asked.append(figure))
     rows = opened.timeline.view
     chart = opened.panel("statistics").chart
     for plot, figure, place in (
@@ -268,7 +268,7 @@ def test_in_the_window_they_export_the_figure_explain_and_copy_rows(
 
 
 def test_a_right_click_beside_the_plot_opens_the_menu_too(
-    qtbot: QtBot, opened: MainWindow, no_menu_opens: list[QMenu]
+    qtbot: QtBot, opened: TracePage, no_menu_opens: list[QMenu]
 ) -> None:
     view = opened.curve_view
     for place in (QPoint(20, round(view._main.rect.center().y())), view._axis.center().toPoint()):
@@ -279,7 +279,7 @@ def test_a_right_click_beside_the_plot_opens_the_menu_too(
 
 @pytest.mark.parametrize("size", [(1366, 768), (1920, 1080)])
 def test_panels_below_start_with_room_for_what_they_show(
-    qtbot: QtBot, opened: MainWindow, size: tuple[int, int]
+    qtbot: QtBot, opened: TracePage, size: tuple[int, int]
 ) -> None:
     opened.resize(*size)
     opened.reset_layout()

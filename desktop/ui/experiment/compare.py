@@ -19,7 +19,7 @@ from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
 from desktop.data.project_file import LARGEST
 from desktop.ui.experiment import charts
-from desktop.ui.experiment.parts import Page, beside, button, choice, fill, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.plots.chart import Axis, Chart, Content, Series
 from desktop.ui.theme import Theme
@@ -39,7 +39,7 @@ _TABLES = (
 _HERE = "here"
 
 
-class ComparePage(Page):
+class CompareStep(Step):
     """Each tab says what it needs when it cannot show anything."""
 
     title = "Compare"

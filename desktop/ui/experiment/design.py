@@ -24,7 +24,7 @@ from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smalles
 from desktop.core.effects import detectable
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import (
-    Page,
+    Step,
     beside,
     button,
     choice,
@@ -61,7 +61,7 @@ _LEAST = (("any", "3"), ("IV or more", "4"), ("V or more", "5"))
 _ALIASES = 400
 
 
-class DesignPage(Page):
+class DesignStep(Step):
     """The plan as a list of offers, and what follows from the one that is chosen."""
 
     title = "Design"

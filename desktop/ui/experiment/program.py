@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from desktop.data.experiment import UNITS, Experiment, Factor, Program, Response, Switch
 from desktop.data.pilot import sized
 from desktop.ui.experiment.parts import (
-    Page,
+    Step,
     beside,
     button,
     form,
@@ -62,7 +62,7 @@ _RESPONSES = (
 )
 
 
-class ProgramPage(Page):
+class ProgramStep(Step):
     """Fields write the description when they are left; what cannot be is refused with a sentence."""
 
     title = "Program"

@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.experiment import Experiment, Trial
-from desktop.ui.experiment.parts import Page, beside, button, group, quiet, row, stacked
+from desktop.ui.experiment.parts import Step, beside, button, group, quiet, row, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import scrolled
@@ -30,7 +30,7 @@ from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot,
 _TONES = {"failed": "warning", "disturbed": "warning", "excluded": "faint", "planned": "faint"}
 
 
-class RunPage(Page):
+class RunStep(Step):
     """Buttons that act on the runner, and one line a trial."""
 
     title = "Run"

@@ -47,6 +47,7 @@ from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
@@ -56,7 +57,6 @@ from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.presentation import Presentation, present
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
@@ -67,7 +67,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
-    from desktop.ui.compare_window import CompareWindow
+    from desktop.ui.compare_page import ComparePage
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
 
@@ -95,7 +95,7 @@ class _Scrolled(QScrollArea):
         return QSize(12 * em, 6 * em)
 
 
-class MainWindow(ProgramWindow):
+class TracePage(Page):
     """Shows the snapshots of its workbench, and hands it what the user does."""
 
     openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
@@ -115,7 +115,7 @@ class MainWindow(ProgramWindow):
     mode: str
     percent: bool
     presentation: Presentation | None
-    comparing: CompareWindow | None
+    comparing: ComparePage | None
     desk: ProjectDesk
     _docks_sized: bool
     _sized_for: QSize  # of the window when the docks in it got their sizes
