@@ -75,6 +75,11 @@ def misspelt(region: Region) -> bool:
     return False
 
 
+def _nameless(region: Region) -> bool:
+    """Whether a region is a call of MPI, but not by its name."""
+    return region.paradigm == "mpi" and region.role != "artificial" and not mpi_call(region.name)
+
+
 #: Letters of a long name.
 _LONG = 12
 _LENGTHS: dict[int, list[str]] = {}
@@ -224,11 +229,15 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
             where=regions[turned[0]].name,
         )
     spelt = [i for i, region in enumerate(regions) if calls[i] and misspelt(region)]
+    nameless = [i for i, region in enumerate(regions) if calls[i] and _nameless(region)]
+    if len(nameless) <= max(1, RARE * len(regions)):
+        spelt = sorted({*spelt, *nameless})
     if spelt:
         report.add(
             "misspelt calls",
             "loss",
-            "names of regions are those of MPI calls but for one letter; the definitions are damaged",
+            "names of regions are those of MPI calls or the like but for a letter or two, or regions of MPI "
+            "have no name of it; the definitions are damaged",
             count=len(spelt),
             where=regions[spelt[0]].name,
         )

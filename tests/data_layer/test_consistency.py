@@ -154,6 +154,8 @@ def test_names_of_calls_with_a_changed_letter() -> None:
             # "MPI_Se.rrecv", "EZTrace fijalize", and 3b9aca00 ticks in a second that are 3b9aca4
             ("otf1", "jacobi2d_9", "trace.0.def.z", "flip", 1015251267, "misspelt calls"),
             ("otf1", "psort_8", "trace.0.def", "flip", 616250765, "misspelt calls"),
+            # "MP_COMM_805306366", a function of the group of MPI
+            ("otf1", "psort_8", "trace.0.def", "swap", 1330184797, "misspelt calls"),
             ("otf1", "farm_6 unpacked", "trace.0.def", "field", 602479617, "odd timer resolution"),
             # a thread that ends long after its program
             ("otf2", "ezt_pthread_5", "eztrace_log/4.evt", "run", 659949528, "late threads"),
