@@ -46,12 +46,13 @@ class Column:
 @dataclass(frozen=True, eq=False)
 class Sheet:
     """A table to be shown. `keys` (K,): what a row stands for (a line, a position); `alarming`, `muted`: rows
-    to be marked as odd, or as taking no part."""
+    to be marked as odd, or as taking no part; `strong`: those that are looked for."""
 
     columns: tuple[Column, ...]
     keys: NDArray[np.int64]
     alarming: frozenset[int] = frozenset()
     muted: frozenset[int] = frozenset()
+    strong: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return int(self.keys.size)

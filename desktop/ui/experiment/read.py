@@ -187,8 +187,7 @@ class ReadStep(Step):
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
-        chosen = analysis.response if imported is None else None
-        fill(self.response, [(n, n) for n in new.responses], chosen or next(iter(new.responses), None))
+        fill(self.response, [(n, n) for n in new.responses], new.read_response)
         table = imported.table if imported is not None else None
         choices = table.choices if table is not None else ()
         if choices:

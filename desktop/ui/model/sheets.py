@@ -14,7 +14,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QContextMenuEvent, QGuiApplication, QKeyEvent
+from PySide6.QtGui import QColor, QContextMenuEvent, QFont, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu, QTableView
 
 from desktop.ui.row_tables import (
@@ -132,6 +132,10 @@ class SheetModel(QAbstractTableModel):
             if k in self.sheet.alarming:
                 return QColor(self._theme.error)
             return QColor(self._theme.muted) if k in self.sheet.muted else None
+        if role == Qt.ItemDataRole.FontRole and k in self.sheet.strong:
+            font = QFont()
+            font.setBold(True)
+            return font
         if role == Qt.ItemDataRole.ToolTipRole:
             return full_text(column, k) or None
         return None
