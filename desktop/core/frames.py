@@ -120,6 +120,24 @@ TABLES: dict[str, tuple[Field, ...]] = {
         bytes | int64 | B | bytes sent
         mean_size | float64 | B | bytes of a message on average
     """),
+    "comparison": _fields("""
+        label | text | | "run", or phases that belong together
+        run | text | | name of the trace
+        phase | any | | number of the phase, from 1; 0 for the whole run, None in a gap
+        start_s | float64 | s | its start on the run's own axis
+        duration_s | float64 | s | its length
+        mean | float64 | proc | mean number of computing processors
+        efficiency | float64 | 1 | mean over all processors
+        work_s | float64 | proc·s | computing processors times time
+        duration_difference_s | float64 | s | this run less the reference
+        duration_ratio | float64 | 1 | this run over the reference
+        mean_difference | float64 | proc | this run less the reference
+        mean_ratio | float64 | 1 | this run over the reference
+        efficiency_difference | float64 | 1 | this run less the reference
+        work_difference_s | float64 | proc·s | this run less the reference
+        work_ratio | float64 | 1 | this run over the reference
+        alike | float64 | 1 | how alike matched phases are in shape and size
+    """),
     "measurements": _fields("""
         line | int64 | | line of the source, from 1
         code | text | | name of the code

@@ -28,6 +28,7 @@ from PySide6.QtCore import (
     QPersistentModelIndex,
     QPoint,
     QRect,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
@@ -100,6 +101,7 @@ class Column:
     name : of the frame's column ("": `title`). unit : of its values ("": as the frame's ``attrs["units"]``
     says). Times, processor-seconds and bytes get one prefix for the whole column, that of the column `like`
     if one is named; "%" of values that are parts of 1. The unit stands in the header.
+    prefix : False: values stand in the unit as it is.
     significant : digits of floats. whole : floats that are whole numbers are shown as such.
     missing : text of what is not known. label : a column of texts that are shown instead of the values.
     shown : False: only copied, unless the user shows it. stretch : takes the room that is left.
@@ -116,6 +118,7 @@ class Column:
     check: bool = False
     name: str = ""
     like: str = ""
+    prefix: bool = True
     label: str = ""
     whole: bool = False
     missing: str = "–"
@@ -204,7 +207,9 @@ class _Cells:
         self.values: Any = values.to_numpy() if self.numeric else values.to_numpy(object)
         unit = column.unit or frame.attrs.get("units", {}).get(column.source, "")
         self.scale = Scale(1.0, "")
-        if unit:
+        if unit and not column.prefix:
+            self.scale = Scale(1.0, unit)
+        elif unit:
             of = frame[column.like or column.source].to_numpy(float) if self.numeric else np.zeros(0)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
@@ -263,15 +268,14 @@ class _Cells:
         """By which rows are sorted: numbers, then texts; NaN of what is not known."""
         if self.numeric:
             return self.values.astype(float)
-        found = np.full(len(self.values), np.nan)
-        numbers = [k for k, v in enumerate(self.values) if isinstance(v, int | float | np.number)]
-        texts = [k for k, v in enumerate(self.values) if isinstance(v, str)]
+        values = self.values if self.labels is None else self.labels
+        found = np.full(len(values), np.nan)
+        numbers = [k for k, v in enumerate(values) if isinstance(v, int | float | np.number)]
+        texts = [k for k, v in enumerate(values) if isinstance(v, str)]
         for several in (numbers, texts):
             if not several:
                 continue
-            keys = (
-                self.values[several] if several is numbers else [self.values[k].casefold() for k in several]
-            )
+            keys = values[several] if several is numbers else [values[k].casefold() for k in several]
             order = sorted(range(len(several)), key=keys.__getitem__)
             base, last, place = (np.nanmax(found, initial=-1.0) + 1.0), None, 0
             for j in order:
@@ -430,6 +434,14 @@ class FrameModel(QAbstractItemModel):
             old, [self.at(k, index.column()) for k, index in zip(rows, old, strict=True)]
         )
         self.layoutChanged.emit()
+
+    @property
+    def sorted_by(self) -> tuple[int, Qt.SortOrder]:
+        """The column by which rows are sorted (-1: as in the frame), and in which order."""
+        sources = [column.source for column in self.columns]
+        if self._sort is None or self._sort[0] not in sources:
+            return -1, ASCENDING
+        return sources.index(self._sort[0]), DESCENDING if self._sort[1] else ASCENDING
 
     def set_filter(self, text: str) -> None:
         """Rows in which a text holds these letters; ``title > number`` (<, >=, <=, =): by a number, in the
@@ -682,7 +694,9 @@ class _Framed(_Base):
         pasted: Any
         hiddenChanged: Any
 
-    def _begin(self, name: str, *, paste: bool = False, copies_one: bool = False) -> None:
+    def _begin(
+        self, name: str, *, paste: bool = False, copies_one: bool = False, sortable: bool = True
+    ) -> None:
         self.frames = FrameModel()
         self._quiet, self._paste, self._copies_one = False, paste, copies_one
         self._heads: tuple[str, ...] = ()
@@ -698,10 +712,11 @@ class _Framed(_Base):
         self.setItemDelegate(_Choice(self))
         header = self._header()
         header.setSectionsClickable(True)
-        header.setSortIndicatorShown(True)
+        header.setSortIndicatorShown(sortable)
         header.setSortIndicatorClearable(True)
         header.setSortIndicator(-1, ASCENDING)
-        header.sortIndicatorChanged.connect(self._sort)
+        if sortable:
+            header.sortIndicatorChanged.connect(self._sort)
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         header.customContextMenuRequested.connect(self._ask_columns)
         self._keyed = [
@@ -739,10 +754,19 @@ class _Framed(_Base):
         heads = tuple(cells.head for cells in self.frames.cells)
         fresh, self._heads = heads != self._heads, heads
         self._hide()
+        column, order = self.frames.sorted_by
+        if self._header().sortIndicatorSection() != column:
+            with QSignalBlocker(self._header()):
+                self._header().setSortIndicator(column, order)
         self.fit(fresh=fresh)
         self._quiet = False
         if keys and keys != self.keys:
             self.select_keys(keys)
+
+    def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
+        """Show rows that are put together cell by cell."""
+        frame, marks = table(columns, rows) if rows else (None, NO_MARKS)
+        self.show_frame(frame, columns, marks, description=description)
 
     def fit(self, *, fresh: bool = True) -> None:
         """Columns as wide as their headings and first rows need; those that are not `fresh` only grow, so
@@ -783,8 +807,10 @@ class _Framed(_Base):
     @property
     def keys(self) -> tuple[Any, ...]:
         """Indices of the selected rows."""
-        tree = isinstance(self, QTreeView)
-        return tuple(self.frames.key(r if tree else int(self.frames.order[r])) for r in self.selected_rows())
+        frame, rows = self.frames.frame, self.selected_rows()
+        if frame is None or not rows:
+            return ()
+        return tuple(frame.index[rows if isinstance(self, QTreeView) else self.frames.order[rows]].tolist())
 
     @property
     def key(self) -> Any:
@@ -795,6 +821,7 @@ class _Framed(_Base):
     def select_keys(self, keys: Iterable[Any]) -> None:
         """Select the rows of some keys, and bring the first into sight, without telling anybody."""
         rows = self.frames.rows_of(keys)
+        one = len(rows) == 1  # of several, the user may just have left the current one out
         chosen, last = QItemSelection(), self.frames.columnCount() - 1
         for first, end in _stretches(rows):
             chosen.select(self.frames.index(first, 0), self.frames.index(end, last))
@@ -804,7 +831,7 @@ class _Framed(_Base):
             selection.clear()
         else:
             selection.select(chosen, _SELECT.ClearAndSelect)
-            if self.currentIndex().row() not in rows:
+            if self.currentIndex().row() not in rows and (one or not self.hasFocus()):
                 index = self.frames.index(rows[0], max(self.currentIndex().column(), 0))
                 selection.setCurrentIndex(index, _SELECT.NoUpdate)
                 self.scrollTo(index)
@@ -926,9 +953,10 @@ class _Framed(_Base):
 
     def ask_export(self) -> None:
         """Ask where to, and write it there."""
-        name, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Export table"), f"{self.objectName()}.csv", "CSV (*.csv);;Spreadsheet (*.xlsx)"
-        )
+        folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
+        place = str(folder / f"{self.objectName()}.csv")
+        kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
+        name, _ = QFileDialog.getSaveFileName(self, self.tr("Export table"), place, kinds)
         if not name:
             return
         try:
@@ -986,10 +1014,18 @@ class FrameView(_Framed, QTableView):
     hiddenChanged = Signal(object)
 
     def __init__(
-        self, name: str, *, paste: bool = False, copies_one: bool = False, parent: QWidget | None = None
+        self,
+        name: str,
+        *,
+        paste: bool = False,
+        copies_one: bool = False,
+        sortable: bool = True,
+        row_height: float = 1.5,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
-        self._begin(name, paste=paste, copies_one=copies_one)
+        self.row_height = row_height  # in heights of the text
+        self._begin(name, paste=paste, copies_one=copies_one, sortable=sortable)
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.verticalHeader().hide()
@@ -1006,7 +1042,7 @@ class FrameView(_Framed, QTableView):
         """Rows as high, and columns at least as wide, as the text needs them."""
         metrics, rows = self.fontMetrics(), self.verticalHeader()
         rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
-        rows.setDefaultSectionSize(int(1.5 * metrics.height()))
+        rows.setDefaultSectionSize(int(self.row_height * metrics.height()))
         least = 2 * metrics.averageCharWidth()
         header = self.horizontalHeader()
         if header.count() and header.sectionResizeMode(0) == QHeaderView.ResizeMode.Stretch:

@@ -210,7 +210,7 @@ class ReportChoices:
     theme: str = "light"
     without: frozenset[str] = frozenset()
     statistics: bool = True
-    appendix: bool = True
+    appendix: bool = False
     by_region: bool = False
 
     def problem(self) -> str:

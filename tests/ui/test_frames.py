@@ -200,7 +200,7 @@ def test_cells_are_edited_checked_and_chosen(qtbot: QtBot) -> None:
         Row((True, "a", 1), "first", fixed=frozenset({"Note"})),
         Row((False, "b", 1), "second", "warning"),
     ]
-    view.show_frame(*table(columns, rows)[:1], columns, table(columns, rows)[1])
+    view.show_rows(columns, rows)
     view.resize(400, 200)
     view.show()
     model = view.frames
