@@ -6,7 +6,7 @@ import math
 
 from desktop.core.effects import Effects, ranked
 from desktop.ui.experiment.charts import effect_word
-from desktop.ui.experiment.table import Column, Row, Value
+from desktop.ui.tables import Column, Row, Value
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 Rows = tuple[tuple[Column, ...], list[Row]]
@@ -54,11 +54,11 @@ def effects(shown: ExperimentSnapshot) -> Rows:
         on = one.members in kept
         numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
         cells: tuple[Value, ...] = (
-            "", e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
+            on, e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
             ", ".join(e.aliases),
         )  # fmt: skip
         tone = "strong" if e.significant and on else "" if on else "faint"
-        rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases)), on))
+        rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases))))
     return columns, rows
 
 
