@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -76,12 +75,7 @@ class ReadStep(Step):
         self.said = quiet("")
         self.effects = FrameView("Effects")
         self.effects.chosen.connect(bench.select)
-        self.effects.frames.toggled.connect(lambda term, _: self._toggle(term))
-        toggle = QAction("In the model", self.effects)
-        toggle.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
-        toggle.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        toggle.triggered.connect(lambda: self._toggle(self.effects.key))
-        self.effects.addAction(toggle)
+        effect_rows.let_toggle(self.effects, self._toggle)
         self.rank = FrameView("SPT rank")
         self.rank.chosen.connect(bench.select)
         self.anova = FrameView("Analysis of variance")

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidg
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
+from desktop.ui.tables import FrameView
 from desktop.ui.theme import Theme
 from desktop.ui.units import common, scaled
 from desktop.workbench.experimenting import ExperimentSnapshot
@@ -57,15 +58,15 @@ class EffectsPanel(SidePanel):
     # ---- showing
 
     def make_content(self) -> QWidget:
-        from desktop.ui.experiment.table import ResultTable
+        from desktop.ui.experiment.effect_rows import let_toggle
 
-        self.effects, self.rank = ResultTable(self.tr("Effects")), ResultTable(self.tr("SPT rank"))
+        self.effects, self.rank = FrameView(self.tr("Effects")), FrameView(self.tr("SPT rank"))
         for table in (self.effects, self.rank):
             table.chosen.connect(self._choose)
         self.half_normal, self.pareto = Chart(self.tr("Half-normal plot")), Chart(self.tr("Pareto chart"))
         for chart in (self.half_normal, self.pareto):
             chart.clicked.connect(self._clicked)
-        self.effects.grid.toggled.connect(lambda term, _: self._toggle(term))
+        let_toggle(self.effects, self._toggle)
         self.beside((self.effects, self.rank), (self.half_normal, self.pareto))
         content = QWidget()
         layout = QVBoxLayout(content)

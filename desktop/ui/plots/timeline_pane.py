@@ -356,6 +356,7 @@ class TimelinePane(QWidget):
         """Put names of regions into the field: rows that enter them are marked, and F3 goes to them."""
         if names or self._sought_for:
             self._search.setText(_OR.join(names))
+            self._search.setCursorPosition(0)
         self._sought_for = tuple(names)
 
     def start_search(self) -> None:
