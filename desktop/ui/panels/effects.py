@@ -191,8 +191,11 @@ class EffectsPanel(SidePanel):
                 self.tr("Choose an effect: its regions are marked in timeline, statistics and profile.")
             )
         elif new.pinned is None:
-            found = self._workbench.snapshot.explained.problem
-            lines.append(escape(found or why_empty(self._workbench.snapshot)))
+            now = self._workbench.snapshot
+            if now.document is not None and not now.document.regions:
+                lines.append(self.tr("This trace names no regions, so no effect can be found in it."))
+            else:
+                lines.append(escape(now.explained.problem or why_empty(now)))
         lines += [self._told(one) for one in new.places]
         if shown is not None and shown.problem:
             lines.append(escape(shown.problem))
