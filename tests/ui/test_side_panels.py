@@ -28,6 +28,7 @@ from desktop.ui.model_page import ModelPage
 from desktop.ui.panels.effects import EffectsPanel
 from desktop.ui.panels.model import ModelPanel
 from desktop.ui.settings import Settings
+from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.keeping import read_workspace
 from desktop.workbench.side import EffectsSide, ModelSide
@@ -378,16 +379,16 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     assert isinstance(said["parameters"], list)
     fit = side.snapshot.shown.fit if side.snapshot.shown is not None else None
     assert fit is not None and fit.sse == said["sse"]
-    shown = _column(panel.parameters, "Value")
+    shown = _column(panel.parameters, "value")
     assert shown == [one["value"] for one in said["parameters"]]
     page = ModelPage(settings, bench=window.desk.keeper.bench("tables", 0))  # type: ignore[arg-type]  # of a table
     qtbot.addWidget(page)
-    assert page.bench is side.bench and _column(page.tables.parameters, "Value") == shown
+    assert page.bench is side.bench and _column(page.tables.parameters, "value") == shown
     page.bench.set_functions(("1/p", "1"))
     settle(qtbot, window)
     own = told(capsys, "model", times, "--functions", "1/p,1", "--json")
     assert isinstance(own["parameters"], list)
-    assert _column(panel.parameters, "Value") == [one["value"] for one in own["parameters"]]
+    assert _column(panel.parameters, "value") == [one["value"] for one in own["parameters"]]
     panel.code.setCurrentText("LU")
     panel.code.activated.emit(panel.code.currentIndex())
     assert page.plots.code.currentText() == "LU"
@@ -396,15 +397,15 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     assert points.x.tolist() == [1, 2, 4, 8, 32]
     window.workbench.undo()
     settle(qtbot, window)
-    assert _column(panel.parameters, "Value") == shown and page.bench.snapshot.fit is not None
+    assert _column(panel.parameters, "value") == shown and page.bench.snapshot.fit is not None
     page.close()
 
 
-def _column(table: object, title: str) -> list[float]:
+def _column(table: FrameView, name: str) -> list[float]:
     """Values of a column, in the order of the table."""
-    sheet = table.sheet_model.sheet  # type: ignore[attr-defined]  # of either panel or page
-    (column,) = (c for c in sheet.columns if c.title == title)
-    return [float(v) for v in column.values]
+    assert table.frames.frame is not None
+    found: list[float] = table.frames.frame[name].tolist()
+    return found
 
 
 def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
