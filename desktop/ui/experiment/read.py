@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -76,12 +75,7 @@ class ReadStep(Step):
         self.said = quiet("")
         self.effects = FrameView("Effects")
         self.effects.chosen.connect(bench.select)
-        self.effects.frames.toggled.connect(lambda term, _: self._toggle(term))
-        toggle = QAction("In the model", self.effects)
-        toggle.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
-        toggle.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        toggle.triggered.connect(lambda: self._toggle(self.effects.key))
-        self.effects.addAction(toggle)
+        effect_rows.let_toggle(self.effects, self._toggle)
         self.rank = FrameView("SPT rank")
         self.rank.chosen.connect(bench.select)
         self.anova = FrameView("Analysis of variance")
@@ -187,8 +181,7 @@ class ReadStep(Step):
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
-        chosen = analysis.response if imported is None else None
-        fill(self.response, [(n, n) for n in new.responses], chosen or next(iter(new.responses), None))
+        fill(self.response, [(n, n) for n in new.responses], new.read_response)
         table = imported.table if imported is not None else None
         choices = table.choices if table is not None else ()
         if choices:
