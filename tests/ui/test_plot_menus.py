@@ -287,7 +287,7 @@ def test_a_right_click_beside_the_plot_opens_the_menu_too(
 ) -> None:
     view = opened.curve_view
     for place in (QPoint(20, round(view._main.rect.center().y())), view._axis.center().toPoint()):
-        qtbot.mouseClick(view, Qt.MouseButton.RightButton, pos=place)
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.RightButton, pos=place)
         assert len(no_menu_opens) == 1
         no_menu_opens.clear()
 
