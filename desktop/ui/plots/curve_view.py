@@ -21,8 +21,8 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane
-from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, title_reach
+from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.theme import Theme
 from desktop.workbench.levels import (
     AT_FIRST,
@@ -364,7 +364,9 @@ class CurveView(TimePlot):
         # The residual has a range of its own with every fit.
         found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
         if residual.height():
-            found.append(QRectF(0, residual.top() - 1.6 * em, residual.right(), residual.height() + 1.6 * em))
+            reach = title_reach(residual.height())
+            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
+            found.append(residual.adjusted(0, -1.6 * em, 0, 0))
         if base:
             found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
             found.append(QRectF(main.left(), self._rail.top() - 1.5 * em, main.width(), 1.5 * em))
@@ -375,8 +377,9 @@ class CurveView(TimePlot):
     @property
     def _gutters(self) -> list[QRectF]:
         """Beside the curve, where its levels stand."""
-        em, r = self.fontMetrics().height(), self._main.rect
-        top, height = r.top() - em, r.height() + 2 * em
+        r = self._main.rect
+        reach = title_reach(r.height())
+        top, height = r.top() - reach, r.height() + 2 * reach
         return [QRectF(0, top, r.left(), height), QRectF(r.right(), top, self.width() - r.right(), height)]
 
     def _redraw(self, *, base: bool = True) -> None:
@@ -740,7 +743,9 @@ class CurveView(TimePlot):
         if m.a <= self._cursor <= m.b:
             x = float(m.x(self._cursor))
             found += [QRectF(x - 1, q.top(), 3, q.height()) for q in self._lanes]
-            found.append(QRectF(r.left(), r.top(), r.width(), min(4 * em + 20, r.height())))
+            if self._readout():
+                box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
+                found.append(box.adjusted(-1, -1, 1, 1))
         return found
 
     def _paint_marks(self, painter: QPainter) -> None:
@@ -777,7 +782,9 @@ class CurveView(TimePlot):
             x = math.floor(m.x(self._cursor)) + 0.5
             painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
             painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
-            self._paint_readout(painter, m)
+            if self._readout():
+                place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
+                paint_box(painter, self._readout(), *place, self._theme)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
         """A tinted range with its length below."""
@@ -815,13 +822,23 @@ class CurveView(TimePlot):
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
 
-    def _paint_readout(self, painter: QPainter, m: TimeMap) -> None:
+    def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
-        found = self.reading(self._cursor)
+        m = self._map()
+        of = (self._cursor, m, self._curve, self._fit)
+        if self._read_of != of:
+            self._read_of, self._read = of, self._tell(self._cursor, m)
+        return self._read
+
+    _read_of: tuple[object, ...] = ()
+    _read: list[str] = []
+
+    def _tell(self, t: float, m: TimeMap) -> list[str]:
+        found = self.reading(t)
         if found is None:
-            return
+            return []
         number = scales.format_number
-        rows = [scales.format_time(self._cursor, (m.b - m.a) / m.width)]
+        rows = [scales.format_time(t, (m.b - m.a) / m.width)]
         rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
         if found.minimum != found.maximum:
             rows.append(
@@ -835,7 +852,7 @@ class CurveView(TimePlot):
                     found.phase + 1, number(found.fit), number(found.level - found.fit)
                 )
             )
-        paint_box(painter, rows, m.x(self._cursor), self._main.rect.top() + 8, self._main.rect, self._theme)
+        return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
         hover, self._hover = self._hover, None
