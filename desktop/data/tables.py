@@ -61,7 +61,8 @@ _MOST_P, _MOST_TIME, _MOST_VALUE = 1e9, 1e30, 1e30
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. `line` is its place in the source (from 1); `reason`: why it takes no part, or ""."""
+    """One measurement. `line` is its place in the source (from 1); `reason`: why it takes no part, or "";
+    `trace`: by what the trace that it was taken from is known again, see `desktop.data.trace_rows`."""
 
     line: int
     code: str = ""
@@ -74,6 +75,7 @@ class Row:
     note: str = ""
     source: str = ""
     reason: str = ""
+    trace: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -34,6 +34,7 @@ from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet
+from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
@@ -290,7 +291,7 @@ class ComparePage(Page):
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.view.set_theme(theme)
-        self.table.set_accent(QColor(theme.accent))
+        self.table.set_theme(theme)
 
     def _show_anew(self) -> None:
         self._show_answer(self.shown)
@@ -342,7 +343,7 @@ class ComparePage(Page):
             self._select_row(-1)
 
     def copy_table(self) -> None:
-        QGuiApplication.clipboard().setText(self.table.text())
+        self.table.copy(tab_separated, everything=True)
         self.statusBar().showMessage(self.tr("The table is on the clipboard"), 4000)
 
     def copy_picture(self) -> None:

@@ -555,7 +555,7 @@ class ReportDialog(ExportDialog):
             (self.tr("Figures (those that the run has)"), self.figures),
             (self.tr("Tables (of slides: in the appendix)"), self.tables),
         ):
-            group = QGroupBox(name)
+            group = self._group = QGroupBox(name)
             column = QVBoxLayout(group)
             column.setSpacing(3)
             for check in checks.values():
@@ -572,6 +572,7 @@ class ReportDialog(ExportDialog):
         command.setToolTip(self.tr("The words that make this report in a terminal"))
         command.clicked.connect(self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
+        self.appendix.toggled.connect(self._other_format)
         self._other_format()
 
     def _parts(self) -> dict[str, QCheckBox]:
@@ -582,6 +583,7 @@ class ReportDialog(ExportDialog):
         slides = self.format.currentData() == "pptx"
         self.ground.setEnabled(slides)
         self.appendix.setEnabled(slides)
+        self._group.setEnabled(not slides or self.appendix.isChecked())  # the story has no use for them
 
     @property
     def choices(self) -> ReportChoices:

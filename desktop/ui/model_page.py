@@ -42,6 +42,7 @@ from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, tab_separated
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import count
+from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
 from desktop.workbench.jobs import Executor
 from desktop.workbench.model_results import EMPTY
@@ -86,11 +87,18 @@ class ModelPage(Page):
     bench: ModelBench
 
     def __init__(
-        self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
+        self,
+        settings: Settings | None = None,
+        executors: dict[str, Executor] | None = None,
+        bench: ModelBench | None = None,
     ) -> None:
         super().__init__(settings)
         # What runs at once needs no event loop to be delivered.
-        self.bench = ModelBench(executors=executors) if executors else ModelBench(self._results.deliver)
+        self.bench = bench or (
+            ModelBench(executors=executors) if executors else ModelBench(program_thread().deliver)
+        )
+        if bench is not None:
+            bench.share()
         self._merged: set[tuple[str, ...]] = set()
         self.setObjectName("model_window")
         self.setWindowTitle(_TITLE)
@@ -468,4 +476,4 @@ class ModelPage(Page):
 
     def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
-        self.bench.close()
+        self.bench.release(self._show_snapshot)

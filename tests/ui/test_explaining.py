@@ -121,7 +121,7 @@ def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window)
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     copied = QGuiApplication.clipboard().text().splitlines()
-    assert copied[0].split("\t")[:2] == ["Region", "Share"] and len(copied) == len(shares) + 1
+    assert copied[0].split("\t")[:2] == ["Region", "Share [%]"] and len(copied) == len(shares) + 1
 
 
 def test_messages_show_who_sends_to_whom(qtbot, window):

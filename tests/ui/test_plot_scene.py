@@ -1,4 +1,4 @@
-"""What plots on pyqtgraph stand on: errors are told and end nothing, pixels are exact, additions are drawn."""
+"""What plots on pyqtgraph stand on: errors are told and end nothing, pixels are exact, items are drawn."""
 
 from __future__ import annotations
 

@@ -926,7 +926,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     opened.curve_view.grab()
     assert [f.text for f in opened.curve_view._notes._flags] == ["rank 2: <b>late</b>"]
     panel = opened.panel("views")
-    assert panel.notes.index(0, 0).data() == "rank 2: <b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "rank 2: <b>late</b>"
     material = material_of(bench.snapshot)
     assert material is not None and [mark.told for mark in material.marks] == ["rank 2: <b>late</b>"]
     # It goes with its row, and out of view.
@@ -951,7 +951,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     dialog.location.setCurrentIndex(0)
     dialog._take()
     assert bench.snapshot.project.annotations[0].location is None
-    assert panel.notes.index(0, 0).data() == "<b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "<b>late</b>"
     settle(qtbot, opened)
     assert all(painted(view, k, note.start_s, note.colour) for k in range(3, len(rows.rows)))
     opened.actions_by_id["undo"].trigger()

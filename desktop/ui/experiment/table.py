@@ -27,7 +27,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.ui.tables import COPY, PASTE, Index, comma_separated, dress_plain, keyed, markdown, tab_separated
+from desktop.ui.row_tables import (
+    COPY,
+    PASTE,
+    Index,
+    comma_separated,
+    dress_plain,
+    keyed,
+    markdown,
+    tab_separated,
+)
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import digits
 

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
 from PySide6.QtGui import QColor, QContextMenuEvent, QGuiApplication, QKeyEvent
 from PySide6.QtWidgets import QMenu, QTableView
 
-from desktop.ui.tables import (
+from desktop.ui.row_tables import (
     COPY,
     LEFT,
     RIGHT,

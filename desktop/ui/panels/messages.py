@@ -14,16 +14,14 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QSplitter,
-    QTableView,
     QToolTip,
     QVBoxLayout,
     QWidget,
 )
 
-from desktop.ui import tables
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots import plot_menu
-from desktop.ui.tables import Column, RowsModel
+from desktop.ui.tables import DESCENDING, Column, FrameView
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 from desktop.ui.units import grouped, quantity
 from desktop.workbench.explaining import Explained
@@ -247,6 +245,16 @@ class Matrix(QWidget):
         return self._names[first] if first == last else f"{self._names[first]} – {self._names[last]}"
 
 
+#: Of `desktop.data.statistics.Messages.to_frame`.
+COLUMNS = (
+    Column("Sender", name="sender"),
+    Column("Receiver", name="receiver"),
+    Column("Messages", name="messages"),
+    Column("Bytes", name="bytes"),
+    Column("Mean size", name="mean_size"),
+)
+
+
 class MessagesPanel(QWidget):
     """The matrix, and its pairs as a table."""
 
@@ -255,17 +263,10 @@ class MessagesPanel(QWidget):
         self._workbench = workbench
         self._explained = Explained()
         self.matrix = Matrix()
-        self.model = RowsModel(self._columns(()))
-        self._sorted = tables.sorted_by(self.model)
-        self.table = QTableView()
-        self.table.setModel(self._sorted)
-        self.table.setSortingEnabled(True)
-        self.table.verticalHeader().hide()
-        self.table.sortByColumn(3, Qt.SortOrder.DescendingOrder)
-        tables.prepare(
-            self.table, self.tr("Pairs of sender and receiver"),
-            lambda: tables.as_text(self.model.columns, self.model.rows),
-        )  # fmt: skip
+        self.table = FrameView(self.tr("Pairs of sender and receiver"))
+        self.table.show_frame(None, COLUMNS)
+        self.table.sortByColumn(3, DESCENDING)
+        self.model = self.table.frames
         self.weight = QComboBox()
         self.weight.setAccessibleName(self.tr("What is counted"))
         self.weight.addItem(self.tr("Bytes"), "bytes")
@@ -290,22 +291,6 @@ class MessagesPanel(QWidget):
         layout.setContentsMargins(6, 3, 6, 3)
         layout.addWidget(split)
 
-    def _columns(self, names: tuple[str, ...]) -> tuple[Column, ...]:
-        def name(i: int) -> str:
-            return names[i] if 0 <= i < len(names) else self.tr("not known")
-
-        return (
-            Column(self.tr("Sender"), lambda row: row[0], text=lambda row: name(row[0]), number=False),
-            Column(self.tr("Receiver"), lambda row: row[1], text=lambda row: name(row[1]), number=False),
-            Column(self.tr("Messages"), lambda row: row[2]),
-            Column(self.tr("Bytes"), lambda row: row[3], unit="B"),
-            Column(
-                self.tr("Mean size"),
-                lambda row: row[3] / row[2] if row[2] else 0.0,
-                unit="B",
-            ),
-        )
-
     def room(self) -> int:
         """The height in which the matrix can be read, with its scale."""
         layout = self.layout()
@@ -327,7 +312,7 @@ class MessagesPanel(QWidget):
         none = np.zeros(0, np.int64)
         if talk is None:
             self.matrix.show_pairs(none, none, none, (), "B")
-            self.model.show((), self._columns(()))
+            self.table.show_frame(None)
             none_yet = why_empty(self._workbench.snapshot)
             self._say(found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet))
             return
@@ -339,17 +324,9 @@ class MessagesPanel(QWidget):
             found.names,
             "B" if by_bytes else "",
         )
-        rows = list(
-            zip(
-                talk.sender.tolist(),
-                talk.receiver.tolist(),
-                talk.count.tolist(),
-                talk.bytes.tolist(),
-                strict=True,
-            )
-        )
-        self.model.show(rows, self._columns(found.names))
-        self.table.resizeColumnsToContents()
+        pairs = talk.to_frame(found.names)
+        pairs["receiver"] = pairs["receiver"].replace("", self.tr("not known"))
+        self.table.show_frame(pairs)
         scope = found.scopes[found.focus]
         self._say(
             self.tr("{0}: {1} messages, {2}").format(
