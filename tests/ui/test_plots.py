@@ -68,7 +68,9 @@ def view(qtbot, curve, fit):
 def send(view, kind, x, y, button=LEFT, buttons=None, modifiers=NONE):
     p = QPointF(x, y)
     held = button if buttons is None else buttons
-    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+    QApplication.sendEvent(
+        view.viewport(), QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers)
+    )
 
 
 def drag(view, x0, x1, y, button=LEFT, modifiers=NONE, release=True):
@@ -86,7 +88,7 @@ def wheel(view, x, y, turn, modifiers=NONE):
     event = QWheelEvent(
         p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers, phase, False
     )
-    QApplication.sendEvent(view, event)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def x_of(view, t):
@@ -455,7 +457,7 @@ def test_a_drag_on_the_axis_stretches_it_and_a_double_click_resets_it(view, qtbo
     send(view, QEvent.Type.MouseMove, x, r.center().y() + 40, Qt.MouseButton.NoButton, MIDDLE)
     send(view, QEvent.Type.MouseButtonRelease, x, r.center().y() + 40, MIDDLE)
     assert seen(view)[0] == pytest.approx(low + 40 / r.height() * (high - low), rel=0.02)
-    qtbot.mouseDClick(view, LEFT, pos=QPoint(round(x), round(r.center().y())))
+    qtbot.mouseDClick(view.viewport(), LEFT, pos=QPoint(round(x), round(r.center().y())))
     assert seen(view) == before and view.levels == AT_FIRST
     # given up by Esc
     send(view, QEvent.Type.MouseButtonPress, x, r.center().y(), LEFT)

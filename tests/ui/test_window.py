@@ -241,16 +241,16 @@ def test_a_break_is_dragged_with_the_mouse(qtbot: QtBot, opened: TracePage) -> N
     start, end = (
         QPoint(round(view._map().x(t)), round(view._main.rect.center().y())) for t in (fit.breaks[1], 1.4)
     )
-    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=start)
     for share in (0.3, 0.6, 1.0):
-        qtbot.mouseMove(view, start + (end - start) * share)
+        qtbot.mouseMove(view.viewport(), start + (end - start) * share)
     assert bench.snapshot.preview
     qtbot.keyClick(view, Qt.Key.Key_Escape)
     assert not bench.snapshot.preview and bench.snapshot.fit is fit, "Esc gives the drag up"
-    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=start)
+    qtbot.mousePress(view.viewport(), Qt.MouseButton.LeftButton, pos=start)
     for share in (0.3, 0.6, 1.0):
-        qtbot.mouseMove(view, start + (end - start) * share)
-    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=end)
+        qtbot.mouseMove(view.viewport(), start + (end - start) * share)
+    qtbot.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=end)
     assert bench.snapshot.fit is not None
     assert bench.snapshot.fit.breaks[1] == pytest.approx(1.4, abs=0.02)
     assert bench.snapshot.undo == "move break 1"

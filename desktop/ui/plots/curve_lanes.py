@@ -75,23 +75,21 @@ def draw_stack(
 
 
 def draw_residual(
-    painter: QPainter,
     raster: Raster,
     lane: Lane,
     curve: StepCurve,
     columns: Columns | None,
     fit: PhaseFit,
     m: TimeMap,
-    phase: int | None,
     theme: Theme,
+    em: float,
     most: float = math.inf,
 ) -> None:
-    """Curve minus fit with its extremes, the r.m.s. of every phase, axis and heading.
+    """Curve minus fit with its extremes and the r.m.s. of every phase; the lane lies at the origin and gets
+    the range that is shown.
 
     `columns` are the curve's own on the same pixels, if known; no more than `most` processors are shown.
     """
-    metrics = painter.fontMetrics()
-    em, dpr = metrics.height(), painter.device().devicePixelRatioF()
     x = scales.column_edges(m, raster.image.width())
     r = fit_overlay.residual(envelope(curve), fit, x, columns)
     outside = (x[1:] <= fit.breaks[0]) | (x[:-1] >= fit.breaks[-1])
@@ -113,31 +111,30 @@ def draw_residual(
         [mix(theme.residual, theme.background, 0.42)],
         QColor(theme.background),
     )
-    thickness = max(1, round(dpr))
+    thickness = max(1, round(raster.image.devicePixelRatio()))
     mean = raster.scale(r.mean, -top, top)
     raster.line(mean, mean, thickness, QColor(theme.residual))
     phases = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
     for level in (rms[phases], -rms[phases]):
         raster.marks(raster.scale(level, -top, top), thickness, QColor(theme.fit))
-    raster.draw(painter, lane.rect.left(), lane.rect.top())
-    for a, b in ((m.a, min(float(fit.breaks[0]), m.b)), (max(float(fit.breaks[-1]), m.a), m.b)):
-        if a < b:
-            blank = QRectF(m.x(a), lane.rect.top(), m.x(b) - m.x(a), lane.rect.height())
-            painter.fillRect(blank, QColor(theme.background))
-    ticks = scales.level_ticks(-top, top, max(2.0, lane.rect.height() / (em * 1.6)))
-    scales.level_axis(painter, lane, ticks, theme, tr("Residual (proc)"))
-    scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
-    painter.setPen(QPen(QColor(theme.break_line), 0))
-    painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
-    _heading(painter, lane, fit, rms, phase, theme)
+    with QPainter(raster.image) as painter:
+        for a, b in ((m.a, min(float(fit.breaks[0]), m.b)), (max(float(fit.breaks[-1]), m.a), m.b)):
+            if a < b:
+                blank = QRectF(m.x(a), 0, m.x(b) - m.x(a), lane.rect.height())
+                painter.fillRect(blank, QColor(theme.background))
+        scales.grid(painter, lane, theme, [], [lane.y(v) for v in residual_ticks(lane, em).positions])
+        painter.setPen(QPen(QColor(theme.break_line), 0))
+        painter.drawLine(QLineF(0, lane.y(0), lane.rect.right(), lane.y(0)))
 
 
-def _heading(
-    painter: QPainter, lane: Lane, fit: PhaseFit, rms: np.ndarray, phase: int | None, theme: Theme
-) -> None:
-    metrics = painter.fontMetrics()
+def residual_ticks(lane: Lane, em: float) -> Ticks:
+    return scales.level_ticks(lane.low, lane.high, max(2.0, lane.rect.height() / (em * 1.6)))
+
+
+def residual_heading(painter: QPainter, head: QRectF, fit: PhaseFit, phase: int | None, theme: Theme) -> None:
+    """What the lane below shows, and in numbers what is left over in a phase or in all."""
+    metrics, rms = painter.fontMetrics(), fit.error / np.sqrt(fit.duration)
     em = metrics.height()
-    head = QRectF(lane.rect.left(), lane.rect.top() - em * 1.5, lane.rect.width(), em * 1.4)
     painter.setPen(QColor(theme.text))
     text = tr("Curve minus fit: mean, least and greatest")
     painter.drawText(head, _MIDDLE, text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
@@ -21,6 +21,7 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, TimeMap
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import Theme
 from desktop.workbench.levels import (
@@ -93,11 +94,6 @@ class CurveView(TimePlot):
         self._heights: Heights | None = None  # of the visible range
         self._line: tuple[StepCurve, float, float] | None = None
         self._hover: int | None = None
-        self._base: QPixmap | None = None  # what depends on the visible range only
-        self._scene: QImage | None = None  # that, with the fit
-        self._canvas = QImage()  # the pixels of every scene
-        self._sheet = QPixmap()  # and of every base
-        self._base_key: tuple[object, ...] = ()
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
         self._columns: Columns | None = None
@@ -109,6 +105,7 @@ class CurveView(TimePlot):
         self._legend = Legend()
         self._notes = Notes()
         self._doubt = ""
+        self._build()
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
 
@@ -137,6 +134,7 @@ class CurveView(TimePlot):
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
         self._describe()
         self._redraw()
+        self.dirty()
 
     def set_doubt(self, sentence: str) -> None:
         """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
@@ -169,6 +167,7 @@ class CurveView(TimePlot):
         """Which of `ACTIVITIES` are drawn; computing alone gives the plain curve with its extremes."""
         self._shown = frozenset(activities)
         self._redraw()
+        self.dirty()
 
     def set_theme(self, theme: Theme) -> None:
         self._overview = None
@@ -183,6 +182,7 @@ class CurveView(TimePlot):
         if wanted != self._levels:
             self._levels = wanted
             self._redraw()
+            self.dirty()
 
     def _change_levels(self, wanted: Levels) -> None:
         if wanted != self._levels:
@@ -300,163 +300,335 @@ class CurveView(TimePlot):
 
     # ---- painting ------------------------------------------------------------------------------
 
-    def _paint(self, painter: QPainter) -> None:
-        dpr = painter.device().devicePixelRatioF()
-        key = (self.size(), dpr, self._nav.a, self._nav.b)
-        if self._base is None or key != self._base_key:
-            self._layout(dpr)
-            self._base, self._base_key, self._scene = self._make_base(dpr), key, None
-        if self._scene is None:
-            self._scene = self._make_scene(self._base)
-        painter.drawImage(0, 0, self._scene)
-        if self._curve is not None:
-            self._paint_marks(painter)
+    def _build(self) -> None:
+        """The items of the scene: a plot for each lane, and strips between them."""
+        scene = self.scene()
+        for name, axes in (
+            ("overview", (Axis("left", self._paint_name),)),
+            ("curve", (Axis("left", self._paint_levels), Axis("right", self._paint_shares))),
+            ("residual", (Axis("left", self._paint_residual_axis),)),
+        ):
+            self.lanes[name] = lane_plot(axes[0], right=axes[1] if len(axes) > 1 else None)
+            scene.addItem(self.lanes[name])
+        self._time_axes = []
+        for name, draw in (("overview", self._paint_whole_time), ("curve", self._paint_time)):
+            axis = Axis("bottom", draw, reach=60)
+            axis.linkToView(self.lanes[name].vb)
+            self._time_axes.append(axis)
+            scene.addItem(axis)
+        pictures = (
+            ("overview", self._draw_run),
+            ("curve", self._draw_main),
+            ("residual", self._draw_residual),
+        )
+        for name, draw in pictures:
+            PixelItem(draw, self.lanes[name].vb)
+        strips = (self._paint_legend, self._draw_rail, self._paint_heading, self._paint_frames)
+        self._head, self._rail_item, self._heading, self._frames = (PixelItem(draw) for draw in strips)
+        self._empty = PixelItem(self._paint_empty)
+        for item in (self._head, self._rail_item, self._heading, self._frames, self._empty):
+            scene.addItem(item)
+        self._frames.setZValue(40)
+
+    def _arrange(self) -> None:
+        em, whole = self.fontMetrics().height(), QRectF(self.rect())
+        main, residual, run = self._main.rect, self._residual.rect, self._run.rect
+        place_lane(self.lanes["overview"], run)
+        place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
+        if residual.height():
+            place_lane(self.lanes["residual"], residual)
+        self._time_axes[0].setGeometry(QRectF(run.left(), run.bottom(), run.width(), em))
+        self._time_axes[1].setGeometry(self._axis)
+        self._head.place(QRectF(main.left(), self._rail.top() - em * 1.4, main.width(), em * 1.3))
+        self._rail_item.place(self._rail)
+        self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
+        for item in (self._frames, self._empty, self._above):
+            item.place(whole)
+        self.set_opaque(main, *([residual] if residual.height() else []))
+        self._show_parts()
+
+    def _show_parts(self) -> None:
+        """What there is to be seen."""
+        open_, low = self._curve is not None, bool(self._residual.rect.height())
+        self._empty.setVisible(not open_)
+        for item in (*self.lanes.values(), *self._time_axes, self._head, self._frames):
+            item.setVisible(open_)
+        self.lanes["residual"].setVisible(open_ and low)
+        self._heading.setVisible(open_ and low and self._fit is not None)
+        self._rail_item.setVisible(open_ and self._fit is not None)
+
+    def _changing(self, *, base: bool) -> list[QRectF]:
+        if self._curve is None or not self._laid:
+            return []
+        em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
+        # The residual has a range of its own with every fit.
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
+        if residual.height():
+            found.append(QRectF(0, residual.top() - 1.6 * em, residual.right(), residual.height() + 1.6 * em))
+        if base:
+            found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
+            found.append(QRectF(main.left(), self._rail.top() - 1.5 * em, main.width(), 1.5 * em))
+            if self._levels.mode == "fit":
+                found += self._gutters
+        return found
+
+    @property
+    def _gutters(self) -> list[QRectF]:
+        """Beside the curve, where its levels stand."""
+        em, r = self.fontMetrics().height(), self._main.rect
+        top, height = r.top() - em, r.height() + 2 * em
+        return [QRectF(0, top, r.left(), height), QRectF(r.right(), top, self.width() - r.right(), height)]
 
     def _redraw(self, *, base: bool = True) -> None:
-        if base:
-            self._base = None
-        self._scene = None
-        self.update()
+        super()._redraw(base=base)
+        self._marks_moved()
 
-    def _make_base(self, dpr: float) -> QPixmap:
-        size = QSize(round(self.width() * dpr), round(self.height() * dpr))
-        if self._sheet.size() != size:
-            self._sheet = QPixmap(size)
-        pixmap = self._sheet
-        pixmap.setDevicePixelRatio(dpr)
-        t = self._theme
-        pixmap.fill(QColor(t.background))
-        with QPainter(pixmap) as painter:
-            painter.setFont(self.font())
-            if self._curve is None:
-                painter.setPen(QColor(t.muted))
-                message = self.tr("No curve is open. File > Open shows one.")
-                painter.drawText(QRectF(self.rect()), Qt.AlignmentFlag.AlignCenter, message)
-            else:
-                self._heights = self.heights
-                assert self._heights is not None
-                for lane in (self._main, self._run):
-                    lane.low, lane.high = limits(self._levels, self._heights)
-                    lane.log = self._levels.log
-                self._paint_curve(painter, dpr)
-                self._paint_overview(painter, dpr)
-                self._paint_axes(painter)
-                self._paint_legend(painter)
-        return pixmap
+    def _draw_anew(self, dpr: float) -> None:
+        self._marked = self._mark_rects()
+        self._show_parts()
+        if self._curve is None:
+            return
+        self._heights = self.heights
+        assert self._heights is not None
+        seen = (*limits(self._levels, self._heights), self._levels.log)
+        if seen != (self._main.low, self._main.high, self._main.log):
+            self._log_items(seen[2])
+            self.dirty(*self._gutters)
+        for lane in (self._main, self._run):
+            lane.low, lane.high, lane.log = seen
+        if self._base_stale:
+            self._draw_curve(dpr / self._coarse)
+            self._draw_overview(dpr)
+        self._draw_fit(dpr)
+        a, b = self._nav.a, self._nav.b
+        low, high = (math.log10(v) for v in seen[:2]) if seen[2] else seen[:2]
+        self.lanes["curve"].vb.show_range(a, b, low, high)
+        self.lanes["overview"].vb.show_range(self._nav.start, self._nav.end, low, high)
+        self.lanes["residual"].vb.show_range(a, b, self._residual.low, self._residual.high)
 
-    def _make_scene(self, base: QPixmap) -> QImage:
-        image = self._canvas
-        if image.size() != base.size() or image.devicePixelRatio() != base.devicePixelRatio():
-            image = self._canvas = QImage(base.size(), QImage.Format.Format_RGB32)
-            image.setDevicePixelRatio(base.devicePixelRatio())
-        fit, m = self._fit, self._map()
-        with QPainter(image) as painter:
-            painter.setFont(self.font())
-            painter.drawPixmap(0, 0, base)
-            if self._curve is not None:
-                if self._residual.rect.height():
-                    self._paint_residual(painter, m)
-                if fit is not None:
-                    self._paint_rail(painter, fit, m)
-        if self._curve is not None and fit is not None:
-            # Breaks and fit go at the pixels themselves, so between painters.
-            fit_overlay.draw_breaks(image, fit, m, list(self._lanes), self._theme, ranges=True)
-            fit_overlay.draw_breaks(image, fit, m, [self._rail], self._theme)
-            if self._run.rect.top() >= 0:
-                fit_overlay.draw_breaks(image, fit, self._run_map(), [self._run.rect], self._theme)
-            with QPainter(image) as painter:
-                self._tint_phase(painter, fit, m)
-            if "computing" in self._shown:
-                fit_overlay.draw_pieces(image, fit, m, self._main, self._theme, self._phase)
-            with QPainter(image) as painter:
-                self._paint_locks(painter, fit, m)
-        if self._curve is not None:
-            with QPainter(image) as painter:
-                painter.setFont(self.font())
-                self._grey_outside(painter, [self._rail, *self._lanes], m)
-                if self._run.rect.top() >= 0:
-                    self._grey_outside(painter, [self._run.rect], self._run_map())
-                self._notes.paint(painter, m, self._lanes, self._theme)
-        return image
+    def _log_items(self, log: bool) -> None:
+        """What was added in data coordinates follows a logarithmic axis."""
+        for name in ("curve", "overview"):
+            if self.lanes[name].ctrl.logYCheck.isChecked() != log:
+                self.lanes[name].setLogMode(y=log)
+                self.lanes[name].vb.disableAutoRange()
 
-    def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
-        """The reused pixel buffer of a lane."""
-        w, h = round(lane.rect.width() * dpr), round(lane.rect.height() * dpr)
-        raster = self._rasters.get(name)
-        if raster is None or (raster.image.width(), raster.image.height()) != (w, h):
-            raster = self._rasters[name] = Raster(w, h)
-        return raster
+    def _sheet(self, name: str, rect: QRectF, dpr: float) -> Raster:
+        """The reused pixels of a lane."""
+        sheet = self._rasters[name] = Raster.of(rect, dpr, self._rasters.get(name))
+        return sheet
 
-    def _paint_curve(self, painter: QPainter, dpr: float) -> None:
+    def _local(self, lane: Lane) -> tuple[Lane, TimeMap]:
+        """A lane and the visible range with the lane at the origin, as in its picture."""
+        rect = QRectF(0, 0, lane.rect.width(), lane.rect.height())
+        return Lane(rect, lane.low, lane.high, lane.log), TimeMap(self._nav.a, self._nav.b, 0.0, rect.width())
+
+    def _draw_curve(self, dpr: float) -> None:
         assert self._curve is not None
-        raster = self._raster("main", self._main, dpr)
-        x = scales.column_edges(self._map(), raster.image.width())
+        sheet = self._sheet("base", self._main.rect, dpr)
+        lane, m = self._local(self._main)
+        x = scales.column_edges(m, sheet.image.width())
         thickness = max(1, round(dpr))
         self._columns = envelope(self._curve).columns(x)
         if self._stacked:
             drawn = {a: self._stack[a] for a in ACTIVITIES if a in self._shown and a in self._stack}
-            curve_lanes.draw_stack(raster, self._main, drawn, x, thickness, self._theme)
+            curve_lanes.draw_stack(sheet, lane, drawn, x, thickness, self._theme)
         elif "computing" in self._shown:
-            curve_lanes.draw_curve(raster, self._main, self._columns, thickness, self._theme)
+            curve_lanes.draw_curve(sheet, lane, self._columns, thickness, self._theme)
         else:
-            raster.image.fill(QColor(self._theme.background))
-        raster.draw(painter, self._main.rect.left(), self._main.rect.top())
+            sheet.clear(QColor(self._theme.background))
+        with QPainter(sheet.image) as painter:
+            wide = self.fontMetrics().horizontalAdvance("000.000") * 1.5
+            xs = [m.x(p) for p in scales.time_ticks(m.a, m.b, m.width / wide).positions]
+            scales.grid(painter, lane, self._theme, xs, [lane.y(v) for v in self._ticks().positions])
 
-    def _paint_overview(self, painter: QPainter, dpr: float) -> None:
+    def _draw_overview(self, dpr: float) -> None:
         assert self._curve is not None
-        lane = self._run
-        raster = self._raster("run", lane, dpr)
+        lane, _ = self._local(self._run)
+        sheet = self._sheet("run base", self._run.rect, dpr)
         of = (self._curve, lane.low, lane.high, lane.log)
-        if raster is not self._overview or self._overview_of != of:
-            c = envelope(self._curve).columns(scales.column_edges(self._run_map(), raster.image.width()))
-            curve_lanes.draw_curve(raster, lane, c, max(1, round(dpr)), self._theme)
-            self._overview, self._overview_of = raster, of
-        raster.draw(painter, lane.rect.left(), lane.rect.top())
+        if sheet is not self._overview or self._overview_of != of:
+            c = envelope(self._curve).columns(scales.column_edges(self._run_map(), sheet.image.width()))
+            curve_lanes.draw_curve(sheet, lane, c, max(1, round(dpr)), self._theme)
+            self._overview, self._overview_of = sheet, of
 
     _overview_of: tuple[StepCurve, float, float, bool] | None = None
 
-    def _paint_axes(self, painter: QPainter) -> None:
-        assert self._curve is not None
-        t, m, em = self._theme, self._map(), self.fontMetrics().height()
-        room = self._main.rect.height() / (em * 2.2)
-        if self._main.log:
-            ticks = scales.log_ticks(self._main.low, self._main.high, room)
+    def _draw_fit(self, dpr: float) -> None:
+        """The pictures of all lanes, with what depends on the fit."""
+        fit, t, fine = self._fit, self._theme, dpr / self._coarse
+        sheet = self._sheet("curve", self._main.rect, fine)
+        sheet.take(self._rasters["base"])
+        lane, m = self._local(self._main)
+        if fit is not None:
+            # Breaks and fit go at the pixels themselves, so between painters.
+            fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
+            self._tint_phase(sheet.image, fit, m)
+            if "computing" in self._shown:
+                fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
+        self._veil(sheet.image, m)
+        if self._residual.rect.height():
+            self._draw_left_over(fine)
+        whole = self._sheet("overview", self._run.rect, dpr)
+        whole.take(self._rasters["run base"])
+        local, _ = self._local(self._run)
+        m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
+        if fit is not None:
+            fit_overlay.draw_breaks(whole.image, fit, m, [local.rect], t)
+        self._veil(whole.image, m)
+        if fit is not None:
+            self._draw_phases(fit, dpr)
+
+    def _veil(self, image: QImage, m: TimeMap) -> None:
+        if self._limit is not None:
+            with QPainter(image) as painter:
+                self._grey_outside(painter, [QRectF(0, 0, m.width, image.height())], m)
+
+    def _draw_left_over(self, dpr: float) -> None:
+        """The residual's picture."""
+        sheet = self._sheet("residual", self._residual.rect, dpr)
+        fit, t = self._fit, self._theme
+        lane, m = self._local(self._residual)
+        if fit is None:
+            sheet.clear(QColor(t.background))
         else:
-            ticks = scales.level_ticks(self._main.low, self._main.high, room, whole=True)
-        ticks = curve_lanes.with_top(ticks, self._curve.capacity, self._main, em)
-        scales.level_axis(painter, self._main, ticks, t, self.tr("Processors"))
-        if self._percent and self._curve.capacity > 0:
-            share = Lane(
-                self._main.rect,
-                self._main.low / self._curve.capacity * 100,
-                self._main.high / self._curve.capacity * 100,
-                self._main.log,
-            )
-            if share.log:
-                percent = scales.log_ticks(share.low, share.high, room)
-            else:
-                percent = scales.level_ticks(share.low, share.high, room, whole=True)
-            scales.level_axis(painter, share, percent, t, self.tr("Share of all (%)"), right=True)
-        vertical = scales.time_ticks(
-            m.a, m.b, m.width / (self.fontMetrics().horizontalAdvance("000.000") * 1.5)
-        )
-        xs = [m.x(p) for p in vertical.positions]
-        scales.grid(painter, self._main, t, xs, [self._main.y(v) for v in ticks.positions])
-        painter.setPen(QPen(QColor(t.border), 1))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        scales.time_axis(painter, self._axis, m, t, self.tr("Time"))
-        run = self._run.rect
-        scales.time_axis(painter, QRectF(run.left(), run.bottom(), run.width(), em), self._run_map(), t, "")
-        painter.setPen(QColor(t.muted))
-        gutter = QRectF(0, run.top(), run.left() - 7, run.height())
-        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
-        for lane in (self._run, self._main):
-            self._frame(painter, lane.rect)
+            assert self._curve is not None
+            most = residual_reach(math.inf, self._levels, self._heights) if self._heights else math.inf
+            em = self.fontMetrics().height()
+            curve_lanes.draw_residual(sheet, lane, self._curve, self._columns, fit, m, t, em, most)
+            self._residual.low, self._residual.high = lane.low, lane.high
+            fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
+            self._tint_phase(sheet.image, fit, m)
+        self._veil(sheet.image, m)
+
+    def _draw_phases(self, fit: PhaseFit, dpr: float) -> None:
+        """The rail: phase numbers, centred on what is visible of each phase, and locks on breaks."""
+        sheet = self._sheet("rail", self._rail, dpr)
+        t, metrics = self._theme, self.fontMetrics()
+        r = QRectF(0, 0, self._rail.width(), self._rail.height())
+        m = TimeMap(self._nav.a, self._nav.b, 0.0, r.width())
+        sheet.clear(QColor(t.surface))
+        with QPainter(sheet.image) as painter:
+            painter.setFont(self.font())
+            show = fit_overlay.visible(fit, m.a, m.b)
+            x0 = np.clip(m.x(fit.breaks[show]), 0, r.right())
+            x1 = np.clip(m.x(fit.breaks[show + 1]), 0, r.right())
+            # Hundreds have no room for a number; those need not be asked one by one.
+            wide = (x1 - x0 > metrics.horizontalAdvance("1") + 8) | (show == self._phase)
+            for i, a, b in zip(show[wide].tolist(), x0[wide].tolist(), x1[wide].tolist(), strict=True):
+                chosen = i == self._phase
+                if chosen:
+                    painter.fillRect(QRectF(a, 0, b - a, r.height()), QColor(t.accent))
+                label = str(i + 1)
+                if b - a > metrics.horizontalAdvance(label) + 8:
+                    painter.setPen(QColor(t.background if chosen else t.text))
+                    painter.drawText(QRectF(a, 0, b - a, r.height()), Qt.AlignmentFlag.AlignCenter, label)
+        fit_overlay.draw_breaks(sheet.image, fit, m, [r], t)
+        with QPainter(sheet.image) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            em = metrics.height()
+            for i in self._held(fit):
+                if m.a <= fit.breaks[i] <= m.b:
+                    self._padlock(painter, m.x(fit.breaks[i]), r.bottom() - em * 0.15, em * 0.7)
+        self._veil(sheet.image, m)
+
+    # What the items of the scene paint, in the view's pixels.
+
+    def _draw_main(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._main.rect, self._rasters["curve"].image)
+        painter.setFont(self.font())
+        self._notes.paint(painter, self._map(), self._lanes, self._theme)
         self._paint_levels_note(painter)
+
+    def _draw_residual(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._residual.rect, self._rasters["residual"].image)
+        painter.setFont(self.font())
+        if self._fit is None:
+            painter.setPen(QColor(self._theme.muted))
+            text = self.tr("The residual appears with a fit.")
+            painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setClipRect(self._residual.rect)
+        self._notes.paint(painter, self._map(), self._lanes, self._theme)
+
+    def _draw_run(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._run.rect, self._rasters["overview"].image)
+
+    def _draw_rail(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._rail, self._rasters["rail"].image)
+
+    def _paint_empty(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        painter.setPen(QColor(self._theme.muted))
+        message = self.tr("No curve is open. File > Open shows one.")
+        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, message)
+
+    def _paint_frames(self, painter: QPainter, rect: QRectF) -> None:
+        for lane in (self._run.rect, *self._lanes):
+            self._frame(painter, lane)
+        if self._fit is not None:
+            self._frame(painter, self._rail.united(self._main.rect))
+
+    def _paint_heading(self, painter: QPainter, rect: QRectF) -> None:
+        if self._fit is not None:
+            painter.setFont(self.font())
+            curve_lanes.residual_heading(painter, rect, self._fit, self._phase, self._theme)
+
+    def _room(self) -> float:
+        """Ticks for which there is room beside the curve."""
+        return self._main.rect.height() / (self.fontMetrics().height() * 2.2)
+
+    def _ticks(self) -> scales.Ticks:
+        assert self._curve is not None
+        if self._main.log:
+            ticks = scales.log_ticks(self._main.low, self._main.high, self._room())
+        else:
+            ticks = scales.level_ticks(self._main.low, self._main.high, self._room(), whole=True)
+        return curve_lanes.with_top(ticks, self._curve.capacity, self._main, self.fontMetrics().height())
+
+    def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        scales.level_axis(painter, self._main, self._ticks(), self._theme, self.tr("Processors"))
+
+    def _paint_shares(self, painter: QPainter, rect: QRectF) -> None:
+        if not self._percent or self._curve is None or not self._curve.capacity > 0:
+            return
+        painter.setFont(self.font())
+        share = Lane(
+            self._main.rect,
+            self._main.low / self._curve.capacity * 100,
+            self._main.high / self._curve.capacity * 100,
+            self._main.log,
+        )
+        if share.log:
+            ticks = scales.log_ticks(share.low, share.high, self._room())
+        else:
+            ticks = scales.level_ticks(share.low, share.high, self._room(), whole=True)
+        scales.level_axis(painter, share, ticks, self._theme, self.tr("Share of all (%)"), right=True)
+
+    def _paint_residual_axis(self, painter: QPainter, rect: QRectF) -> None:
+        if self._fit is not None:
+            painter.setFont(self.font())
+            ticks = curve_lanes.residual_ticks(self._residual, self.fontMetrics().height())
+            scales.level_axis(painter, self._residual, ticks, self._theme, self.tr("Residual (proc)"))
+
+    def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        painter.setPen(QColor(self._theme.muted))
+        gutter = QRectF(0, self._run.rect.top(), self._run.rect.left() - 7, self._run.rect.height())
+        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
+
+    def _paint_time(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        scales.time_axis(painter, self._axis, self._map(), self._theme, self.tr("Time"))
+
+    def _paint_whole_time(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        scales.time_axis(painter, rect, self._run_map(), self._theme, "")
 
     def _paint_levels_note(self, painter: QPainter) -> None:
         """A mark in the upper corner where not all processors are shown."""
-        assert self._heights is not None
+        if self._heights is None:
+            return
         text, t, r = note(self._levels, self._heights), self._theme, self._main.rect
         if not text:
             return
@@ -472,10 +644,10 @@ class CurveView(TimePlot):
         painter.setPen(QColor(t.text))
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
-    def _paint_legend(self, painter: QPainter) -> None:
+    def _paint_legend(self, painter: QPainter, row: QRectF) -> None:
+        painter.setFont(self.font())
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
-        row = QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
         note = (
             self.tr("1 pixel stands for up to {0} steps").format(f"{steps:,}".replace(",", " "))
@@ -512,42 +684,13 @@ class CurveView(TimePlot):
             entries.append(Entry(label, QColor(t.break_line), sample="break", second=QColor(t.band)))
         return entries
 
-    def _tint_phase(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
+    def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
-            x0, x1 = (
-                float(v)
-                for v in np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
-            )
+            ends = np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
             tint = QColor(self._theme.accent)
             tint.setAlpha(40 if self._theme.dark else 28)
-            for rect in self._lanes:
-                painter.fillRect(QRectF(x0, rect.top(), x1 - x0, rect.height()), tint)
-
-    def _paint_rail(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
-        """Phase numbers, centred on what is visible of each phase."""
-        t, r, metrics = self._theme, self._rail, self.fontMetrics()
-        painter.fillRect(r, QColor(t.surface))
-        show = fit_overlay.visible(fit, m.a, m.b)
-        x0 = np.clip(m.x(fit.breaks[show]), r.left(), r.right())
-        x1 = np.clip(m.x(fit.breaks[show + 1]), r.left(), r.right())
-        # Hundreds have no room for a number; those need not be asked one by one.
-        wide = (x1 - x0 > metrics.horizontalAdvance("1") + 8) | (show == self._phase)
-        for i, a, b in zip(show[wide].tolist(), x0[wide].tolist(), x1[wide].tolist(), strict=True):
-            chosen = i == self._phase
-            if chosen:
-                painter.fillRect(QRectF(a, r.top(), b - a, r.height()), QColor(t.accent))
-            label = str(i + 1)
-            if b - a > metrics.horizontalAdvance(label) + 8:
-                painter.setPen(QColor(t.background if chosen else t.text))
-                painter.drawText(QRectF(a, r.top(), b - a, r.height()), Qt.AlignmentFlag.AlignCenter, label)
-        self._frame(painter, r)
-
-    def _paint_locks(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
-        em = self.fontMetrics().height()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for i in self._held(fit):
-            if m.a <= fit.breaks[i] <= m.b:
-                self._padlock(painter, m.x(fit.breaks[i]), self._rail.bottom() - em * 0.15, em * 0.7)
+            with QPainter(image) as painter:
+                painter.fillRect(QRectF(ends[0], 0, ends[1] - ends[0], image.height()), tint)
 
     def _padlock(self, painter: QPainter, x: float, bottom: float, size: float) -> None:
         t = self._theme
@@ -569,20 +712,36 @@ class CurveView(TimePlot):
         nearest = [int(np.argmin(np.abs(inner - t))) for t in self._locked]
         return {i + 1 for i, t in zip(nearest, self._locked, strict=True) if abs(inner[i] - t) <= near}
 
-    def _paint_residual(self, painter: QPainter, m: TimeMap) -> None:
-        assert self._curve is not None
-        lane = self._residual
-        if self._fit is None:
-            painter.setPen(QColor(self._theme.muted))
-            text = self.tr("The residual appears with a fit.")
-            painter.drawText(lane.rect, Qt.AlignmentFlag.AlignCenter, text)
-        else:
-            raster = self._raster("residual", lane, painter.device().devicePixelRatioF())
-            curve_lanes.draw_residual(
-                painter, raster, lane, self._curve, self._columns, self._fit, m, self._phase, self._theme,
-                residual_reach(math.inf, self._levels, self._heights) if self._heights else math.inf,
-            )  # fmt: skip
-        self._frame(painter, lane.rect)
+    def _marked_line(self) -> float | None:
+        """The time of the break that is dragged or lies under the pointer."""
+        drag, fit = self._drag, self._fit
+        if drag is not None and drag.kind == "break" and drag.moved:
+            return drag.now
+        if drag is None and self._hover is not None and fit is not None and self._hover < fit.breaks.size - 1:
+            return float(fit.breaks[self._hover])
+        return None
+
+    def _mark_rects(self) -> list[QRectF] | None:
+        if self._curve is None:
+            return []
+        m, em, r, drag = self._map(), self.fontMetrics().height(), self._main.rect, self._drag
+        found = []
+        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
+        for span in [] if self._selection is None else [self._selection], zoomed:
+            for a, b in span:
+                x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted((a, b)))
+                found += [QRectF(x0 - 2, q.top(), x1 - x0 + 4, q.height()) for q in self._lanes]
+                found.append(QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8))  # its length
+                found.append(self._run.rect)
+        line = self._marked_line()
+        if line is not None and m.a <= line <= m.b:
+            x = m.x(line)
+            found.append(QRectF(x - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
+        if m.a <= self._cursor <= m.b:
+            x = float(m.x(self._cursor))
+            found += [QRectF(x - 1, q.top(), 3, q.height()) for q in self._lanes]
+            found.append(QRectF(r.left(), r.top(), r.width(), min(4 * em + 20, r.height())))
+        return found
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
@@ -609,16 +768,7 @@ class CurveView(TimePlot):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.accent), 2))
             painter.drawRect(QRectF(x0, r.top(), max(x1 - x0, 3), r.height()))
-        line = None
-        if drag is not None and drag.kind == "break" and drag.moved:
-            line = drag.now
-        elif (
-            drag is None
-            and self._hover is not None
-            and self._fit is not None
-            and self._hover < self._fit.breaks.size - 1
-        ):
-            line = float(self._fit.breaks[self._hover])
+        line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
             painter.setPen(QPen(QColor(t.accent), 2))
             x = m.x(line)
@@ -739,6 +889,7 @@ class CurveView(TimePlot):
             return "plot"
         return "axis" if p.y() > self._residual.rect.bottom() else ""
 
+    @guarded
     def mousePressEvent(self, event) -> None:
         key = self._legend.key_at(event.position())
         if key and event.button() == Qt.MouseButton.LeftButton and self._drag is None:
@@ -803,7 +954,7 @@ class CurveView(TimePlot):
         hover = self._break_near(p.x()) if region in ("plot", "rail") and self._mode == "select" else None
         if hover != self._hover:
             self._hover = hover
-            self.update()
+            self._marks_moved()
         flag = self._notes.at(p)
         self.setToolTip("" if flag is None else plain(flag.told))
         shape = Qt.CursorShape.ArrowCursor
@@ -859,7 +1010,7 @@ class CurveView(TimePlot):
         keep = min((self._nav.b - self._nav.a) / self._map().width, (high - low) / 4)
         drag.now = min(max(t, low + keep), high - keep)
         self.breakDragged.emit(drag.index, drag.now)
-        self.update()
+        self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
@@ -873,6 +1024,7 @@ class CurveView(TimePlot):
         elif drag.kind.startswith("frame"):
             self._show(drag.a, drag.b, remember=False)
 
+    @guarded
     def mouseDoubleClickEvent(self, event) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
@@ -887,6 +1039,7 @@ class CurveView(TimePlot):
         elif region and self._phase_span(self._time(event.position().x())) is not None:
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
 
+    @guarded
     def wheelEvent(self, event) -> None:
         p, turn = event.position(), event.angleDelta().y()
         if self._ready and turn and self._region(p) == "levels":
@@ -902,6 +1055,7 @@ class CurveView(TimePlot):
         a, b = self.visible_range()
         return (a + b) / 2 if self._region(p) == "run" else super()._zoom_centre(p)
 
+    @guarded
     def leaveEvent(self, event) -> None:
         self._hover = None
         super().leaveEvent(event)

@@ -9,6 +9,7 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
+from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
 from desktop.ui.units import TIME_UNITS, asked_unit
 from desktop.workbench.levels import at_share, share
@@ -192,16 +193,15 @@ def level_axis(
         x = edge + 7 if right else edge - 7 - w
         painter.drawText(QPointF(x, base + metrics.ascent() / 2 - 1), label)
     painter.setPen(QColor(theme.text))
-    painter.save()
-    # A title longer than its lane reaches over the lane's ends, as far as the picture does.
-    length = max(r.height(), metrics.horizontalAdvance(title) + 2)
-    height = painter.device().height() / painter.device().devicePixelRatioF()
-    middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
-    painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
-    painter.rotate(90 * way)
-    box = QRectF(-length / 2, -metrics.height() / 2, length, metrics.height())
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
-    painter.restore()
+    with saved(painter):
+        # A title longer than its lane reaches over the lane's ends, as far as the picture does.
+        length = max(r.height(), metrics.horizontalAdvance(title) + 2)
+        height = painter.device().height() / painter.device().devicePixelRatioF()
+        middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
+        painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
+        painter.rotate(90 * way)
+        box = QRectF(-length / 2, -metrics.height() / 2, length, metrics.height())
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
 
 
 def grid(painter: QPainter, lane: Lane, theme: Theme, xs: list[float], ys: list[float]) -> None:

@@ -33,6 +33,7 @@ class QuietBox(pg.ViewBox):
 
     def __init__(self) -> None:
         super().__init__(enableMenu=False, enableMouse=False, defaultPadding=0)
+        self.pictures: list[PixelItem] = []  # or Python would take them away
         self.disableAutoRange()
 
     def show_range(self, a: float, b: float, low: float, high: float) -> None:
@@ -68,12 +69,13 @@ class PixelItem(QGraphicsObject):
     under the items of the box, above 0 over them.
     """
 
-    def __init__(self, draw: Draw, box: pg.ViewBox | None = None, z: float = -50.0) -> None:
+    def __init__(self, draw: Draw, box: QuietBox | None = None, z: float = -50.0) -> None:
         super().__init__(box)
         self._draw = draw
         self._rect = QRectF() if box is None else QRectF(box.rect())
         self.setZValue(z)
         if box is not None:
+            box.pictures.append(self)
             box.sigResized.connect(self._resized)
 
     @guarded
@@ -100,7 +102,7 @@ class Axis(pg.AxisItem):
     every range. `reach`: logical pixels that it paints beyond its ends.
     """
 
-    def __init__(self, side: str, draw: Draw, reach: float = 20.0) -> None:
+    def __init__(self, side: str, draw: Draw, reach: float = 200.0) -> None:
         self.range = [0.0, 1.0]  # which the constructor of the base class sets
         self._draw = draw
         self._reach = reach
@@ -153,15 +155,14 @@ def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: fl
     plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
 
 
-def blit(painter: QPainter, x: float, y: float, image: QImage, scale: int = 1) -> None:
-    """Put a picture of device pixels at a logical position that lies on one, each as `scale` x `scale`."""
+def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
+    """Fill a rectangle that lies on device pixels with a picture of as many of them, or of fewer."""
     dpr = painter.device().devicePixelRatioF()
-    w, h = image.width(), image.height()
+    edges = (round(v * dpr) for v in (rect.left(), rect.top(), rect.right(), rect.bottom()))
+    left, top, right, bottom = edges
     with saved(painter):
         painter.scale(1 / dpr, 1 / dpr)
-        painter.drawImage(
-            QRectF(round(x * dpr), round(y * dpr), w * scale, h * scale), image, QRectF(0, 0, w, h)
-        )
+        painter.drawImage(QRectF(left, top, right - left, bottom - top), image, QRectF(image.rect()))
 
 
 class PlotView(pg.GraphicsView):
@@ -175,13 +176,19 @@ class PlotView(pg.GraphicsView):
         self._theme: Theme = LIGHT
         self._opaque: tuple[QRectF, ...] = ()
         self._bare: list[QRectF] | None = None
+        self._whole = False  # everything will be painted anyway
         super().__init__(parent, background=None)
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
         self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)
         self.scene().setItemIndexMethod(self.scene().ItemIndexMethod.NoIndex)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        for action in self.scene().contextMenu:  # a command that nobody would find
+            action.deleteLater()
+        self.scene().contextMenu = []
+        self.setAcceptDrops(False)  # which the window takes
         port = self.viewport()
+        port.setAcceptDrops(False)
         port.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         port.setMouseTracking(True)
         port.setFocusProxy(None)
@@ -201,7 +208,10 @@ class PlotView(pg.GraphicsView):
     def dirty(self, *rects: QRectF) -> None:
         """Paint these parts (logical pixels) with whatever else is to be painted; without any, everything."""
         port = self.viewport()
+        if self._whole:
+            return
         if not rects:
+            self._whole = True
             port.update()
         for rect in rects:
             port.update(rect.toAlignedRect())
@@ -223,6 +233,7 @@ class PlotView(pg.GraphicsView):
         if self.closed:
             return
         self.prepare(self.viewport().devicePixelRatioF())
+        self._whole = False
         super().paintEvent(event)
 
     def paint_on(self, image: QImage) -> None:
