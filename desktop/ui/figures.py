@@ -558,7 +558,7 @@ def _paint_axes(frame: _Frame, plot: Plot, lane: Lane, box: Box, across: Ticks, 
 
 
 def _paint_over(frame: _Frame, plot: Plot, lane: Lane, box: Box) -> None:
-    """What lies over the values of a lane: breakpoints, fit, ± RMS, zero, what is not analysed."""
+    """What lies over the values of a lane: breakpoints, fit, ± r.m.s., zero, what is not analysed."""
     sheet, marks = frame.sheet, _marks(frame, plot)
     with sheet.clipped(box.left, box.top, box.width, box.height):
         if plot.bars is not None and plot.bars.messages is not None:
@@ -634,12 +634,11 @@ def _paint_strips(frame: _Frame, plot: Plot, box: Box, rail: float, marks: Mappi
                 sheet.rects([[x0, top, x1 - x0, high]], Fill(colour))
             if several:
                 frame.outline_of(x0, top, x1 - x0, high, thin)
-            label = strip.label(k, x1 - x0, em, lambda text: text_width(text, size, bold=True))
-            if label:
-                shade = ink.ground if chosen else ink.text
-                sheet.text(
-                    (x0 + x1) / 2, top + high / 2 + 0.36 * size, label, size, shade, "middle", bold=chosen
-                )
+        found = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
+        for k, a, b, label in found:
+            x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.chosen
+            shade = ink.ground if chosen else ink.text
+            sheet.text(x, y, label, size, shade, "middle", bold=chosen)
         if not several:
             frame.outline_of(box.left, top, box.width, high, frame.outline())
     if plot.breaks is not None and plot.strips:
@@ -844,7 +843,15 @@ def _phases(frame: _Frame, material: Material) -> None:
     times = time_scale(curve.duration)
     kinds = ("constant", "linear", "quadratic")
     table = [
-        ("Phase", f"Start ({times.symbol})", f"Length ({times.symbol})", "Kind", "Mean", "of P", "RMS")
+        (
+            "Phase",
+            f"Start ({times.symbol})",
+            f"Length ({times.symbol})",
+            "Kind",
+            "Mean",
+            "Efficiency",
+            "R.m.s.",
+        )
     ] + [
         (
             str(k),

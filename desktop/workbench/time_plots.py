@@ -48,9 +48,9 @@ WORDS = {
     "break": "Breakpoint and its range",
     "residual axis": "Residual",
     "residual": "Curve − fit, mean",
-    "rms": "± RMS of each phase",
+    "rms": "± r.m.s. of each phase",
     "epsilon": "ε = {0} processors·√s",
-    "phase error": "phase {0}: RMS {1} processors, local error {2} processors·√s",
+    "phase error": "phase {0}: r.m.s. {1} processors, local error {2} processors·√s",
     "location": "Location",
     "message": "Message",
     "messages": "Messages, 1 to {0} at a point",
@@ -238,9 +238,19 @@ class Strip:
         for k, (a, b) in zip(shown.tolist(), ends.tolist(), strict=True):
             yield k, a, b
 
-    def label(self, k: int, room: float, em: float, width: Measure) -> str:
-        """The number of a phase, if there is room for it."""
-        return self.labels[k] if room > width(self.labels[k]) + _AROUND * em else ""
+    def labelled(
+        self, axis: Axis, length: float, em: float, width: Measure
+    ) -> Iterator[tuple[int, float, float, str]]:
+        """The phases that are marked, or have room for their number along an axis so long: place, from where
+        to where, and the number, "" if there is no room."""
+        least = width("1") + _AROUND * em
+        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
+        ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0) * length
+        # Hundreds have no room for a number; those need not be asked one by one.
+        wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
+        for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):
+            label = self.labels[k]
+            yield k, a, b, label if b - a > width(label) + _AROUND * em else ""
 
 
 @dataclass(frozen=True)
@@ -353,7 +363,7 @@ def stack_lane(run: Run, x: Floats, known: Heights, shown: Iterable[str], say: W
 
 
 def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Columns | None = None) -> Lane:
-    """The curve less the fit, with the RMS of every phase. `columns`: of the curve, if they are known."""
+    """The curve less the fit, with the r.m.s. of every phase. `columns`: of the curve, if they are known."""
     curve, fit = run.curve, run.fit
     assert fit is not None
     left = residual(envelope(curve), fit, x, columns)
@@ -361,7 +371,7 @@ def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Colu
     rms = fit.error / np.sqrt(fit.duration)
     show = visible(fit, float(x[0]), float(x[-1]))
     low, high, mean = (np.where(outside, np.nan, v) for v in left)  # of a limited analysis
-    # Means and RMS set the scale; a rare peak far beyond them runs to the rim instead of pressing everything
+    # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of pressing everything
     # else flat. The bound moves in steps, so that panning does not make it breathe.
     some = np.isfinite(mean)
     extreme = float(max(high[some].max(initial=0.0), -low[some].min(initial=0.0)))
