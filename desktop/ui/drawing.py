@@ -77,6 +77,9 @@ class Sheet(Protocol):
     def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
         """A colour as opaque at each point (rows, columns) of a box (x, y, w, h) as is said, 0 to 255."""
 
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        """A polygon."""
+
     def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
     def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
     def bend(
@@ -215,6 +218,9 @@ class SvgSheet:
         place = f'x="{x}" y="{y}" width="{w}" height="{h}" preserveAspectRatio="none"'
         link = f"data:image/png;base64,{data.toBase64().toStdString()}"
         self._parts.append(f'<image {place} href="{link}"/>')
+
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        self._shape(_path(_array(points, 2)) + "Z", fill)
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None:
         self._parts.append(f'<path d="{_path(_array(points, 2))}" {_pen(stroke)}/>')
@@ -355,6 +361,12 @@ class QtSheet:
     def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
         x, y, w, h = (v * self._scale for v in box)
         self._painter.drawImage(QRectF(x, y, w, h), shaded(opacity, colour))
+
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        path = QPainterPath()
+        path.addPolygon(QPolygonF(self._points(points)))
+        path.closeSubpath()
+        self._shape(path, fill)
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None:
         self._painter.setPen(self._pen(stroke))

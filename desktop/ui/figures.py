@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 from uuid import UUID
@@ -24,8 +24,12 @@ from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.pieces import Breakpoints, pieces
-from desktop.core.ticks import Ticks, level_ticks
+from desktop.core.ticks import Ticks
+from desktop.data.chart import Chosen, Content, with_words
+from desktop.data.chart import words as chart_words
 from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
+from desktop.data.sweep_charts import epsilon_chart, epsilon_words
+from desktop.ui import chart_sheet
 from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
@@ -155,13 +159,7 @@ def texts(figure: str, material: Material) -> dict[str, str]:
         return say.said
     common = {"title": f"{FIGURES[figure]}: {material.title}"}
     if figure == "epsilon":
-        unit = "parameters" if material.fit.model == "budget" else "phases"
-        return common | {
-            "n": f"Number of {unit}, n",
-            "error": "Largest error ε (processors·√s)",
-            "shown": f"Shown: {material.fit.requested}",
-            "suggested": "Suggested" + (f": {material.suggestion.n}" if material.suggestion else ""),
-        }
+        return chart_words(epsilon_content(material)) | common
     return common
 
 
@@ -170,6 +168,9 @@ def _title(figure: str, material: Material, look: Look) -> str:
 
 
 # ------------------------------------------------------------------ files
+
+#: Draws on a sheet.
+Paint = Callable[[Sheet], None]
 
 
 def svg(figure: str, material: Material, look: Look, *, inline: bool = False, prefix: str = "") -> str:
@@ -181,38 +182,80 @@ def svg(figure: str, material: Material, look: Look, *, inline: bool = False, pr
 
 def image(figure: str, material: Material, look: Look, dpi: float) -> QImage:
     """The figure as pixels."""
+    return image_of(lambda sheet: draw(sheet, figure, material, look), look, dpi)
+
+
+def png(figure: str, material: Material, look: Look, dpi: float) -> bytes:
+    """The figure as a PNG file that knows its size in mm."""
+    return _png(image(figure, material, look, dpi))
+
+
+def pdf(figure: str, material: Material, look: Look) -> bytes:
+    """The figure as a PDF page of its size."""
+    title = _title(figure, material, look)
+    return _pdf(lambda sheet: draw(sheet, figure, material, look), look, title)
+
+
+def draw_chart(sheet: Sheet, content: Content, look: Look) -> None:
+    """Draw a chart over the whole sheet, with the texts of `look`.
+
+    Raises
+    ------
+    ValueError : the sheet is smaller than `SMALLEST`.
+    """
+    _check_size(look)
+    content = with_words(content, look.words)
+    _Frame(sheet, look, {"title": content.title}).chart(content)
+
+
+def chart_file(content: Content, look: Look, kind: str, dpi: float = 300) -> bytes:
+    """A chart as a file; `kind`: ``svg``, ``pdf`` or ``png``. The same chart gives the same bytes."""
+    title = with_words(content, look.words).title
+
+    def paint(sheet: Sheet) -> None:
+        draw_chart(sheet, content, look)
+
+    if kind == "png":
+        return _png(image_of(paint, look, dpi))
+    if kind == "pdf":
+        return _pdf(paint, look, title)
+    sheet = SvgSheet(look.width, look.height)
+    paint(sheet)
+    return sheet.svg(title).encode()
+
+
+def image_of(paint: Paint, look: Look, dpi: float) -> QImage:
+    """What is painted on a sheet as pixels."""
     scale = dpi / 25.4
     made = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
     made.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
     made.setDotsPerMeterX(round(1000 * scale))
     made.setDotsPerMeterY(round(1000 * scale))
     with QPainter(made) as painter:
-        draw(QtSheet(painter, look.width, look.height, scale), figure, material, look)
+        paint(QtSheet(painter, look.width, look.height, scale))
     return made
 
 
-def png(figure: str, material: Material, look: Look, dpi: float) -> bytes:
-    """The figure as a PNG file that knows its size in mm."""
+def _png(image: QImage) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    QImageWriter(buffer, QByteArray(b"png")).write(image(figure, material, look, dpi))
+    QImageWriter(buffer, QByteArray(b"png")).write(image)
     return bytes(buffer.data().data())
 
 
-def pdf(figure: str, material: Material, look: Look) -> bytes:
-    """The figure as a PDF page of its size."""
+def _pdf(paint: Paint, look: Look, title: str) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
     writer.setResolution(1200)
-    writer.setTitle(_title(figure, material, look))
+    writer.setTitle(title)
     writer.setCreator("Phasewright")
     writer.setDocumentId(QUuid(_NO_ID))
     size = QSizeF(look.width, look.height)
     writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     with QPainter(writer) as painter:
-        draw(QtSheet(painter, look.width, look.height, 1200 / 25.4), figure, material, look)
+        paint(QtSheet(painter, look.width, look.height, 1200 / 25.4))
     return _timeless(bytes(buffer.data().data()))
 
 
@@ -240,8 +283,7 @@ def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
     """
     if figure not in material.figures():
         raise ValueError(f"there is no figure {figure!r} of this run")
-    if look.width < SMALLEST[0] or look.height < SMALLEST[1]:
-        raise ValueError(f"a figure needs {SMALLEST[0]:g} x {SMALLEST[1]:g} mm or more")
+    _check_size(look)
     if figure in _OVER_TIME:
         plot = describe(figure, material, look)
         _paint_plot(_Frame(sheet, look, {"title": plot.title}), plot)
@@ -257,6 +299,11 @@ def describe(figure: str, material: Material, look: Look) -> Plot:
     return figure_plot(
         figure, material, say, columns, span=look.span, levels=look.levels, phase=look.phase, how=look.how
     )
+
+
+def _check_size(look: Look) -> None:
+    if look.width < SMALLEST[0] or look.height < SMALLEST[1]:
+        raise ValueError(f"a figure needs {SMALLEST[0]:g} x {SMALLEST[1]:g} mm or more")
 
 
 @dataclass(frozen=True)
@@ -389,6 +436,10 @@ class _Frame:
 
     def border(self, box: Box) -> None:
         self.outline_of(box.left, box.top, box.width, box.height, self.outline())
+
+    def chart(self, content: Content) -> None:
+        """A chart in all the room that is left."""
+        chart_sheet.paint(self.sheet, content, self.ink, self.em, self.top, self.look.lines)
 
 
 # ------------------------------------------------------------------ plots over time
@@ -775,66 +826,22 @@ def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:
 # ------------------------------------------------------------------ other figures
 
 
-def _epsilon(frame: _Frame, material: Material) -> None:
+def epsilon_content(material: Material) -> Content:
+    """The error of every n, as the window shows it."""
     assert material.sweep is not None
-    words, em, sheet = frame.words, frame.em, frame.sheet
-    dot = frame.stroke(frame.ink.curve, 1.2)
-    frame.legend(
-        [
-            *([(None, frame.stroke(frame.ink.mark, 2.2, (2.0, 1.0)), words["suggested"])]
-              if material.suggestion else []),
-            (None, frame.stroke(frame.ink.fit, 2.2), words["shown"]),
-        ]
-    )  # fmt: skip
-    n, epsilon = material.sweep.n.astype(float), material.sweep.epsilon
-    shown = material.fit
-    if shown.requested not in material.sweep.n.tolist():
-        n, epsilon = np.append(n, shown.requested), np.append(epsilon, shown.epsilon)
-    positive = np.append(epsilon, shown.epsilon)
-    positive = positive[positive > 0]
-    low, high = (float(positive.min()), float(positive.max())) if positive.size else (0.5, 2.0)
-    y0, y1 = math.log10(low) - 0.08, math.log10(high) + 0.08
-    ticks = _log_ticks(y0, y1)
-    box = frame.room(ticks.labels)
-    box = Box(box.left, box.top, box.width, box.height, float(n.min()) - 0.5, float(n.max()) + 0.5, y0, y1)
-    count = box.width / (3.0 * em)
-    across = level_ticks(max(box.x0, 1), box.x1, max(count, 1.5), whole=True)
-    frame.grid(box, Ticks([], []), ticks)
-    # An error of zero has no logarithm; it stands on the ground line.
-    y = np.where(epsilon > 0, np.log10(np.maximum(epsilon, 10**y0)), y0)
-    for value, stroke in (
-        (
-            material.suggestion.n if material.suggestion else None,
-            frame.stroke(frame.ink.mark, 2.2, (2.0, 1.0)),
-        ),
-        (material.fit.requested, frame.stroke(frame.ink.fit, 2.2)),
-    ):
-        if value is not None and box.x0 < value < box.x1:
-            sheet.lines([[box.x(value), box.top, box.x(value), box.bottom]], stroke)
-    order = np.argsort(n, kind="stable")
-    points = box.points(n[order], y[order])
-    sheet.line(points, dot)
-    for px, py in points.tolist():
-        sheet.circle(px, py, 0.28 * em, Fill(frame.ink.ground), dot)
-    # The fit that is shown, which need not be the best one of its n.
-    place = math.log10(max(shown.epsilon, 10**y0))
-    at = float(box.x(shown.requested)), float(box.y(place))
-    sheet.circle(*at, 0.4 * em, Fill(frame.ink.fit), Stroke(frame.ink.ground, 0.3))
-    frame.border(box)
-    frame.horizontal(box, across, words["n"])
-    frame.vertical(box, ticks, words["error"])
+    first, errors, fit = int(material.sweep.n[0]), material.sweep.epsilon, material.fit
+    beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon)
+    said = epsilon_words(
+        errors, first, fit.requested, fit.epsilon, by_hand=material.by_hand is not None and not beyond
+    )
+    chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
+    suggested = material.suggestion.n if material.suggestion else None
+    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen)
 
 
-def _log_ticks(y0: float, y1: float) -> Ticks:
-    """Whole decades, with 2 and 5 between them where there are few."""
-    steps = (1, 2, 5) if y1 - y0 < 2.5 else (1,)
-    found = [
-        (math.log10(m) + e, digits(m * 10.0**e, 1))
-        for e in range(math.floor(y0) - 1, math.ceil(y1) + 1)
-        for m in steps
-    ]
-    inside = [(place, label) for place, label in found if y0 <= place <= y1]
-    return Ticks([place for place, _ in inside], [label for _, label in inside])
+def _epsilon(frame: _Frame, material: Material) -> None:
+    content = with_words(epsilon_content(material), {k: v for k, v in frame.words.items() if k != "title"})
+    frame.chart(content)
 
 
 def _phases(frame: _Frame, material: Material) -> None:

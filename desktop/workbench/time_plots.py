@@ -371,8 +371,8 @@ def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Colu
     rms = fit.error / np.sqrt(fit.duration)
     show = visible(fit, float(x[0]), float(x[-1]))
     low, high, mean = (np.where(outside, np.nan, v) for v in left)  # of a limited analysis
-    # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of pressing everything
-    # else flat. The bound moves in steps, so that panning does not make it breathe.
+    # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of pressing all else
+    # flat. The bound moves in steps, so that panning does not make it breathe.
     some = np.isfinite(mean)
     extreme = float(max(high[some].max(initial=0.0), -low[some].min(initial=0.0)))
     reach = min(extreme, max(float(np.abs(mean[some]).max(initial=0.0)), 4 * float(rms[show].max(initial=0))))

@@ -22,8 +22,8 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.effects import Effect, Effects
+from desktop.data.chart import Axis, Content
 from desktop.ui.experiment import charts, effect_rows
-from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
 from desktop.ui.experiment.table import Column, ResultTable, Row
 from desktop.ui.plots.chart import Chart
@@ -93,7 +93,7 @@ class ReadStep(Step):
         self.main_effects = Chart("Main effects")
         self.interaction = Chart("Interaction plot")
         self.residuals = Chart("Residuals")
-        self.cube = CubePlot()
+        self.cube = Chart("Cube plot", help_at="spt.md#4-read")
         for chart in (self.half_normal, self.pareto, self.main_effects):
             chart.clicked.connect(self._clicked)
         self.first = choice("First factor", [], lambda _: self._draw_pairs(bench.snapshot))
@@ -327,12 +327,18 @@ class ReadStep(Step):
         self.interaction.set_content(charts.interaction(found, a, b, _response(new)))
         names = tuple(str(combo.currentData()) for combo in self.corners)
         if found is None or len(found.trials.factors) < 3:
-            self.cube.show_cube(("", "", ""), {}, "", "The cube plot needs three factors.")
+            self._no_cube("The cube plot needs three factors.")
         elif len(set(names)) < 3:
-            self.cube.show_cube(("", "", ""), {}, "", "Choose three different factors.")
+            self._no_cube("Choose three different factors.")
         else:
             three = (names[0], names[1], names[2])
-            self.cube.show_cube(three, corner_means(found, three), new.unit)
+            content, said = charts.cube(three, corner_means(found, three), new.unit)
+            self.cube.set_content(content, said)
+            self.cube.setToolTip(said.replace("; ", "\n"))
+
+    def _no_cube(self, why: str) -> None:
+        self.cube.set_content(Content(Axis(""), Axis(""), empty=why))
+        self.cube.setToolTip("")
 
     _followed = ""
 
@@ -473,12 +479,12 @@ def fill_to(combo: QComboBox, word: str) -> None:
         combo.setCurrentIndex(at)
 
 
-def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[Corner, float]:
+def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
     """Mean response at the eight settings of three factors, over all others."""
     data = found.trials
     at = [data.factors.index(n) for n in names]
     means = {}
-    for corner in CORNERS:
+    for corner in charts.CORNERS:
         rows = np.all(data.x[:, at] == np.array(corner), axis=1)
         means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
     return means

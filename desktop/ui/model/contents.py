@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.ui.plots.chart import MARKS, Axis, Content, Series
-from desktop.ui.plots.heat import HeatContent
-from desktop.ui.theme import SERIES
+from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
 from desktop.ui.units import digits
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import CELL_MEASURES, Quantity, Scaling, unit_of
@@ -19,7 +17,7 @@ from desktop.workbench.modelling import ModelSnapshot
 if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
 
-Cells = Literal["cell", "code", "system"]
+Which = Literal["cell", "code", "system"]
 Against = Literal["fitted", "p", "system", "code"]
 
 _P = "Processors p"
@@ -49,7 +47,7 @@ def _told_at(fit: ModelFit, lines: tuple[int, ...], at: NDArray[np.int64], k: in
     return _told(fit, lines, int(at[k]))
 
 
-def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -> tuple[Content, str]:
+def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Which, log: bool) -> tuple[Content, str]:
     """Points, fitted curve with its band, what lies outside the measured p dashed; the fit before the last
     exclusion thin."""
     fit, selection, cell = shown.fit, shown.selection, shown.cell
@@ -212,16 +210,43 @@ def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
     return content, f"Quantile-quantile plot of {at.size} studentized residuals"
 
 
-def cells(shown: ModelSnapshot, measure: str) -> tuple[HeatContent, str]:
+def cell_map(
+    title: str,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+    values: NDArray[np.float64],
+    selected: tuple[int, int] | None = None,
+    empty: str = "",
+    *,
+    whole: bool = False,
+) -> Content:
+    """`values` (rows, columns), NaN: nothing there, as numbers on colours; `empty` is said if all are."""
+
+    def number(value: float) -> str:
+        return f"{value:.0f}" if whole else digits(value, 3)
+
+    def told(row: int, column: int) -> str:
+        value = float(values[row, column])
+        said = number(value) if np.isfinite(value) else "nothing there"
+        return f"{rows[row]} on {columns[column]}\n{title}: {said}"
+
+    return Content(
+        Axis("", categories=columns), Axis("", categories=rows, down=True), empty=empty, heading=title,
+        cells=Cells(values, number, told, selected=selected),
+    )  # fmt: skip
+
+
+def cells(shown: ModelSnapshot, measure: str) -> tuple[Content, str]:
+    """A measure of every code (rows) on every system (columns)."""
     fit = shown.fit
     title = CELL_MEASURES[measure]
     if fit is None:
-        return HeatContent(title, empty=_NO_FIT), ""
+        return _empty(), ""
     empty = "Press “Leave cells out” to predict every cell from all others."
     if fit.kind != "joint":
         empty = "Only a fit of all cells together predicts one cell from the others."
     values = results.cell_values(fit, shown.checks, measure)
-    content = HeatContent(
+    content = cell_map(
         title, fit.data.codes, fit.data.systems, values, shown.cell, empty, whole=measure == "points"
     )
     return content, f"{title} of {values.shape[0]} codes on {values.shape[1]} systems"
