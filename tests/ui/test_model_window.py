@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRectF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QInputDialog, QPushButton, QTextBrowser, QWidget
+from PySide6.QtWidgets import (  # fmt: skip
+    QApplication,
+    QDialogButtonBox,
+    QFileDialog,
+    QInputDialog,
+    QMessageBox,
+    QPushButton,
+    QTextBrowser,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop.core.factor_model import ModelFit
@@ -89,7 +98,8 @@ def click_point(qtbot: QtBot, chart: Chart, key: int, held=Qt.KeyboardModifier.N
 
 def column(view: SheetView, title: str) -> list[str]:
     model = view.model()
-    titles = [model.headerData(k, Qt.Orientation.Horizontal) for k in range(model.columnCount())]
+    heads = [model.headerData(k, Qt.Orientation.Horizontal) for k in range(model.columnCount())]
+    titles = [head.split("\n")[0] for head in heads]
     at = titles.index(title)
     return [model.index(row, at).data() for row in range(model.rowCount())]
 
@@ -293,7 +303,7 @@ def test_ctrl_click_selects_several_and_escape_none(qtbot: QtBot, opened: ModelP
 
 def test_selected_rows_are_ringed_in_the_plots(qtbot: QtBot, opened: ModelPage) -> None:
     opened.measured.selectRow(4)
-    line = int(opened.measured.sheet_model.sheet.keys[4])
+    line = int(opened.measured.frames.key(4))
     assert opened.bench.snapshot.view.lines == {line}
     assert opened.plots.scaling.content.selected == {line}
 
@@ -304,11 +314,11 @@ def test_the_table_sorts_by_any_column_and_keeps_what_is_selected(opened: ModelP
     values = [float(text.replace("−", "-")) for text in column(opened.measured, "Studentized")]
     assert values == sorted(values, reverse=True)
     row = opened.measured.selected_rows()
-    assert len(row) == 1 and int(opened.measured.sheet_model.order[row[0]]) == 100
+    assert len(row) == 1 and int(opened.measured.frames.order[row[0]]) == 100
     opened.measured.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert column(opened.measured, "Code") == sorted(column(opened.measured, "Code"))
     opened.measured.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
-    assert opened.measured.sheet_model.order.tolist() == list(range(116))
+    assert opened.measured.frames.order.tolist() == list(range(116))
 
 
 def test_rows_that_stand_out_are_selected_on_demand(window: ModelPage) -> None:
@@ -325,7 +335,9 @@ def test_rows_that_stand_out_are_selected_on_demand(window: ModelPage) -> None:
     assert "a on y, p = 2" in labelled
 
 
-def test_copy_is_tab_separated_with_headings(qtbot: QtBot, opened: ModelPage, tmp_path: Path) -> None:
+def test_copy_is_tab_separated_with_headings(
+    qtbot: QtBot, opened: ModelPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened.measured.selectRow(2)
     opened.measured.setFocus()
     qtbot.keyClick(opened.measured, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -336,10 +348,14 @@ def test_copy_is_tab_separated_with_headings(qtbot: QtBot, opened: ModelPage, tm
     trigger(opened, "copy_table")
     assert len(QGuiApplication.clipboard().text().splitlines()) == 117
     out = tmp_path / "parameters.csv"
-    opened.export_to(out, opened.tables.parameters)
+    opened.tables.show_tab("Parameters")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (str(out), "")))
+    opened.tables.parameters.ask_export()
     assert out.read_text(encoding="utf-8").splitlines()[2].startswith("speed,Intel Paragon,1/p,0.37")
-    opened.export_to(tmp_path / "no" / "folder.csv", opened.tables.parameters)
-    assert "cannot be written" in opened.problem_bar.sentence
+    out = tmp_path / "no" / "folder.csv"
+    opened.tables.parameters.ask_export()
+    assert "cannot be written" in child(opened, QMessageBox).text()
+    child(opened, QMessageBox).close()
 
 
 def test_a_hundred_thousand_rows_stay_fluent(window: ModelPage) -> None:
@@ -542,7 +558,7 @@ def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
     dialog.n.setValue(2)
     dialog.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
     assert column(opened.measured, "Note")[-1] == "phase 1 of 2 (constant)"
-    assert column(opened.measured, "Time (s)")[-1] == "3.000" and fit_of(opened).n == 117
+    assert column(opened.measured, "Time")[-1] == "3.000" and fit_of(opened).n == 117
 
 
 # --- looks ---

@@ -47,9 +47,11 @@ def _told_at(fit: ModelFit, lines: tuple[int, ...], at: NDArray[np.int64], k: in
     return _told(fit, lines, int(at[k]))
 
 
-def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Which, log: bool) -> tuple[Content, str]:
+def scaling(
+    shown: ModelSnapshot, quantity: Quantity, cells: Which, log: bool, here: frozenset[int] = frozenset()
+) -> tuple[Content, str]:
     """Points, fitted curve with its band, what lies outside the measured p dashed; the fit before the last
-    exclusion thin."""
+    exclusion thin. `here`: lines of the shown run, which are marked."""
     fit, selection, cell = shown.fit, shown.selection, shown.cell
     if fit is None or selection is None or cell is None:
         return _empty(), ""
@@ -84,6 +86,15 @@ def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Which, log: bool) -
                 Series("points", np.empty(0), np.empty(0), f"{name} (never measured)", colour, mark)
             )
         series += _left_out(shown, c, s, quantity, alone)
+        mine = np.isin(keys[found.index], np.array(sorted(here), np.int64))
+        if mine.any():
+            at = found.index[mine]
+            series.append(
+                Series(
+                    "points", found.p[mine], found.value[mine], "this run", 2, "diamond",
+                    names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
+                )
+            )  # fmt: skip
     content = Content(
         Axis(_P, log=log, doubling=log, whole=True),
         Axis(results.quantity_title(fit, quantity), log=log and quantity != "efficiency",

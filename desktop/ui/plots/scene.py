@@ -186,7 +186,7 @@ class PlotView(pg.GraphicsView):
         self.scene().setItemIndexMethod(self.scene().ItemIndexMethod.NoIndex)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         for action in self.scene().contextMenu:  # a command that nobody would find
-            action.deleteLater()
+            action.setParent(None)
         self.scene().contextMenu = []
         self.setAcceptDrops(False)  # which the window takes
         port = self.viewport()

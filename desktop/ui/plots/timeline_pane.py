@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,6 +52,8 @@ _ORDER_TITLES = {
 _LONG = 400
 #: Regions that are looked for at once when a part of a name fits several.
 _SOUGHT = 64
+#: Between names of several regions that are looked for.
+_OR = " | "
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,7 @@ class TimelinePane(QWidget):
         # Where the search goes on: a location, a time, and what was found there ("": it was clicked).
         self._place: tuple[int, float, str] | None = None
         self._finding = False
+        self._sought_for: tuple[str, ...] = ()  # names that were put into the field from elsewhere
         self.view = TimelineView(lambda changed: Tiles(tiles, changed, failed), navigation)
         self.view.looked.connect(self._look)
         self.view.stackAsked.connect(self._ask_stack)
@@ -280,7 +283,7 @@ class TimelinePane(QWidget):
         self._list_names()
         if found is None:
             self._order.setCurrentIndex(0)
-        self._search.clear()
+        self._search.setText(_OR.join(self._sought_for))
         self.opened.emit(found is not None)
 
     def set_names(self, names: Mapping[str, str]) -> None:
@@ -349,6 +352,13 @@ class TimelinePane(QWidget):
 
     # ---- finding -------------------------------------------------------------------------------
 
+    def seek(self, names: Sequence[str]) -> None:
+        """Put names of regions into the field: rows that enter them are marked, and F3 goes to them."""
+        if names or self._sought_for:
+            self._search.setText(_OR.join(names))
+            self._search.setCursorPosition(0)
+        self._sought_for = tuple(names)
+
     def start_search(self) -> None:
         self._search.setFocus()
         self._search.selectAll()
@@ -360,7 +370,8 @@ class TimelinePane(QWidget):
             return []
         name_of = self.view.name_of
         names = {r: name_of(r).lower() for r in timeline.entered}
-        exact = [r for r, name in names.items() if name == words]
+        several = {words, *words.split(_OR)}
+        exact = [r for r, name in names.items() if name in several]
         return exact or [r for r, name in names.items() if words in name][:_SOUGHT]
 
     def _mark(self) -> None:
