@@ -52,6 +52,9 @@ class Digest(Protocol):
     def finish(self) -> None:
         """All rows were taken, the locations are complete: `StoreWriter.derive` what is left."""
 
+    def release(self) -> None:
+        """The store is complete, or given up."""
+
 
 class StoreWriter(Described):
     """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
@@ -194,6 +197,14 @@ class StoreWriter(Described):
         while len(self._behind) > most:
             self._behind.popleft().result()
 
+    @property
+    def digests(self) -> Sequence[Digest]:
+        return self._digests
+
+    def _release(self) -> None:
+        for digest in self._digests:
+            digest.release()
+
     # EventSource
 
     def rows(self, table: str, location: int) -> int:
@@ -321,6 +332,7 @@ class StoreWriter(Described):
     def _finish(self) -> None:
         self.complete()
         self._beside.shutdown()
+        self._release()
         own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
         for writer in self._tables.values():
             writer.finish(own)
@@ -345,6 +357,7 @@ class StoreWriter(Described):
     def _discard(self) -> None:
         try:
             self._beside.shutdown(cancel_futures=True)
+            self._release()
             with suppress(OSError, RuntimeError):  # closing flushes, which fails again on a full disk
                 self._file.close()
         finally:
