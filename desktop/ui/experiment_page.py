@@ -28,12 +28,12 @@ from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
 from desktop.ui.experiment.run import RunStep
-from desktop.ui.experiment.table import tab_separated
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
+from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
 from desktop.ui.workers import program_thread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot

@@ -11,7 +11,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -67,6 +67,7 @@ Index = QModelIndex | QPersistentModelIndex
 Texts = list[list[str]]
 ROLE = Qt.ItemDataRole
 COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
+FILTER = "Ctrl+Shift+F"
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
@@ -98,12 +99,13 @@ def _safely(method: Callable[..., Any]) -> Callable[..., Any]:
 class Column:
     """How a column of a frame is shown.
 
-    name : of the frame's column ("": `title`). unit : of its values ("": as the frame's ``attrs["units"]``
-    says). Times, processor-seconds and bytes get one prefix for the whole column, that of the column `like`
-    if one is named; "%" of values that are parts of 1. The unit stands in the header.
-    prefix : False: values stand in the unit as it is.
+    name : of the frame's column ("": `title`).
+    unit : of its values, as it is; "%" of a column of parts of 1. "": what the frame's ``attrs["units"]``
+    says; times, processor-seconds and bytes then get one prefix for the whole column, that of the column
+    `like` if one is named. The unit stands in the header.
     significant : digits of floats. whole : floats that are whole numbers are shown as such.
-    missing : text of what is not known. label : a column of texts that are shown instead of the values.
+    missing : text of what is not known (NaN; None is empty).
+    label : a column of texts that are shown instead of the values.
     shown : False: only copied, unless the user shows it. stretch : takes the room that is left.
     editable, check : text that can be written, a box (of a bool column).
     swatch : a column of colours (``#rrggbb``), drawn as squares before the text.
@@ -118,7 +120,6 @@ class Column:
     check: bool = False
     name: str = ""
     like: str = ""
-    prefix: bool = True
     label: str = ""
     whole: bool = False
     missing: str = "–"
@@ -149,11 +150,15 @@ class Marks:
 NO_MARKS = Marks()
 
 
+Value = str | float | int | None
+
+
 @dataclass(frozen=True)
 class Row:
-    """One row of `table`: its cells in the order of the columns, and its marks. `key`: the row's index."""
+    """One row of `FrameView.show_rows`: its cells in the order of the columns, and its marks. `key`: the
+    row's index; "" of what is never chosen."""
 
-    cells: tuple[Any, ...]
+    cells: tuple[Value, ...]
     key: Any = ""
     tone: str = ""
     tip: str = ""
@@ -181,9 +186,7 @@ def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[DataFrame, Ma
 
 
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
-    """The prefix of a column whose values are in a base unit."""
-    if unit == "%":
-        return Scale(0.01, "%")
+    """The prefix of a column of such values in a base unit; "1": a part of a whole, without unit."""
     if unit == "1":
         return Scale(1.0, "")
     if unit == "B":
@@ -205,20 +208,18 @@ class _Cells:
         values = frame[column.source]
         self.numeric = values.dtype.kind in "iufb"
         self.values: Any = values.to_numpy() if self.numeric else values.to_numpy(object)
-        unit = column.unit or frame.attrs.get("units", {}).get(column.source, "")
-        self.scale = Scale(1.0, "")
-        if unit and not column.prefix:
-            self.scale = Scale(1.0, unit)
-        elif unit:
+        unit = frame.attrs.get("units", {}).get(column.source, "")
+        self.scale = Scale(1.0, column.unit)
+        if column.unit == "%" and unit == "1":
+            self.scale = Scale(0.01, "%")
+        elif unit and not column.unit:
             of = frame[column.like or column.source].to_numpy(float) if self.numeric else np.zeros(0)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
         self.labels = frame[column.label].to_numpy(object) if column.label else None
         self.swatches = frame[column.swatch].to_numpy(object) if column.swatch else None
-        texts = self.labels is not None or not self.numeric
-        self.right = (
-            not (texts and any(isinstance(v, str) for v in self.values[:_SAMPLED])) and not column.check
-        )
+        texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:_SAMPLED]))
+        self.right = not texts and not column.check
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
 
     def value(self, k: int) -> Any:
@@ -240,7 +241,7 @@ class _Cells:
         if isinstance(value, str):
             return value
         if value is None:
-            return self.column.missing
+            return "" if self.values[k] is None else self.column.missing
         if isinstance(value, int) or (self.whole and value == round(value)):
             return grouped(value)
         return digits(value, max(1, self.column.significant - fewer))
@@ -505,17 +506,14 @@ class FrameModel(QAbstractItemModel):
         """The rows that are shown, in their order, under their headings, in the units of these."""
         import pandas as pd
 
-        made = {}
-        for c in columns:
-            cells = self.cells[c]
-            if cells.labels is not None and not cells.numeric:
-                values = cells.labels[self.order]
-            else:
-                values = cells.values[self.order]
-                if cells.numeric and cells.scale.factor != 1:
-                    values = values / cells.scale.factor
-            made[cells.head] = values
-        return pd.DataFrame(made)
+        shown = [self.cells[c] for c in columns]
+        made = []
+        for cells in shown:
+            values = cells.values if cells.labels is None or cells.numeric else cells.labels
+            values = values[self.order]
+            scaled = cells.numeric and cells.scale.factor != 1
+            made.append(pd.Series(values / cells.scale.factor if scaled else values))
+        return pd.concat(made, axis=1, keys=None).set_axis([cells.head for cells in shown], axis=1)
 
     # ---- Qt's interface
 
@@ -721,7 +719,7 @@ class _Framed(_Base):
         header.customContextMenuRequested.connect(self._ask_columns)
         self._keyed = [
             keyed(self, self.tr("Copy"), COPY, lambda: self.copy(tab_separated)),
-            keyed(self, self.tr("Filter rows…"), "Ctrl+Shift+F", self.ask_filter),
+            keyed(self, self.tr("Filter rows…"), FILTER, self.ask_filter),
         ]
         if paste:
             self._keyed.append(keyed(self, self.tr("Paste"), PASTE, self.paste))
@@ -747,7 +745,7 @@ class _Framed(_Base):
         description: str = "",
     ) -> None:
         """Show another frame; rows that are selected stay so by their index, if that says what they are."""
-        keys = self.keys
+        keys = tuple(key for key in self.keys if key != "")
         self._quiet = True
         self.frames.show(frame, columns, marks, parents)
         self.setAccessibleDescription(description)
@@ -764,7 +762,12 @@ class _Framed(_Base):
             self.select_keys(keys)
 
     def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
-        """Show rows that are put together cell by cell."""
+        """Show rows that are put together cell by cell; columns may be called alike."""
+        titles = [column.title for column in columns]
+        columns = [
+            replace(column, name=f"{title} {k}") if title in titles[:k] and not column.name else column
+            for k, (column, title) in enumerate(zip(columns, titles, strict=True))
+        ]
         frame, marks = table(columns, rows) if rows else (None, NO_MARKS)
         self.show_frame(frame, columns, marks, description=description)
 
@@ -1069,7 +1072,7 @@ class FrameView(_Framed, QTableView):
 
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(30 * em, 12 * em)
+        return QSize(20 * em, 12 * em)
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
@@ -1196,6 +1199,13 @@ class FrameTree(_Framed, QTreeView):
     def _header(self) -> QHeaderView:
         return self.header()
 
+    def fit(self, *, fresh: bool = True) -> None:
+        super().fit(fresh=fresh)
+        if fresh and self.frames.cells:  # names stand further to the right with every level
+            self.header().resizeSection(
+                0, max(self.header().sectionSize(0), 18 * self.fontMetrics().height())
+            )
+
     def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
         """As a click on the heading does; -1: as at first."""
         self.header().setSortIndicator(column, order)
@@ -1204,6 +1214,17 @@ class FrameTree(_Framed, QTreeView):
         super().filter(text)
         if text.strip():
             self.expandAll()
+
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Select rows of the frame where they are shown, and bring the first of them into sight."""
+        at = [self.frames.at(k) for k in np.intersect1d(rows, self.frames.order).tolist()]
+        chosen, last = QItemSelection(), self.frames.columnCount() - 1
+        for index in at:
+            chosen.select(index, index.siblingAtColumn(last))
+        self.selectionModel().select(chosen, _SELECT.ClearAndSelect)
+        if at:
+            self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
+            self.scrollTo(at[0])
 
     @_safely
     def contextMenuEvent(self, event: Any) -> None:

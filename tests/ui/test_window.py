@@ -171,7 +171,7 @@ def test_n_by_typing_wheel_keys_slider_and_picture(qtbot: QtBot, opened: TracePa
 def test_epsilon_plot_and_break_picture_take_clicks(qtbot: QtBot, opened: TracePage) -> None:
     for plot in (opened.panel("phases").epsilon_plot, opened.panel("phases").break_picture):
         with qtbot.waitSignal(plot.nClicked) as asked:
-            qtbot.mouseClick(plot, Qt.MouseButton.LeftButton, pos=plot.rect().center())
+            qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=plot.rect().center())
         assert shown_n(opened) == asked.args[0]
 
 

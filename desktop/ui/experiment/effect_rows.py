@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
 
 from desktop.core.effects import Effects, ranked
 from desktop.ui.experiment.charts import effect_word
-from desktop.ui.experiment.table import Column, Row, Value
+from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 Rows = tuple[tuple[Column, ...], list[Row]]
@@ -23,6 +27,16 @@ def meaning(half: bool) -> str:
     if half:
         return "half the difference of the means with and without the delay, the model's coefficient"
     return "mean with the delay minus mean without"
+
+
+def let_toggle(table: FrameView, toggle: Callable[[str], None]) -> None:
+    """Take terms out of the model, or put them back, by the boxes of a table of effects, Space or Del."""
+    table.frames.toggled.connect(lambda term, _: toggle(term))
+    action = QAction("In the model", table)
+    action.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
+    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+    action.triggered.connect(lambda: toggle(table.key))
+    table.addAction(action)
 
 
 def _title(shown: ExperimentSnapshot) -> tuple[str, float]:
@@ -54,11 +68,11 @@ def effects(shown: ExperimentSnapshot) -> Rows:
         on = one.members in kept
         numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
         cells: tuple[Value, ...] = (
-            "", e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
+            on, e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
             ", ".join(e.aliases),
         )  # fmt: skip
         tone = "strong" if e.significant and on else "" if on else "faint"
-        rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases)), on))
+        rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases))))
     return columns, rows
 
 

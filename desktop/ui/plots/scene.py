@@ -156,11 +156,13 @@ def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -
         draw(painter, rect.translated(at))
 
 
-def lane_plot(left: Axis, *, bottom: Axis | None = None, right: Axis | None = None) -> pg.PlotItem:
-    """A plot of a quiet box with these axes alone; it lies where `place_lane` puts it. Making one takes
-    some milliseconds: make few, and once."""
+def lane_plot(
+    left: Axis, *, bottom: Axis | None = None, right: Axis | None = None, box: QuietBox | None = None
+) -> pg.PlotItem:
+    """A plot of a quiet box (`box`, else a new one) with these axes alone; it lies where `place_lane`
+    puts it. Making one takes some milliseconds: make few, and once."""
     axes = {name: axis for name, axis in (("left", left), ("bottom", bottom), ("right", right)) if axis}
-    plot = pg.PlotItem(viewBox=QuietBox(), axisItems=axes, enableMenu=False)
+    plot = pg.PlotItem(viewBox=box or QuietBox(), axisItems=axes, enableMenu=False)
     plot.hideButtons()
     plot.layout.setContentsMargins(0, 0, 0, 0)
     if bottom is None:
