@@ -27,6 +27,7 @@ from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.lending import WorkedOn, bench_for
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
+from desktop.workbench.side import EffectsSide, ModelSide
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
@@ -53,6 +54,16 @@ class ProjectDesk(QObject):
             self._bench, self._locate, self._tell, self._show_project, deliver,
             make_bench=lambda record: bench_for(record, program_thread().deliver),
         )  # fmt: skip
+        self.sides: dict[str, EffectsSide | ModelSide] = {
+            "effects": EffectsSide(self._bench, self.keeper, deliver),
+            "model": ModelSide(self._bench, self.keeper),
+        }
+        for name, side in self.sides.items():
+            panel = window.panel(name)
+            panel.attach(side)
+            panel.openAsked.connect(partial(self.open_held, side.KIND))
+            panel.findAsked.connect(partial(self.find_held, side.KIND))
+            panel.addAsked.connect(self.add_files)
         self._box: QMessageBox | None = None
         self._waiting: list[Path] = []  # traces that are to be added to the project
         self._refused: list[str] = []
@@ -121,6 +132,11 @@ class ProjectDesk(QObject):
                 _log.error("what had changed could not be kept, %s", error)
 
     @property
+    def busy(self) -> bool:
+        """Something that panels beside the trace were asked for is not there yet."""
+        return any(side.busy for side in self.sides.values())
+
+    @property
     def worth_saving(self) -> bool:
         """Changed since it was saved; without a project file, if there is work of the hand in it."""
         return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)
@@ -153,6 +169,8 @@ class ProjectDesk(QObject):
 
     def close(self) -> None:
         self._timer.stop()
+        for side in self.sides.values():
+            side.close()
         self.keeper.close()
 
     @property
@@ -189,6 +207,8 @@ class ProjectDesk(QObject):
         window, document = self._window, self._bench.snapshot.document
         rows = held(self.keeper.workspace, self.keeper.current)
         self._panel.show_contents(rows)
+        for side in self.sides.values():
+            side.refresh()
         if document is None and rows:
             window.show_panel("project")
         if document is None and not rows:

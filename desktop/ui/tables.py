@@ -1258,6 +1258,17 @@ class FrameTree(_Framed, QTreeView):
         if text.strip():
             self.expandAll()
 
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Select rows of the frame where they are shown, and bring the first of them into sight."""
+        at = [self.frames.at(k) for k in np.intersect1d(rows, self.frames.order).tolist()]
+        chosen, last = QItemSelection(), self.frames.columnCount() - 1
+        for index in at:
+            chosen.select(index, index.siblingAtColumn(last))
+        self.selectionModel().select(chosen, _SELECT.ClearAndSelect)
+        if at:
+            self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
+            self.scrollTo(at[0])
+
     @_safely
     def contextMenuEvent(self, event: Any) -> None:
         menu = self.table_menu()

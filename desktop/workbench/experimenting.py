@@ -114,6 +114,12 @@ class ExperimentSnapshot:
         return () if table is None else (table.response, *table.others)
 
     @property
+    def read_response(self) -> str:
+        """Which of `responses` is read; "" if there are none."""
+        analysis = self.project.analysis.response if self.project.imported is None else None
+        return analysis or next(iter(self.responses), "")
+
+    @property
     def response(self) -> str:
         """The name of the one that is read."""
         experiment, imported = self.project.experiment, self.project.imported

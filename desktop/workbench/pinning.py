@@ -45,6 +45,11 @@ class Pinned:
         near = [name for name in self.names if wanted in name.casefold()]
         return (same or near or [""])[0]
 
+    def largest(self, most: int) -> tuple[str, ...]:
+        """Names of the regions with most time in all phases together, in order of the alphabet."""
+        order = np.argsort(-self.inclusive_s.sum(0), kind="stable")[:most]
+        return tuple(sorted({self.names[int(k)] for k in order}, key=str.casefold))
+
     def of(self, region: str) -> tuple[PhaseOf, ...]:
         """The phases in which a region, or one of those called so, runs."""
         at = [k for k, name in enumerate(self.names) if name == region]

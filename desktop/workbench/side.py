@@ -50,13 +50,14 @@ class Side(Bench[T], Generic[T, B]):
         self._keeper = keeper
         self._numbers: tuple[int, ...] = ()
         self._number = -1  # of the chosen record
-        self._watched = False
+        self._watched = self._closed = False
         self._bench: B | None = None
         workbench.subscribe(self._follow)
 
     def close(self) -> None:
         super().close()
         self.workbench.unsubscribe(self._follow)
+        self._closed = True
         self._leave()
 
     @property
@@ -70,7 +71,7 @@ class Side(Bench[T], Generic[T, B]):
 
     def watch(self, on_top: bool) -> None:
         """Whether a panel is looked at that shows this."""
-        if on_top != self._watched:
+        if on_top != self._watched and not self._closed:
             self._watched = on_top
             self._take()
 
@@ -167,7 +168,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
         super().__init__(EffectsSnapshot(), workbench, keeper)
         self._lane = Lane("side", latest=True, deliver=deliver, executor=executor)
         self._explained: Explained | None = None  # of which the regions were asked for last
-        self._marked: tuple[str, ...] = ()
+        self._marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
 
     def close(self) -> None:
         super().close()
@@ -180,7 +181,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     def select(self, term: str) -> None:
         """Mark an effect everywhere, and its regions in the trace."""
         if self._bench is not None:
-            self._marked = ()  # it was chosen, so that its marks are wanted, also again
+            self._marked = None
             self._bench.select(term)
             self._arrived()
 
@@ -207,7 +208,7 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
     def _follow(self, old: Snapshot, new: Snapshot) -> None:
         if new.document is not old.document:
             self._lane.cancel()
-            self._explained = None
+            self._explained = self._marked = None
             self._show(pinned=None, places=())
         if new.explained is not old.explained:
             self._pin()
@@ -307,8 +308,7 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
             bench.subscribe(self._opened)
             return
         rows = self._new_rows(bench, code, system, phases)
-        if rows and bench.snapshot.project.table is not None:
-            bench.add_rows(rows)
+        self._add_to(bench, rows)
 
     def _opened(self, _: ModelSnapshot, new: ModelSnapshot) -> None:
         """The table that rows are waiting for has come, or cannot be had."""
@@ -316,8 +316,16 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
             return
         bench, rows = self._waiting
         self._stop_waiting()
-        if new.project.table is not None:
+        self._add_to(bench, rows)
+
+    @staticmethod
+    def _add_to(bench: ModelBench, rows: tuple[Row, ...]) -> None:
+        """Add rows to a table that is open, and look at the first of them."""
+        table = bench.snapshot.project.table
+        if table is not None and rows:
             bench.add_rows(rows)
+            if len(bench.added) >= len(rows) and bench.snapshot.project.table is not table:
+                bench.pick([bench.added[-len(rows)].line])
 
     def _stop_waiting(self) -> None:
         if self._waiting is not None:

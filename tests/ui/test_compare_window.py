@@ -134,10 +134,10 @@ def centre(window: ComparePage, run: int, phase: int) -> QPoint:
 
 def drag(qtbot: QtBot, view: TimePlot, start: QPoint, end: QPoint) -> None:
     left = Qt.MouseButton.LeftButton
-    qtbot.mousePress(view, left, pos=start)
+    qtbot.mousePress(view.viewport(), left, pos=start)
     for k in (1, 2, 3):
-        qtbot.mouseMove(view, start + (end - start) * k / 3)
-    qtbot.mouseRelease(view, left, pos=end)
+        qtbot.mouseMove(view.viewport(), start + (end - start) * k / 3)
+    qtbot.mouseRelease(view.viewport(), left, pos=end)
 
 
 # --- what it needs
@@ -321,7 +321,7 @@ def test_a_match_is_dragged(qtbot: QtBot, window: ComparePage) -> None:
     before = rows(window)
     drag(qtbot, window.view, centre(window, 1, 0), centre(window, 1, 3))
     assert rows(window) == before, "two phases of one run are no match"
-    qtbot.mouseClick(window.view, Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
+    qtbot.mouseClick(window.view.viewport(), Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
     assert window.table.currentIndex().row() // 2 == 1 + next(k for k, r in enumerate(before) if r[1] == 1)
 
 

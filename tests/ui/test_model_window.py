@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRectF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import (  # fmt: skip
     QApplication,
@@ -87,12 +87,11 @@ def child(window: QWidget, kind: type, name: str = ""):
 
 
 def click_point(qtbot: QtBot, chart: Chart, key: int, held=Qt.KeyboardModifier.NoModifier) -> None:
-    chart._layout()
-    for series in chart.content.series:
+    for at, series in enumerate(chart.content.series):
         keys = list(np.asarray(series.keys))
         if series.kind == "points" and key in keys:
-            place = chart._point(series, keys.index(key)).toPoint()
-            qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, held, place)
+            place = chart.place_of((at, keys.index(key))).toPoint()
+            qtbot.mouseClick(chart.viewport(), Qt.MouseButton.LeftButton, held, place)
             return
     raise AssertionError(f"no point {key}")
 
@@ -270,7 +269,7 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     assert opened.plots.code.currentText() == data.codes[data.code[k]]
     assert opened.plots.system.currentText() == data.systems[data.system[k]]
     assert opened.measured.selected_rows() == [k]
-    told = chart._name(chart._at(chart._point(chart.content.series[0], k)))
+    told = chart.name_of(chart.mark_at(chart.place_of((0, k))))
     assert f"line {lines[k]}" in told and f"p = {data.p[k]:.0f}" in told
     before = fit_of(opened)
     trigger(opened, "exclude")
@@ -482,13 +481,13 @@ def test_extrapolation_is_dashed_and_p_is_marked(opened: ModelPage) -> None:
 def test_a_cell_of_the_map_a_bar_and_a_prediction_are_looked_at(qtbot: QtBot, opened: ModelPage) -> None:
     opened.plots.show_tab("Cells")
     cells = opened.plots.cells
-    qtbot.mouseClick(cells, Qt.MouseButton.LeftButton, pos=cells.cell_rect(2, 3).center().toPoint())
-    assert opened.bench.snapshot.cell == (2, 3) and cells.content.selected == (2, 3)
+    place = cells.place_of((2, 3)).toPoint()
+    qtbot.mouseClick(cells.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert opened.bench.snapshot.cell == (2, 3) and cells.content.cells.selected == (2, 3)
     opened.plots.show_tab("Speeds and works")
-    opened.plots.speeds._layout()
     bars = next(s for s in opened.plots.speeds.content.series if s.kind == "bars")
-    place = opened.plots.speeds._bar(bars, 0).center().toPoint()
-    qtbot.mouseClick(opened.plots.speeds, Qt.MouseButton.LeftButton, pos=place)
+    place = QRectF(*opened.plots.speeds.laid.bars(bars)[0]).center().toPoint()
+    qtbot.mouseClick(opened.plots.speeds.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert opened.bench.snapshot.cell == (2, 0)
     opened.tables.show_tab("Predictions")
     opened.tables.predictions.selectRow(7)

@@ -229,7 +229,7 @@ def note_dialog(window: TracePage) -> NoteDialog:
 def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window: TracePage) -> None:
     view, bench, panel = window.curve_view, window.workbench, window.panel("views")
     place = QPoint(round(view._map().x(1.5)), round(view._main.rect.center().y()))
-    qtbot.mouseMove(view, place)
+    qtbot.mouseMove(view.viewport(), place)
     qtbot.keyClick(view, Qt.Key.Key_I)
     dialog = note_dialog(window)
     dialog._take()
@@ -259,9 +259,9 @@ def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window:
     flags = {flag.index: flag for flag in view._notes._flags}
     assert flags[1].text == "calm" and flags[0].text == "<b>peak</b> & more"
     at = flags[0].box.center().toPoint()
-    qtbot.mouseMove(view, at)
+    qtbot.mouseMove(view.viewport(), at)
     assert "&lt;b&gt;" in view.toolTip() and "<b>" not in view.toolTip(), "text from outside is no markup"
-    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
     dialog = note_dialog(window)
     dialog.text.setPlainText("peak")
     dialog._take()
@@ -677,7 +677,7 @@ def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     window.grab()
     assert [flag.index for flag in rows._notes._flags] == [1]
     at = rows._notes._flags[0].box.center().toPoint()
-    qtbot.mouseDClick(rows, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.mouseDClick(rows.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert note_dialog(window).text.toPlainText() == "tail"
 
 

@@ -123,7 +123,9 @@ def send(
     modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
 ) -> None:
     held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else button
-    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+    QApplication.sendEvent(
+        view.viewport(), QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers)
+    )
 
 
 def drag(view: TimelineView, a: QPointF, b: QPointF) -> None:
@@ -143,7 +145,7 @@ def wheel(view: TimelineView, p: QPointF, turn: int, modifiers: Qt.KeyboardModif
         p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
-    QApplication.sendEvent(view, event)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def place(view: TimelineView, time_s: float, row: int) -> QPointF:
@@ -496,7 +498,7 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: TraceP
     assert pane._search.hasFocus()
     qtbot.keyClicks(pane._search, "file_w")
     assert pane._result.text() == "in 1 of 8 locations"
-    assert view._marked == {4}
+    assert view._marked_rows == {4}
     view.zoom_to(0.1, 0.2)
     qtbot.keyClick(pane._search, Qt.Key.Key_Return)
     settle(qtbot, opened)
@@ -763,11 +765,11 @@ def test_legend_entries_switch_classes(qtbot: QtBot, opened: TracePage) -> None:
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
     assert {"computing", "idle"} <= places.keys()
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" not in opened.workbench.snapshot.project.view.shown
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" in opened.workbench.snapshot.project.view.shown
 
 

@@ -17,10 +17,11 @@ from PySide6.QtWidgets import (
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
+from desktop.data.chart import Axis, Content, Series
 from desktop.data.project_file import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
-from desktop.ui.plots.chart import Axis, Chart, Content, Series
+from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.ui.theme import Theme
 from desktop.ui.units import digits

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction, QKeySequence
 
 from desktop.core.effects import Effects, ranked
 from desktop.ui.experiment.charts import effect_word
-from desktop.ui.tables import Column, Row, Value
+from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 Rows = tuple[tuple[Column, ...], list[Row]]
@@ -23,6 +27,16 @@ def meaning(half: bool) -> str:
     if half:
         return "half the difference of the means with and without the delay, the model's coefficient"
     return "mean with the delay minus mean without"
+
+
+def let_toggle(table: FrameView, toggle: Callable[[str], None]) -> None:
+    """Take terms out of the model, or put them back, by the boxes of a table of effects, Space or Del."""
+    table.frames.toggled.connect(lambda term, _: toggle(term))
+    action = QAction("In the model", table)
+    action.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
+    action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
+    action.triggered.connect(lambda: toggle(table.key))
+    table.addAction(action)
 
 
 def _title(shown: ExperimentSnapshot) -> tuple[str, float]:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -22,8 +21,8 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.core.effects import Effect, Effects
+from desktop.data.chart import Axis, Content
 from desktop.ui.experiment import charts, effect_rows
-from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Row
@@ -76,12 +75,7 @@ class ReadStep(Step):
         self.said = quiet("")
         self.effects = FrameView("Effects")
         self.effects.chosen.connect(bench.select)
-        self.effects.frames.toggled.connect(lambda term, _: self._toggle(term))
-        toggle = QAction("In the model", self.effects)
-        toggle.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
-        toggle.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        toggle.triggered.connect(lambda: self._toggle(self.effects.key))
-        self.effects.addAction(toggle)
+        effect_rows.let_toggle(self.effects, self._toggle)
         self.rank = FrameView("SPT rank")
         self.rank.chosen.connect(bench.select)
         self.anova = FrameView("Analysis of variance")
@@ -93,7 +87,7 @@ class ReadStep(Step):
         self.main_effects = Chart("Main effects")
         self.interaction = Chart("Interaction plot")
         self.residuals = Chart("Residuals")
-        self.cube = CubePlot()
+        self.cube = Chart("Cube plot", help_at="spt.md#4-read")
         for chart in (self.half_normal, self.pareto, self.main_effects):
             chart.clicked.connect(self._clicked)
         self.first = choice("First factor", [], lambda _: self._draw_pairs(bench.snapshot))
@@ -187,8 +181,7 @@ class ReadStep(Step):
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
         imported, analysis = new.project.imported, new.project.analysis
-        chosen = analysis.response if imported is None else None
-        fill(self.response, [(n, n) for n in new.responses], chosen or next(iter(new.responses), None))
+        fill(self.response, [(n, n) for n in new.responses], new.read_response)
         table = imported.table if imported is not None else None
         choices = table.choices if table is not None else ()
         if choices:
@@ -327,12 +320,18 @@ class ReadStep(Step):
         self.interaction.set_content(charts.interaction(found, a, b, _response(new)))
         names = tuple(str(combo.currentData()) for combo in self.corners)
         if found is None or len(found.trials.factors) < 3:
-            self.cube.show_cube(("", "", ""), {}, "", "The cube plot needs three factors.")
+            self._no_cube("The cube plot needs three factors.")
         elif len(set(names)) < 3:
-            self.cube.show_cube(("", "", ""), {}, "", "Choose three different factors.")
+            self._no_cube("Choose three different factors.")
         else:
             three = (names[0], names[1], names[2])
-            self.cube.show_cube(three, corner_means(found, three), new.unit)
+            content, said = charts.cube(three, corner_means(found, three), new.unit)
+            self.cube.set_content(content, said)
+            self.cube.setToolTip(said.replace("; ", "\n"))
+
+    def _no_cube(self, why: str) -> None:
+        self.cube.set_content(Content(Axis(""), Axis(""), empty=why))
+        self.cube.setToolTip("")
 
     _followed = ""
 
@@ -473,12 +472,12 @@ def fill_to(combo: QComboBox, word: str) -> None:
         combo.setCurrentIndex(at)
 
 
-def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[Corner, float]:
+def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
     """Mean response at the eight settings of three factors, over all others."""
     data = found.trials
     at = [data.factors.index(n) for n in names]
     means = {}
-    for corner in CORNERS:
+    for corner in charts.CORNERS:
         rows = np.all(data.x[:, at] == np.array(corner), axis=1)
         means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
     return means

@@ -38,6 +38,10 @@ FLAT: tuple[Column, ...] = (
 )
 
 
+#: Call paths of marked regions that are selected at most.
+_MARKED = 1000
+
+
 class ProfilePanel(QWidget):
     """Search, sort, copy; the range is that of the statistics."""
 
@@ -46,6 +50,7 @@ class ProfilePanel(QWidget):
         self._workbench = workbench
         self._explained = Explained()
         self._names: dict[str, str] = {}
+        self._marked: tuple[str, ...] = ()
         self.view = FrameTree(self.tr("Profile"))
         self.model = self.view.frames
         self.view.show_frame(None, TREE)
@@ -79,6 +84,9 @@ class ProfilePanel(QWidget):
         self.view.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.marked != self._marked:
+            self._marked = new.marked
+            self._mark()
         same = new.explained is old.explained and why_empty(new) == why_empty(old)
         if same and new.project.names is self._names:
             return
@@ -108,6 +116,16 @@ class ProfilePanel(QWidget):
             self.view.show_frame(None, TREE if tree else FLAT)
         self.view.setRootIsDecorated(tree)
         self.view.expandToDepth(2)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Select the rows of the marked regions, the first of them in sight."""
+        frame = self.view.frames.frame
+        if frame is None or not self._marked:
+            return
+        wanted = {self._names.get(name, name) for name in self._marked}
+        rows = [k for k, name in enumerate(frame["region"]) if name in wanted]
+        self.view.select_rows(rows[:_MARKED])
 
     def _tell(self) -> None:
         found = self._explained

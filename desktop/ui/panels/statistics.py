@@ -19,8 +19,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.data.chart import Axis, Content, Series
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.plots.chart import Axis, Chart, Content, Series
+from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Marks
 from desktop.ui.units import common, digits, grouped, quantity, scaled
 from desktop.workbench.explaining import Explained
@@ -190,7 +191,8 @@ class StatisticsPanel(QWidget):
         self.chart.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is old.explained and why_empty(new) == why_empty(old):
+        same = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if same and (new.marked, new.project.names) == (old.marked, old.project.names):
             return
         self._explained = new.explained
         self._fill()
@@ -218,23 +220,41 @@ class StatisticsPanel(QWidget):
         from desktop.data.statistics import statistics_frame
 
         ranges = statistics_frame([scope.label for scope in found.scopes], found.stats)
-        values = ranges[[metric.name for metric in METRICS]].T.set_axis(
+        marked = self._marked_regions()
+        metrics = (*(metric for metric, _ in marked), *METRICS)
+        for metric, regions in marked:
+            ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
+        values = ranges[[metric.name for metric in metrics]].T.set_axis(
             [f"{i}" for i in range(len(ranges))], axis=1
         )
         units = ranges.attrs["units"]
         texts = [
-            metric.texts(row, units[metric.name])
-            for metric, row in zip(METRICS, values.to_numpy(), strict=True)
+            metric.texts(row, units.get(metric.name, "proc·s"))
+            for metric, row in zip(metrics, values.to_numpy(), strict=True)
         ]
         for i in range(len(ranges)):
             values[f"{i} text"] = [row[i] for row in texts]
-        values["metric"] = [metric.title for metric in METRICS]
+        values["metric"] = [metric.title for metric in metrics]
         focus = frozenset({f"{found.focus}"})
         marks = Marks(
-            tip={k: metric.tip for k, metric in enumerate(METRICS)},
-            bold=dict.fromkeys(range(len(METRICS)), focus),
+            tone=dict.fromkeys(range(len(marked)), "strong"),
+            tip={k: metric.tip for k, metric in enumerate(metrics)},
+            bold=dict.fromkeys(range(len(metrics)), focus),
         )
         self.table.show_frame(values, columns, marks)
+
+    def _marked_regions(self) -> list[tuple[Metric, list[int]]]:
+        """A row for each marked region, and what the trace numbers those of its name."""
+        shown = self._workbench.snapshot
+        regions = () if shown.document is None else shown.document.regions
+        tip = self.tr("Inclusive time of the marked region, of all processors together")
+        return [
+            (
+                Metric(shown.project.names.get(name, name), tip, f"region {name}", "unit"),
+                [k for k, region in enumerate(regions) if region.name == name],
+            )
+            for name in shown.marked
+        ]
 
     def _remark(self) -> str:
         found = self._explained
