@@ -67,6 +67,7 @@ Index = QModelIndex | QPersistentModelIndex
 Texts = list[list[str]]
 ROLE = Qt.ItemDataRole
 COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
+FILTER = "Ctrl+Shift+F"
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
@@ -217,10 +218,8 @@ class _Cells:
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
         self.labels = frame[column.label].to_numpy(object) if column.label else None
         self.swatches = frame[column.swatch].to_numpy(object) if column.swatch else None
-        texts = self.labels is not None or not self.numeric
-        self.right = (
-            not (texts and any(isinstance(v, str) for v in self.values[:_SAMPLED])) and not column.check
-        )
+        texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:_SAMPLED]))
+        self.right = not texts and not column.check
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
 
     def value(self, k: int) -> Any:
@@ -720,7 +719,7 @@ class _Framed(_Base):
         header.customContextMenuRequested.connect(self._ask_columns)
         self._keyed = [
             keyed(self, self.tr("Copy"), COPY, lambda: self.copy(tab_separated)),
-            keyed(self, self.tr("Filter rows…"), "Ctrl+Shift+F", self.ask_filter),
+            keyed(self, self.tr("Filter rows…"), FILTER, self.ask_filter),
         ]
         if paste:
             self._keyed.append(keyed(self, self.tr("Paste"), PASTE, self.paste))
@@ -1073,7 +1072,7 @@ class FrameView(_Framed, QTableView):
 
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
-        return QSize(30 * em, 12 * em)
+        return QSize(20 * em, 12 * em)
 
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
@@ -1199,6 +1198,13 @@ class FrameTree(_Framed, QTreeView):
 
     def _header(self) -> QHeaderView:
         return self.header()
+
+    def fit(self, *, fresh: bool = True) -> None:
+        super().fit(fresh=fresh)
+        if fresh and self.frames.cells:  # names stand further to the right with every level
+            self.header().resizeSection(
+                0, max(self.header().sectionSize(0), 18 * self.fontMetrics().height())
+            )
 
     def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
         """As a click on the heading does; -1: as at first."""

@@ -950,6 +950,8 @@ def _warm_up() -> None:
 def _open(
     source: Path, options: OpenOptions, kept: Project | None, job: Job
 ) -> tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]:
+    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
+
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace

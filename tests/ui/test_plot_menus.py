@@ -40,7 +40,8 @@ from desktop.ui.trace_page import TracePage
 #: What paints itself and is no plot.
 OTHERS = {
     "Presentation": "a window of its own with its own keys",
-    "TableView": "a table, whose menu copies",
+    "FrameView": "a table, whose menu copies",
+    "CellsTable": "a table, whose menu copies",
     "_Result": "a line of text",
     "SweepPlot": "what two plots have in common",
     "PlotView": "what all plots on pyqtgraph have in common",

@@ -18,13 +18,13 @@ from desktop.core.matching import NONE
 from desktop.data.chart import MARKS
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
-from desktop.ui.plots.curve_lanes import round_up
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
 from desktop.ui.plots.scene import Axis, Draw, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import SERIES
 from desktop.ui.units import digits, quantity
+from desktop.workbench.time_plots import round_up
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Placement
