@@ -379,8 +379,8 @@ def _matched(store: TraceStore) -> Iterator[Matches]:
         return
     for sender in range(len(store.locations)):
         for time, arrival, peer, size, tag in store.blocks("links", sender):
-            who, certain = np.full(time.size, sender, np.int64), np.ones(time.size, np.int64)
-            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain)
+            who, certain, order = (np.full(time.size, value, np.int64) for value in (sender, 1, 0))
+            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain, order)
 
 
 class _Open:

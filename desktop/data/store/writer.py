@@ -218,9 +218,10 @@ class StoreWriter(Described):
         writer = self._tables.get(table)
         if writer is not None:
             start, count = writer.index.get(location, (0, 0))
-            for a in range(start, start + count, rows):
-                b = min(a + rows, start + count)
-                yield tuple(writer.read(name, a, b) for name in names)
+            a, end = start, start + count
+            while a < end:
+                a, begin = min(a // rows * rows + rows, end), a  # so that few chunks are unpacked twice
+                yield tuple(writer.read(name, begin, a) for name in names)
 
     # what follows from the rows
 
