@@ -25,6 +25,7 @@ from desktop.core.envelope import envelope
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.matching import NONE
+from desktop.core.pieces import pieces
 from desktop.data.chart import Chosen, Content, with_words, words
 from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
 from desktop.data.sweep_charts import epsilon_chart, epsilon_words
@@ -522,28 +523,19 @@ def _paint_curve(frame: _Frame, material: Material, box: Box, x: NDArray[np.floa
 
 def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
     fit, sheet, look = material.fit, frame.sheet, frame.look
-    show = fit_overlay.visible(fit, box.x0, box.x1)
-    a, b = np.maximum(fit.breaks[show], box.x0), np.minimum(fit.breaks[show + 1], box.x1)
-    if box.log:
-        show, a, b = fit_overlay.cut(show, a, b, box.x0, 0.5 * (box.x1 - box.x0) / box.width)
-    from_y, slope = fit_overlay.polynomial(fit, show, a)
-    to_y, _ = fit_overlay.polynomial(fit, show, b)
-    middle = from_y + slope * (b - a) / 2  # where the tangents of a parabola meet
+    step = 0.5 * (box.x1 - box.x0) / box.width if box.log else None  # short parts are straight
+    found = list(zip(*(v.tolist() for v in pieces(fit, box.x0, box.x1, step)), strict=True))
     # First in the colour of the ground and wider: the fit stands off a curve as dark as itself.
-    around = [(phase, frame.ink.ground, 1.6) for phase in enumerate(show.tolist())]
-    for (k, phase), colour, more in [*around, *((at, frame.ink.fit, 0.0) for at, _, _ in around)]:
-        stroke = frame.stroke(colour, (3.6 if phase == look.phase else 2.0) + more)
-        if more:
-            stroke = replace(stroke, dash=())
-        start, end = (
-            (float(box.x(a[k])), float(box.y(from_y[k]))),
-            (float(box.x(b[k])), float(box.y(to_y[k]))),
-        )
-        if fit.degree[phase] < 2 or box.log:
-            sheet.line([start, end], stroke)
-        else:
-            bent = (float(box.x((a[k] + b[k]) / 2)), float(box.y(middle[k])))
-            sheet.bend(start, bent, end, stroke)
+    for colour, more in ((frame.ink.ground, 1.6), (frame.ink.fit, 0.0)):
+        for phase, a, b, first, middle, last in found:
+            stroke = frame.stroke(colour, (3.6 if phase == look.phase else 2.0) + more)
+            if more:
+                stroke = replace(stroke, dash=())
+            start, end = (float(box.x(a)), float(box.y(first))), (float(box.x(b)), float(box.y(last)))
+            if fit.degree[phase] < 2 or box.log:
+                sheet.line([start, end], stroke)
+            else:
+                sheet.bend(start, (float(box.x((a + b) / 2)), float(box.y(middle))), end, stroke)
 
 
 def _break_stroke(frame: _Frame) -> Stroke:
