@@ -600,7 +600,7 @@ def shared_rows(locations: int, rows: int, say: Words) -> str:
 @dataclass(frozen=True)
 class Comparing:
     """How compared runs are seen: below each other instead of upon each other, differences in percent of the
-    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked; the `levels`
+    reference; pairs of phases that were matched by hand, by run; a marked row of matches; the `levels`
     from and to that were asked for."""
 
     side_by_side: bool = False
