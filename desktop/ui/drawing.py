@@ -110,6 +110,7 @@ def _metrics(bold: bool) -> QFontMetricsF:
     font = QFont(FAMILY)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     font.setPixelSize(1000)
+    font.setFeature(QFont.Tag("liga"), 0)
     font.setBold(bold)
     return QFontMetricsF(font)
 
@@ -323,6 +324,8 @@ class QtSheet:
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         self._font = QFont(FAMILY)
         self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+        # What is one sign in a PDF is not found by its letters.
+        self._font.setFeature(QFont.Tag("liga"), 0)
 
     def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
         corners = _corners(x, y)

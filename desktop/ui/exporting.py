@@ -74,7 +74,9 @@ def material_of(shown: Snapshot) -> Material | None:
         rows=shown.rows,
         sweep=shown.sweep,
         suggestion=shown.suggestion,
-        marks=presenting.marks(shown.project, shown.document.locations),
+        marks=presenting.marks(shown.project.annotations, shown.document.locations),
+        locked=shown.project.phases.locked,
+        doubt=shown.document.doubt.short if shown.document.doubt else "",
     )
 
 

@@ -61,6 +61,11 @@ def digits(value: float, significant: int = 4) -> str:
     return f"{value:.{significant - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
 
 
+def signed(value: float, significant: int = 4) -> str:
+    """``+0.8``, ``−0.8``."""
+    return ("+" if value > 0 else "") + digits(value, significant)
+
+
 def quantity(value: float, unit: str, significant: int = 4) -> str:
     """``12.34 ms``."""
     if unit == "B" and abs(value) < 1000 and value == round(value):

@@ -18,13 +18,13 @@ from desktop.core.matching import NONE
 from desktop.data.chart import MARKS
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
-from desktop.ui.plots.curve_lanes import round_up
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
 from desktop.ui.plots.scene import Axis, Draw, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import SERIES
 from desktop.ui.units import digits, quantity
+from desktop.workbench.time_plots import round_up
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Placement
@@ -701,8 +701,7 @@ class RunsView(TimePlot):
         m = self._map()
         if m.a <= self._cursor <= m.b:
             x = m.x(self._cursor)
-            for r in lanes:
-                scales.verticals(painter, [x], r.top(), r.bottom(), QPen(QColor(self._theme.muted), 1))
+            self._uprights(painter, [x], lanes, QPen(QColor(self._theme.muted), 1))
             bounds = QRectF(
                 lanes[0].left(), lanes[0].top(), lanes[0].width(), lanes[-1].bottom() - lanes[0].top()
             )

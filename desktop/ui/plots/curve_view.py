@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
+from desktop.core.pieces import breakpoints, polynomial, residual
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
-from desktop.ui.plots.curve_lanes import FAINT, HALF
-from desktop.ui.plots.legend import Entry, Legend
+from desktop.ui.plots.legend import Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
-from desktop.ui.plots.raster import Raster, mix
+from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane
-from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved, title_reach
+from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
+from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
+from desktop.ui.units import signed
 from desktop.workbench.levels import (
     AT_FIRST,
     Heights,
@@ -32,17 +34,27 @@ from desktop.workbench.levels import (
     line_heights,
     moved,
     note,
-    residual_reach,
     stretched,
     zoomed,
 )
 from desktop.workbench.model import Annotation
+from desktop.workbench.time_plots import Axis as AxisOf
+from desktop.workbench.time_plots import Lane as LaneOf
+from desktop.workbench.time_plots import (
+    Plot,
+    Run,
+    curve_lane,
+    percent_axis,
+    residual_lane,
+    run_legend,
+    run_plot,
+    stack_lane,
+    time_axis,
+)
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
-# From the bottom of the stack to its top; the fit belongs to the first.
-ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
 _OVERVIEW, _RESIDUAL = 16, 21
@@ -105,6 +117,8 @@ class CurveView(TimePlot):
         self._legend = Legend()
         self._notes = Notes()
         self._doubt = ""
+        self._plot: Plot | None = None  # what the pictures show
+        self._described: LaneOf | None = None  # and the base of that of the curve
         self._build()
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
@@ -143,10 +157,14 @@ class CurveView(TimePlot):
         self._redraw()
 
     def set_fit(self, fit: PhaseFit | None) -> None:
-        in_legend = (fit is None) != (self._fit is None)
+        said = [None if f is None else (f.n, f.model) for f in (fit, self._fit)]
         self._fit = fit
         self._describe()
-        self._redraw(base=in_legend)
+        self._redraw(base=False)
+        if None in said and said[0] != said[1]:
+            self.dirty()  # the rail comes or goes as well
+        elif said[0] != said[1]:
+            self.dirty(self._head_rect)  # the legend says it
 
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
@@ -339,7 +357,7 @@ class CurveView(TimePlot):
             place_lane(self.lanes["residual"], residual)
         self._time_axes[0].setGeometry(QRectF(run.left(), run.bottom(), run.width(), em))
         self._time_axes[1].setGeometry(self._axis)
-        self._head.place(QRectF(main.left(), self._rail.top() - em * 1.4, main.width(), em * 1.3))
+        self._head.place(self._head_rect)
         self._rail_item.place(self._rail)
         self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
         for item in (self._frames, self._empty, self._above):
@@ -362,21 +380,30 @@ class CurveView(TimePlot):
             return []
         em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
         # The residual has a range of its own with every fit.
-        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect]
         if residual.height():
-            found.append(QRectF(0, residual.top() - 1.6 * em, residual.right(), residual.height() + 1.6 * em))
+            reach = title_reach(residual.height())
+            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
+            found.append(residual.adjusted(0, -1.6 * em, 0, 0))
         if base:
             found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
-            found.append(QRectF(main.left(), self._rail.top() - 1.5 * em, main.width(), 1.5 * em))
+            found.append(self._head_rect)
             if self._levels.mode == "fit":
                 found += self._gutters
         return found
 
     @property
+    def _head_rect(self) -> QRectF:
+        """Where the legend stands."""
+        em = self.fontMetrics().height()
+        return QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
+
+    @property
     def _gutters(self) -> list[QRectF]:
         """Beside the curve, where its levels stand."""
-        em, r = self.fontMetrics().height(), self._main.rect
-        top, height = r.top() - em, r.height() + 2 * em
+        r = self._main.rect
+        reach = title_reach(r.height())
+        top, height = r.top() - reach, r.height() + 2 * reach
         return [QRectF(0, top, r.left(), height), QRectF(r.right(), top, self.width() - r.right(), height)]
 
     def _redraw(self, *, base: bool = True) -> None:
@@ -428,19 +455,47 @@ class CurveView(TimePlot):
         sheet = self._sheet("base", self._main.rect, dpr)
         lane, m = self._local(self._main)
         x = scales.column_edges(m, sheet.image.width())
-        thickness = max(1, round(dpr))
+        thickness, run, say = max(1, round(dpr)), self._run_shown(), words()
+        assert self._heights is not None
         self._columns = envelope(self._curve).columns(x)
-        if self._stacked:
-            drawn = {a: self._stack[a] for a in ACTIVITIES if a in self._shown and a in self._stack}
-            curve_lanes.draw_stack(sheet, lane, drawn, x, thickness, self._theme)
-        elif "computing" in self._shown:
-            curve_lanes.draw_curve(sheet, lane, self._columns, thickness, self._theme)
+        if self._shown == {"computing"} or (not self._stack and "computing" in self._shown):
+            described = curve_lane(run, x, self._heights, say)
+            curve_lanes.draw_curve(sheet, lane, described.series[0].columns, thickness, self._theme)
         else:
-            sheet.clear(QColor(self._theme.background))
+            described = stack_lane(run, x, self._heights, self._shown, say)
+            curve_lanes.draw_stack(sheet, lane, described.series, thickness, self._theme)
+        self._described = described
         with QPainter(sheet.image) as painter:
-            wide = self.fontMetrics().horizontalAdvance("000.000") * 1.5
-            xs = [m.x(p) for p in scales.time_ticks(m.a, m.b, m.width / wide).positions]
-            scales.grid(painter, lane, self._theme, xs, [lane.y(v) for v in self._ticks().positions])
+            metrics = self.fontMetrics()
+            across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
+            upright = described.axis.upright(lane.rect.height(), metrics.height())
+            xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
+            scales.grid(painter, lane, self._theme, xs, ys)
+
+    def _run_shown(self) -> Run:
+        """What is shown, in whole."""
+        assert self._curve is not None
+        return Run(
+            self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
+            self._doubt, self._levels,
+        )  # fmt: skip
+
+    def _state(self, residual: LaneOf | None) -> Plot:
+        """What the lanes state together."""
+        run, say = self._run_shown(), words()
+        assert self._described is not None and self._heights is not None
+        fitted = self._fit is not None and "computing" in self._shown
+        lane = replace(self._described, fitted=fitted)
+        legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
+        lanes = [lane] if residual is None else [lane, residual]
+        axis = time_axis(self._nav.a, self._nav.b, say)
+        figure = "stack" if self._stacked else "curve"
+        return run_plot(figure, run, axis, lanes, legend, known=self._heights)
+
+    def description(self) -> Plot | None:
+        """What is shown now; None without a curve."""
+        self.prepare(self.viewport().devicePixelRatioF())
+        return None if self._curve is None else self._plot
 
     def _draw_overview(self, dpr: float) -> None:
         assert self._curve is not None
@@ -467,8 +522,7 @@ class CurveView(TimePlot):
             if "computing" in self._shown:
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
         self._veil(sheet.image, m)
-        if self._residual.rect.height():
-            self._draw_left_over(fine)
+        self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
         whole = self._sheet("overview", self._run.rect, dpr)
         whole.take(self._rasters["run base"])
         local, _ = self._local(self._run)
@@ -484,52 +538,47 @@ class CurveView(TimePlot):
             with QPainter(image) as painter:
                 self._grey_outside(painter, [QRectF(0, 0, m.width, image.height())], m)
 
-    def _draw_left_over(self, dpr: float) -> None:
-        """The residual's picture."""
+    def _draw_left_over(self, dpr: float) -> LaneOf | None:
+        """The residual's picture; what it shows, if there is a fit."""
         sheet = self._sheet("residual", self._residual.rect, dpr)
-        fit, t = self._fit, self._theme
+        fit, t, left = self._fit, self._theme, None
         lane, m = self._local(self._residual)
         if fit is None:
             sheet.clear(QColor(t.background))
         else:
-            assert self._curve is not None
-            most = residual_reach(math.inf, self._levels, self._heights) if self._heights else math.inf
-            em = self.fontMetrics().height()
-            curve_lanes.draw_residual(sheet, lane, self._curve, self._columns, fit, m, t, em, most)
-            self._residual.low, self._residual.high = lane.low, lane.high
+            assert self._heights is not None
+            x = scales.column_edges(m, sheet.image.width())
+            left = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
+            for one in (lane, self._residual):
+                one.low, one.high = left.axis.low, left.axis.high
+            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height())
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)
+        return left
 
     def _draw_phases(self, fit: PhaseFit, dpr: float) -> None:
         """The rail: phase numbers, centred on what is visible of each phase, and locks on breaks."""
-        sheet = self._sheet("rail", self._rail, dpr)
-        t, metrics = self._theme, self.fontMetrics()
+        assert self._plot is not None and self._plot.breaks is not None
+        sheet, (strip,) = self._sheet("rail", self._rail, dpr), self._plot.strips
+        t, em, width = self._theme, self.fontMetrics().height(), self.fontMetrics().horizontalAdvance
         r = QRectF(0, 0, self._rail.width(), self._rail.height())
         m = TimeMap(self._nav.a, self._nav.b, 0.0, r.width())
         sheet.clear(QColor(t.surface))
         with QPainter(sheet.image) as painter:
             painter.setFont(self.font())
-            show = fit_overlay.visible(fit, m.a, m.b)
-            x0 = np.clip(m.x(fit.breaks[show]), 0, r.right())
-            x1 = np.clip(m.x(fit.breaks[show + 1]), 0, r.right())
-            # Hundreds have no room for a number; those need not be asked one by one.
-            wide = (x1 - x0 > metrics.horizontalAdvance("1") + 8) | (show == self._phase)
-            for i, a, b in zip(show[wide].tolist(), x0[wide].tolist(), x1[wide].tolist(), strict=True):
-                chosen = i == self._phase
+            for k, a, b, label in strip.labelled(self._plot.axis, r.width(), em, width):
+                box, chosen = QRectF(a, 0, b - a, r.height()), k == strip.chosen
                 if chosen:
-                    painter.fillRect(QRectF(a, 0, b - a, r.height()), QColor(t.accent))
-                label = str(i + 1)
-                if b - a > metrics.horizontalAdvance(label) + 8:
-                    painter.setPen(QColor(t.background if chosen else t.text))
-                    painter.drawText(QRectF(a, 0, b - a, r.height()), Qt.AlignmentFlag.AlignCenter, label)
+                    painter.fillRect(box, QColor(t.accent))
+                painter.setPen(QColor(t.background if chosen else t.text))
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
         fit_overlay.draw_breaks(sheet.image, fit, m, [r], t)
+        held = self._plot.breaks.time[self._plot.breaks.locked]
         with QPainter(sheet.image) as painter:
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            em = metrics.height()
-            for i in self._held(fit):
-                if m.a <= fit.breaks[i] <= m.b:
-                    self._padlock(painter, m.x(fit.breaks[i]), r.bottom() - em * 0.15, em * 0.7)
+            for time in held[(held >= m.a) & (held <= m.b)].tolist():
+                self._padlock(painter, m.x(time), r.bottom() - em * 0.15, em * 0.7)
         self._veil(sheet.image, m)
 
     # What the items of the scene paint, in the view's pixels.
@@ -569,47 +618,27 @@ class CurveView(TimePlot):
             self._frame(painter, self._rail.united(self._main.rect))
 
     def _paint_heading(self, painter: QPainter, rect: QRectF) -> None:
-        if self._fit is not None:
+        if self._plot is not None and len(self._plot.lanes) > 1:
             painter.setFont(self.font())
-            curve_lanes.residual_heading(painter, rect, self._fit, self._phase, self._theme)
+            curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
 
-    def _room(self) -> float:
-        """Ticks for which there is room beside the curve."""
-        return self._main.rect.height() / (self.fontMetrics().height() * 2.2)
-
-    def _ticks(self) -> scales.Ticks:
-        assert self._curve is not None
-        if self._main.log:
-            ticks = scales.log_ticks(self._main.low, self._main.high, self._room())
-        else:
-            ticks = scales.level_ticks(self._main.low, self._main.high, self._room(), whole=True)
-        return curve_lanes.with_top(ticks, self._curve.capacity, self._main, self.fontMetrics().height())
+    def _paint_upright(self, painter: QPainter, rect: Lane, axis: AxisOf, *, right: bool = False) -> None:
+        painter.setFont(self.font())
+        ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
+        scales.level_axis(painter, rect, ticks, self._theme, axis.words, right=right)
 
     def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
-        painter.setFont(self.font())
-        scales.level_axis(painter, self._main, self._ticks(), self._theme, self.tr("Processors"))
+        if self._plot is not None:
+            self._paint_upright(painter, self._main, self._plot.lanes[0].axis)
 
     def _paint_shares(self, painter: QPainter, rect: QRectF) -> None:
-        if not self._percent or self._curve is None or not self._curve.capacity > 0:
-            return
-        painter.setFont(self.font())
-        share = Lane(
-            self._main.rect,
-            self._main.low / self._curve.capacity * 100,
-            self._main.high / self._curve.capacity * 100,
-            self._main.log,
-        )
-        if share.log:
-            ticks = scales.log_ticks(share.low, share.high, self._room())
-        else:
-            ticks = scales.level_ticks(share.low, share.high, self._room(), whole=True)
-        scales.level_axis(painter, share, ticks, self._theme, self.tr("Share of all (%)"), right=True)
+        if self._percent and self._plot is not None and self._curve is not None and self._curve.capacity > 0:
+            axis = percent_axis(self._plot.lanes[0].axis, self._curve.capacity, words())
+            self._paint_upright(painter, self._main, axis, right=True)
 
     def _paint_residual_axis(self, painter: QPainter, rect: QRectF) -> None:
-        if self._fit is not None:
-            painter.setFont(self.font())
-            ticks = curve_lanes.residual_ticks(self._residual, self.fontMetrics().height())
-            scales.level_axis(painter, self._residual, ticks, self._theme, self.tr("Residual (proc)"))
+        if self._plot is not None and len(self._plot.lanes) > 1:
+            self._paint_upright(painter, self._residual, self._plot.lanes[1].axis)
 
     def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
         painter.setFont(self.font())
@@ -618,8 +647,9 @@ class CurveView(TimePlot):
         painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
 
     def _paint_time(self, painter: QPainter, rect: QRectF) -> None:
-        painter.setFont(self.font())
-        scales.time_axis(painter, self._axis, self._map(), self._theme, self.tr("Time"))
+        if self._plot is not None:
+            painter.setFont(self.font())
+            scales.across_axis(painter, self._axis, self._map(), self._theme, self._plot.axis)
 
     def _paint_whole_time(self, painter: QPainter, rect: QRectF) -> None:
         painter.setFont(self.font())
@@ -627,13 +657,12 @@ class CurveView(TimePlot):
 
     def _paint_levels_note(self, painter: QPainter) -> None:
         """A mark in the upper corner where not all processors are shown."""
-        if self._heights is None:
+        if self._plot is None or not self._plot.remarks:
             return
-        text, t, r = note(self._levels, self._heights), self._theme, self._main.rect
-        if not text:
-            return
-        metrics = self.fontMetrics()
-        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(int(r.width()) - 24, 1))
+        t, r, metrics = self._theme, self._main.rect, self.fontMetrics()
+        text = metrics.elidedText(
+            self._plot.remarks[0], Qt.TextElideMode.ElideRight, max(int(r.width()) - 24, 1)
+        )
         box = QRectF(0, 0, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
         box.moveTopRight(QPointF(r.right() - 6, r.top() + 6))
         ground = QColor(t.raised)
@@ -645,6 +674,8 @@ class CurveView(TimePlot):
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
     def _paint_legend(self, painter: QPainter, row: QRectF) -> None:
+        if self._plot is None:
+            return
         painter.setFont(self.font())
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
@@ -654,35 +685,12 @@ class CurveView(TimePlot):
             if steps > 2
             else self.tr("every step is drawn")
         )
-        note = self._doubt or note  # what is in doubt matters more than how it is drawn
+        note = self._plot.doubt or note  # what is in doubt matters more than how it is drawn
         limit = row.right() - metrics.horizontalAdvance(note) - em
-        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), self._entries(), t)
-        painter.setPen(QColor(t.warning if self._doubt else t.muted))
+        found = entries(self._plot.legend, t)
+        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
+        painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
-
-    def _entries(self) -> list[Entry]:
-        t = self._theme
-        names = {
-            "computing": self.tr("computing"),
-            "overhead": self.tr("overhead"),
-            "io": self.tr("input/output"),
-            "idle": self.tr("idle"),
-            "unmeasured": self.tr("not measured"),
-        }
-        known = [a for a in ACTIVITIES if a in self._stack]
-        entries = [Entry(names[a], QColor(getattr(t, a)), a, a in self._shown) for a in known]
-        if not self._stacked and "computing" in self._shown:
-            # Alone, it is drawn with its extremes.
-            entries[:1] = [
-                Entry(self.tr("computing, its mean as a line"), QColor(t.computing), "computing"),
-                Entry(self.tr("up to its maximum"), mix(t.computing, t.background, FAINT)),
-                Entry(self.tr("down to its minimum"), mix(t.computing, t.background, HALF)),
-            ]
-        if self._fit is not None:
-            entries.append(Entry(self.tr("fit"), QColor(t.fit), sample="line"))
-            label = self.tr("break and its range")
-            entries.append(Entry(label, QColor(t.break_line), sample="break", second=QColor(t.band)))
-        return entries
 
     def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
@@ -702,15 +710,6 @@ class CurveView(TimePlot):
         painter.setPen(QPen(QColor(t.surface), 1))
         painter.setBrush(QColor(t.break_line))
         painter.drawRect(body)
-
-    def _held(self, fit: PhaseFit) -> set[int]:
-        """Interior breaks that are locked; times may differ by rounding only."""
-        if not self._locked or fit.breaks.size < 3:
-            return set()
-        near = 1e-9 * (fit.breaks[-1] - fit.breaks[0])
-        inner = fit.breaks[1:-1]
-        nearest = [int(np.argmin(np.abs(inner - t))) for t in self._locked]
-        return {i + 1 for i, t in zip(nearest, self._locked, strict=True) if abs(inner[i] - t) <= near}
 
     def _marked_line(self) -> float | None:
         """The time of the break that is dragged or lies under the pointer."""
@@ -740,7 +739,9 @@ class CurveView(TimePlot):
         if m.a <= self._cursor <= m.b:
             x = float(m.x(self._cursor))
             found += [QRectF(x - 1, q.top(), 3, q.height()) for q in self._lanes]
-            found.append(QRectF(r.left(), r.top(), r.width(), min(4 * em + 20, r.height())))
+            if self._readout():
+                box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
+                found.append(box.adjusted(-1, -1, 1, 1))
         return found
 
     def _paint_marks(self, painter: QPainter) -> None:
@@ -767,17 +768,21 @@ class CurveView(TimePlot):
             painter.fillRect(QRectF(x1, r.top(), r.right() - x1, r.height()), veil)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.accent), 2))
-            painter.drawRect(QRectF(x0, r.top(), max(x1 - x0, 3), r.height()))
+            with saved(painter):
+                painter.setClipRect(r)
+                painter.drawRect(QRectF(x0, r.top() + 1, max(x1 - x0, 3), r.height() - 2))
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            painter.setPen(QPen(QColor(t.accent), 2))
-            x = m.x(line)
-            painter.drawLine(QLineF(x, self._rail.top(), x, self._residual.rect.bottom()))
+            through = QRectF(
+                m.left, self._rail.top(), m.width, self._residual.rect.bottom() - self._rail.top()
+            )
+            self._uprights(painter, [m.x(line)], [through], QPen(QColor(t.accent), 2))
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
-            painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
-            self._paint_readout(painter, m)
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], self._lanes, pen)
+            if self._readout():
+                place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
+                paint_box(painter, self._readout(), *place, self._theme)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
         """A tinted range with its length below."""
@@ -810,18 +815,28 @@ class CurveView(TimePlot):
         phase, value = None, math.nan
         if self._fit is not None and self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
             phase = self._phase_at(t)
-            value = float(fit_overlay.polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
+            value = float(polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
         return Reading(
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
 
-    def _paint_readout(self, painter: QPainter, m: TimeMap) -> None:
+    def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
-        found = self.reading(self._cursor)
+        m = self._map()
+        of = (self._cursor, m, self._curve, self._fit)
+        if self._read_of != of:
+            self._read_of, self._read = of, self._tell(self._cursor, m)
+        return self._read
+
+    _read_of: tuple[object, ...] = ()
+    _read: list[str] = []
+
+    def _tell(self, t: float, m: TimeMap) -> list[str]:
+        found = self.reading(t)
         if found is None:
-            return
+            return []
         number = scales.format_number
-        rows = [scales.format_time(self._cursor, (m.b - m.a) / m.width)]
+        rows = [scales.format_time(t, (m.b - m.a) / m.width)]
         rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
         if found.minimum != found.maximum:
             rows.append(
@@ -831,11 +846,11 @@ class CurveView(TimePlot):
             )
         if found.phase is not None:
             rows.append(
-                self.tr("phase {0}: fit {1}, the instant is off by {2}").format(
-                    found.phase + 1, number(found.fit), number(found.level - found.fit)
+                self.tr("phase {0}: fit {1}, residual {2}").format(
+                    found.phase + 1, number(found.fit), signed(found.level - found.fit)
                 )
             )
-        paint_box(painter, rows, m.x(self._cursor), self._main.rect.top() + 8, self._main.rect, self._theme)
+        return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
         hover, self._hover = self._hover, None
@@ -1069,7 +1084,7 @@ class CurveView(TimePlot):
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
         remove = menu.addAction(self.tr("&Remove break"), lambda: self.breakRemoveRequested.emit(number))
-        held = fit is not None and near in self._held(fit)
+        held = fit is not None and near is not None and breakpoints(fit, self._locked).locked[near - 1]
         label = self.tr("Un&lock break") if held else self.tr("&Lock break")
         lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
         for action in (remove, lock):
@@ -1111,10 +1126,10 @@ class CurveView(TimePlot):
         if fit is not None:
             inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
             ends = (
-                fit_overlay.polynomial(fit, inside, x[:-1])[0],
-                fit_overlay.polynomial(fit, inside, x[1:])[0],
+                polynomial(fit, inside, x[:-1])[0],
+                polynomial(fit, inside, x[1:])[0],
             )
-            left = fit_overlay.residual(env, fit, x, c).mean
+            left = residual(env, fit, x, c).mean
             beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis
             ends = np.where(beyond, math.nan, ends[0]), np.where(beyond, math.nan, ends[1])
             left = np.where(beyond, math.nan, left)

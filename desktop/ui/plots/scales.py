@@ -18,6 +18,7 @@ from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
 from desktop.ui.units import asked_unit
 from desktop.workbench.levels import at_share, share
+from desktop.workbench.time_plots import Axis
 
 _UNITS = tuple((seconds, name) for name, seconds in ticks.TIME_UNITS.items())
 
@@ -82,25 +83,27 @@ class TimeMap:
 
 
 def time_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, title: str) -> None:
+    """The axis of a range of time."""
+    across_axis(painter, at, m, theme, Axis(title, m.a, m.b, time=True, asked=asked_unit()))
+
+
+def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: Axis) -> None:
     """Ticks and labels at the top of `at`; with a title, name and unit below and the offset on the left."""
-    metrics = painter.fontMetrics()
-    label = "000.000"
-    if asked_unit() is not None:  # whose numbers may be long
-        label = max(label, f"{max(abs(m.a), abs(m.b)) / time_unit(m.b - m.a)[0]:,.1f}", key=len)
-    ticks = time_ticks(m.a, m.b, m.width / (metrics.horizontalAdvance(label) * 1.5))
+    metrics, titled = painter.fontMetrics(), bool(axis.title)
+    ticks = axis.across(m.width, metrics.horizontalAdvance)
     painter.setPen(QColor(theme.border))
     top = at.top()
     painter.drawLines([QLineF(x, top, x, top + 4) for x in map(m.x, ticks.positions)])
     painter.setPen(QColor(theme.muted))
     for t, label in zip(ticks.positions, ticks.labels, strict=True):
-        text = label if title else f"{label} {ticks.unit}"
+        text = label if titled else f"{label} {ticks.unit}"
         half = metrics.horizontalAdvance(text) / 2
-        x = min(max(m.x(t), at.left() + half), at.right() - half) if not title else m.x(t)
+        x = m.x(t) if titled else min(max(m.x(t), at.left() + half), at.right() - half)
         painter.drawText(QPointF(x - half, top + 5 + metrics.ascent()), text)
-    if title:
+    if titled:
         row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
         painter.setPen(QColor(theme.text))
-        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, f"{title} ({ticks.unit})")
+        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, axis.words)
         if ticks.offset:
             painter.drawText(row, Qt.AlignmentFlag.AlignLeft, f"{ticks.offset}")
 

@@ -19,8 +19,21 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QTo
 from desktop.ui.guard import guarded, saved
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 
-__all__ = ["Axis", "PixelItem", "PlotView", "QuietBox", "blit", "guarded", "lane_plot", "place_lane", "saved"]
+__all__ = [
+    "Axis",
+    "PixelItem",
+    "PlotView",
+    "QuietBox",
+    "blit",
+    "guarded",
+    "lane_plot",
+    "place_lane",
+    "saved",
+    "title_reach",
+]
 
+#: A pixel on each side, by which Qt takes every item for larger: so neighbours are not painted with it.
+_BORDER = (1, 1, -1, -1)
 #: Paints within a rectangle; painter and rectangle are in logical pixels of the view.
 Draw = Callable[[QPainter, QRectF], None]
 
@@ -91,7 +104,7 @@ class PixelItem(QGraphicsObject):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        return self._rect
+        return self._rect.adjusted(*_BORDER)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
@@ -100,10 +113,10 @@ class PixelItem(QGraphicsObject):
 
 class Axis(pg.AxisItem):
     """An axis that is painted by a function; pyqtgraph's own records a picture and sets its title's HTML with
-    every range. `reach`: logical pixels that it paints beyond its ends.
+    every range. `reach`: logical pixels that it paints beyond its ends, if these are not its title's.
     """
 
-    def __init__(self, side: str, draw: Draw, reach: float = 200.0) -> None:
+    def __init__(self, side: str, draw: Draw, reach: float = 2.0) -> None:
         self.range = [0.0, 1.0]  # which the constructor of the base class sets
         self._draw = draw
         self._reach = reach
@@ -114,15 +127,26 @@ class Axis(pg.AxisItem):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        # Never into the lane beside it, or every repaint of that paints the axis too.
-        r, reach = QRectF(self.rect()), self._reach
-        if self.orientation in ("left", "right"):
-            return r.adjusted(0, -reach, 0, reach)
-        return r.adjusted(-reach, 0, reach, 0)
+        bounds = self._bounds().adjusted(*_BORDER)
+        return bounds if self.orientation in ("left", "right") else bounds.adjusted(0, 2, 0, 0)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        painter.setClipRect(self._bounds())
         _in_view(self, painter, QRectF(self.rect()), self._draw)
+
+    def _bounds(self) -> QRectF:
+        """Where it paints, never into the lane beside it."""
+        r = QRectF(self.rect())
+        if self.orientation in ("left", "right"):
+            reach = max(self._reach, title_reach(r.height()))
+            return r.adjusted(0, -reach, 0, reach)
+        return r.adjusted(-self._reach, 0, self._reach, 0)
+
+
+def title_reach(height: float) -> float:
+    """How far an upright title reaches beyond the ends of a lane so high, logical pixels."""
+    return max(2.0, 75 - height / 2)
 
 
 def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -> None:
@@ -156,6 +180,7 @@ def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: fl
         if axis.isVisible():
             (axis.setHeight if name == "bottom" else axis.setWidth)(size)
     plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+    plot.layout.activate()  # now, not when the loop is next free: it is painted before that
 
 
 def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
