@@ -36,6 +36,7 @@ from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.units import instant
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -242,7 +243,12 @@ class FigureDialog(ExportDialog):
             for key, title in entries.items():
                 box.addItem(self.tr(title), key)
         self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
+        seen, curve = _within(self._shown, span), self._material.curve
+        label = self.tr("What is in view")
+        if seen is not None:
+            ends = (instant(t, seen[1] - seen[0], curve.start, curve.duration) for t in seen)
+            label = self.tr("What is in view ({0})").format(" – ".join(ends))
+        self.range.addItem(label, seen)
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")

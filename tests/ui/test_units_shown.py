@@ -13,6 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from desktop.cli import _column
 from desktop.resources import samples
+from desktop.ui.compare.cells import columns as cell_columns
+from desktop.ui.exporting import FigureDialog
 from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
@@ -137,3 +139,35 @@ def test_every_reason_is_another() -> None:
 @pytest.mark.parametrize(("value", "text"), [(85.28, "85.28 proc·s"), (0.4771, "477.1 proc·ms")])
 def test_processor_seconds(value: float, text: str) -> None:
     assert processor_seconds(value) == text
+
+
+def test_a_comparison_has_one_prefix_a_column() -> None:
+    """Of a run of some microseconds: work is in the unit of times, and every number has its unit."""
+    titles = [column.title for column in cell_columns(1e-6, "µs")]
+    assert {"Start (µs)", "Length (µs)", "± Length (µs)", "Work (proc·µs)", "± Work (proc·µs)"} <= {*titles}
+    cell = SimpleNamespace(work_s=4.2e-6, work_difference_s=-1.5e-6, mean_difference=0.5)
+    shown = {c.title: c for c in cell_columns(1e-6, "µs")}
+    assert shown["Work (proc·µs)"].shown(cell) == "4.200"
+    assert shown["± Work (proc·µs)"].shown(cell) == "−1.500"
+    assert shown["Work (proc·µs)"].value(cell) == 4.2e-6, "copied in seconds, as the title says then"
+    assert "Work (proc·s)" in [column.title for column in cell_columns(1.0, "s")]
+
+
+def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
+    qtbot: QtBot, scene: Scene, own_places: None, settings: Settings
+) -> None:
+    main = scene.main
+    curve = main.workbench.snapshot.run.curve  # type: ignore[union-attr]  # a trace is open
+    main.curve_view.zoom_to(0.25 * curve.duration, 0.5 * curve.duration)
+    made = FigureDialog(
+        main.workbench.snapshot, lambda call: call(), (0.25 * curve.duration, 0.5 * curve.duration)
+    )
+    qtbot.addWidget(made)
+    unit = time_unit(curve.duration)[1]
+    assert re.fullmatch(rf"What is in view \([\d.]+ {unit} – [\d.]+ {unit}\)", made.range.itemText(1))
+    made.close()
+    assert main.panel("classes").note.isHidden()
+    bare = MainWindow(settings)
+    qtbot.addWidget(bare)
+    assert "File > Open" in bare.panel("classes").note.text() and not bare.panel("classes").note.isHidden()
+    bare.close()

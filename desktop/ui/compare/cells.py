@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QItemSelectionModel, QModelIndex, Qt, Signal
@@ -35,6 +36,9 @@ def columns(factor: float, symbol: str) -> tuple[Column, ...]:
     def number(name: str, title: str, tip: str) -> Column:
         return Column(title, lambda c: getattr(c, name), tip)
 
+    def work(name: str, title: str, tip: str) -> Column:
+        return replace(time(name, title, tip), title=f"{title} (proc·{symbol})")
+
     def percent(name: str, title: str, tip: str) -> Column:
         def shown(cell: Cell) -> str:
             value = getattr(cell, name)
@@ -62,12 +66,12 @@ def columns(factor: float, symbol: str) -> tuple[Column, ...]:
         time("duration_difference_s", "± Length", f"Difference of durations, {of}"),
         number("duration_ratio", "× Length", f"Ratio of durations, {over}"),
         number("mean", "Mean (proc)", "Processors computing on average"),
-        number("mean_difference", "± Mean", f"Difference of mean processors, {of}"),
+        number("mean_difference", "± Mean (proc)", f"Difference of mean processors, {of}"),
         number("mean_ratio", "× Mean", f"Ratio of mean processors, {over}"),
         percent("efficiency", "Efficiency", "Mean over all processors of the run"),
         percent("efficiency_difference", "± Eff.", f"Difference of efficiencies in percentage points, {of}"),
-        number("work_s", "Work (proc·s)", "Processors computing times seconds"),
-        number("work_difference_s", "± Work", f"Difference of work, {of}"),
+        work("work_s", "Work", "Processors computing times seconds"),
+        work("work_difference_s", "± Work", f"Difference of work, {of}"),
         number("work_ratio", "× Work", f"Ratio of work, {over}"),
         percent("alike", "Alike", "How alike the matched phases are in shape and size, 100 % the same"),
     )

@@ -21,7 +21,7 @@ from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import SERIES
-from desktop.ui.units import digits, quantity
+from desktop.ui.units import digits, processor_seconds, quantity
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Placement
@@ -546,9 +546,12 @@ class RunsView(TimePlot):
             share = ""
             if found.reference:
                 share = f" ({100 * found.signed / found.reference:+.3g} %)".replace("-", "−")
+            normalised = placement.axis == "normalised"
             unit = self.tr("of all") if placement.share else self.tr("proc")
-            unit += "" if placement.axis == "normalised" else "·s"
-            parts.append(f"{alignment.runs[k].name}: {digits(found.signed, 3)} {unit}{share}")
+            said = f"{digits(found.signed, 3)} {unit}{'' if normalised else '·s'}"
+            if not placement.share and not normalised:
+                said = processor_seconds(found.signed, 3)
+            parts.append(f"{alignment.runs[k].name}: {said}{share}")
         text = self.tr("Less {0}, added up: {1}").format(name, "; ".join(parts))
         painter.setPen(QColor(self._theme.text))
         text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(head.width()))
