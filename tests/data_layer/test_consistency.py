@@ -157,6 +157,8 @@ def test_names_of_calls_with_a_changed_letter() -> None:
             # "MP_COMM_805306366", a function of the group of MPI
             ("otf1", "psort_8", "trace.0.def", "swap", 1330184797, "misspelt calls"),
             ("otf1", "farm_6 unpacked", "trace.0.def", "field", 602479617, "odd timer resolution"),
+            # the last two lines
+            ("picl", "v1-fft16-upshot", "v1-fft16-upshot.trf", "lines gone", 2731526444, "no close of some"),
             # a thread that ends long after its program
             ("otf2", "ezt_pthread_5", "eztrace_log/4.evt", "run", 659949528, "late threads"),
         )
