@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from PySide6.QtWidgets import QDialog, QDockWidget, QWidget
 
     from desktop.ui.settings import Settings
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
 
 class Stage:
@@ -83,14 +83,14 @@ class Stage:
 
     def main(
         self, sample: int = 0, panel: str = "phases", use: str = "main", path: Path | None = None
-    ) -> MainWindow:
+    ) -> TracePage:
         """The main window on a bundled trace: four phases, nothing selected, the whole run in view. `use`
         names another window; `path` is a copy of the trace."""
         from desktop import resources
-        from desktop.ui.shell import MainWindow
         from desktop.ui.theme import LIGHT
+        from desktop.ui.trace_page import TracePage
 
-        window: MainWindow = self.window(f"{use}-{sample}", lambda: MainWindow(self.settings()))
+        window: TracePage = self.window(f"{use}-{sample}", lambda: TracePage(self.settings()))
         bench = window.workbench
         if bench.snapshot.document is None:
             window.open_path(path or resources.samples()[sample].path)
@@ -137,13 +137,13 @@ class Stage:
         self._app.processEvents()
 
 
-def docks(window: MainWindow) -> dict[str, QDockWidget]:
+def docks(window: TracePage) -> dict[str, QDockWidget]:
     from PySide6.QtWidgets import QDockWidget
 
     return {dock.objectName().removeprefix("dock_"): dock for dock in window.findChildren(QDockWidget)}
 
 
-def size_docks(window: MainWindow, wide: int, high: int) -> None:
+def size_docks(window: TracePage, wide: int, high: int) -> None:
     """The panels on the right so wide, those below so high, pixels."""
     from PySide6.QtCore import Qt
 
@@ -162,9 +162,9 @@ def _animations() -> Any:
 
 
 def _start(stage: Stage) -> QImage:
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
-    window = stage.window("empty", lambda: MainWindow(stage.settings()))
+    window = stage.window("empty", lambda: TracePage(stage.settings()))
     stage.settle(window)
     return stage.paint(window)
 
@@ -203,7 +203,7 @@ def _panel(name: str, *, phase: int | None = None, sample: int = 0) -> Callable[
     return draw
 
 
-def _dock(stage: Stage, window: MainWindow, panel: str) -> QImage:
+def _dock(stage: Stage, window: TracePage, panel: str) -> QImage:
     """A panel by itself, at the size that it has in a large window."""
     window.resize(1600, 1000)
     size_docks(window, wide=560, high=340)
@@ -211,7 +211,7 @@ def _dock(stage: Stage, window: MainWindow, panel: str) -> QImage:
     return stage.paint(docks(window)[panel])
 
 
-def _kept(stage: Stage) -> MainWindow:
+def _kept(stage: Stage) -> TracePage:
     """A window of its own with two views and three annotations."""
     window = stage.main(panel="views", use="kept")
     bench = window.workbench
@@ -282,7 +282,7 @@ def _figure(stage: Stage) -> QImage:
     return _closed(stage, window, dialog)
 
 
-def _closed(stage: Stage, window: MainWindow, dialog: QDialog) -> QImage:
+def _closed(stage: Stage, window: TracePage, dialog: QDialog) -> QImage:
     """What a dialog shows; then it is closed."""
     stage.settle(window)
     image = stage.paint(dialog)
@@ -317,7 +317,7 @@ def _preferences(stage: Stage) -> QImage:
     return _closed(stage, window, preferences)
 
 
-def _project(stage: Stage) -> MainWindow:
+def _project(stage: Stage) -> TracePage:
     """A window of its own on two runs of one program, of different size and with other communication."""
     from desktop import resources
 
@@ -344,10 +344,10 @@ def _held(stage: Stage) -> QImage:
 
 
 def _compare(stage: Stage) -> QImage:
-    from desktop.ui.compare_window import CompareWindow
+    from desktop.ui.compare_page import ComparePage
 
     owner = _project(stage)
-    window = stage.window("compare", lambda: CompareWindow(owner))
+    window = stage.window("compare", lambda: ComparePage(owner))
     stage.settle(window)
     return stage.paint(window)
 
@@ -375,10 +375,10 @@ def _experiment(step: int, *, measured: bool = False) -> Callable[[Stage], QImag
     """A step of the window of experiments: on the bundled quicksort, or on its measured runs."""
 
     def draw(stage: Stage) -> QImage:
-        from desktop.ui.experiment_window import ExperimentWindow
+        from desktop.ui.experiment_page import ExperimentPage
 
-        def make() -> ExperimentWindow:
-            window = ExperimentWindow(stage.settings())
+        def make() -> ExperimentPage:
+            window = ExperimentPage(stage.settings())
             if measured:
                 window.open_path(TRIALS)
             else:
@@ -396,10 +396,10 @@ def _experiment(step: int, *, measured: bool = False) -> Callable[[Stage], QImag
 
 def _model(stage: Stage) -> QImage:
     from desktop import resources
-    from desktop.ui.model_window import ModelWindow
+    from desktop.ui.model_page import ModelPage
 
-    def make() -> ModelWindow:
-        window = ModelWindow(stage.settings())
+    def make() -> ModelPage:
+        window = ModelPage(stage.settings())
         window.open_path(resources.example_table())
         return window
 

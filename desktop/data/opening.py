@@ -434,13 +434,13 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
-        judge(writer, writer.report, Share(left, 0.8, 0.82))
-        if writer.repair:  # the shifts count in the curve
-            _apply(_compare(writer, Share(left, 0.82, 0.85)), writer)
-            _curve(writer, Share(left, 0.85, 1.0), parts, farm)
-        else:
-            with _Beside(_compare, writer) as compared:
-                _curve(writer, Share(left, 0.82, 1.0), parts, farm)
+        with _Beside(_compare, writer) as compared:
+            judge(writer, writer.report, Share(left, 0.8, 0.85))
+            if writer.repair:  # the shifts count in the curve
+                _apply(compared.result(Share(left, 0.85, 0.85)), writer)
+                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
+            else:
+                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
                 _apply(compared.result(left), writer)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
@@ -484,8 +484,10 @@ class _Beside:
         self._pool.shutdown()
 
     def result(self, progress: Progress) -> ClockResult:
-        while not wait((self._result,), 0.05).done:
+        done = False
+        while not done:
             progress.step(1.0, 1.0, "comparing clocks")
+            done = bool(wait((self._result,), 0.05).done)
         return self._result.result()
 
 

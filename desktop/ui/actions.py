@@ -10,9 +10,9 @@ from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
-Command: TypeAlias = commands.Command["MainWindow", Snapshot]
+Command: TypeAlias = commands.Command["TracePage", Snapshot]
 
 MODELS = {
     "constant": "Constant",
@@ -269,6 +269,13 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.open_experiment("open_runs")),
     Command("experiment_window", "Experiments…", "Experiment", "The window of experiments, with an example",
             lambda w: w.open_experiment(""), rule=True),
+    Command("show_effects", "Show effects", "Experiment", "The effects of the project's experiment, here",
+            lambda w: w.go_to_panel("effects"), ("Ctrl+Alt+E",), _document),
+    Command("show_model", "Show factor model", "Model", "The factor model of the project's table, here",
+            lambda w: w.go_to_panel("model"), ("Ctrl+Alt+M",), _document),
+    Command("add_run_to_model", "Add this run to the factor model", "Model",
+            "The time of this run, as a row of the project's table of run times",
+            lambda w: w.add_run_to_model(), ("Ctrl+Alt+A",), _document),
     Command("factor_model", "Factor model…", "Model",
             "What belongs to the code and what to the system, from a table of run times",
             lambda w: w.open_model()),

@@ -21,17 +21,18 @@ from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
-from desktop.ui.lending import Borrower, Lent
-from desktop.ui.program_window import ProgramWindow
+from desktop.ui.page import Page
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.sizes import stand_beside
+from desktop.ui.trace_page import TracePage
 from desktop.ui.warming import WarmUp
+from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.keeping import recoveries
+from desktop.workbench.modelling import ModelBench
 
 if TYPE_CHECKING:  # loaded with the first window of their kind
-    from desktop.ui.experiment_window import ExperimentWindow
-    from desktop.ui.model_window import ModelWindow
+    from desktop.ui.experiment_page import ExperimentPage
+    from desktop.ui.model_page import ModelPage
 
 
 class Application(QApplication):
@@ -106,9 +107,9 @@ class Windows:
     def __init__(self, app: QApplication, settings: Settings | None = None) -> None:
         self._app = app
         self._settings = settings
-        self._open: list[ProgramWindow] = []
+        self._open: list[Page] = []
 
-    def open(self, files: Iterable[Path] = ()) -> ProgramWindow:
+    def open(self, files: Iterable[Path] = ()) -> Page:
         """A window per file; one window if there is none. The first of them."""
         before, paths = len(self._open), list(files)
         if not paths:
@@ -122,7 +123,7 @@ class Windows:
                 self._make().open_path(path)
         return self._open[before]
 
-    def go_on(self, first: ProgramWindow, *, reopen: bool) -> None:
+    def go_on(self, first: Page, *, reopen: bool) -> None:
         """Tell of a crash, offer what it has left, else open the project that was open last."""
         crashed = crashes()
         if crashed:
@@ -132,7 +133,7 @@ class Windows:
         recovered = self.offer_recoveries()
         last = first.settings.last_project
         # What was open at a crash may be why.
-        if reopen and not (crashed or recovered) and last is not None and isinstance(first, MainWindow):
+        if reopen and not (crashed or recovered) and last is not None and isinstance(first, TracePage):
             first.open_path(last)
 
     def offer_recoveries(self) -> bool:
@@ -159,34 +160,35 @@ class Windows:
                 file.unlink(missing_ok=True)
         return recovered
 
-    def open_model(self, wanted: Path | Lent | tuple[Row, ...] | None = None) -> None:
+    def open_model(self, wanted: Path | ModelBench | tuple[Row, ...] | None = None) -> None:
         """A window for the factor model, with a table of run times, one of a project, or rows if given."""
-        from desktop.ui.model_window import ModelWindow
+        from desktop.ui.model_page import ModelPage
 
-        window = ModelWindow(self._settings)
+        window = ModelPage(self._settings, bench=wanted if isinstance(wanted, ModelBench) else None)
         self._begin(window, wanted)
         if isinstance(wanted, tuple) and wanted:
             window.bench.add_rows(wanted)
 
-    def open_experiment(self, wanted: Path | Lent | str = "") -> None:
+    def open_experiment(self, wanted: Path | ExperimentBench | str = "") -> None:
         """A window for experiments: one that is named, one of a project, or the dialog of a command."""
-        from desktop.ui.experiment_window import ExperimentWindow
+        from desktop.ui.experiment_page import ExperimentPage
 
-        window = ExperimentWindow(self._settings)
+        bench = wanted if isinstance(wanted, ExperimentBench) else None
+        window = ExperimentPage(self._settings, bench=bench)
+        if bench is not None:
+            bench.pin_kept()
         self._begin(window, wanted)
         if isinstance(wanted, str) and wanted:
             window.actions_by_id[wanted].trigger()
 
-    def _begin(self, window: ModelWindow | ExperimentWindow, wanted: object) -> None:
-        """Show a window whose work may be kept in a project, with a file or what a project has lent."""
+    def _begin(self, window: ModelPage | ExperimentPage, wanted: object) -> None:
+        """Show a window whose work may be kept in a project, with a file if it is to open one."""
         self._add(window)
         window.projectAsked.connect(lambda: self.keep_in_project(window))
-        if isinstance(wanted, Lent):
-            Borrower(window.bench, wanted).open()
-        elif isinstance(wanted, Path):
+        if isinstance(wanted, Path):
             window.open_path(wanted)
 
-    def keep_in_project(self, window: ModelWindow | ExperimentWindow) -> None:
+    def keep_in_project(self, window: ModelPage | ExperimentPage) -> None:
         """Keep what a window shows in a project that is open, asking for one if there are several."""
         kept = window.bench.kept()
         if kept is None:
@@ -194,7 +196,7 @@ class Windows:
                 "Save the experiment first, so that a project can refer to it", 8000
             )
             return
-        homes = [one for one in self._open if isinstance(one, MainWindow)]
+        homes = [one for one in self._open if isinstance(one, TracePage)]
         names = [one.desk.name for one in homes]
         # Numbers in the order in which the windows were opened tell those of one name apart.
         known = {
@@ -202,8 +204,8 @@ class Windows:
             for k, (name, one) in enumerate(zip(names, homes, strict=True))
         }
 
-        def take(home: MainWindow, name: str) -> None:
-            Borrower(window.bench, home.desk.take_in(kept))
+        def take(home: TracePage, name: str) -> None:
+            home.desk.take_in(kept, window.bench)
             window.statusBar().showMessage(f"Kept in {name}; save it there", 8000)
 
         if len(known) > 1:
@@ -217,16 +219,16 @@ class Windows:
             home = homes[0] if homes else self._make()
             take(home, home.desk.name)
 
-    def open_comparison(self, owner: MainWindow) -> None:
+    def open_comparison(self, owner: TracePage) -> None:
         """A window that compares the runs of the project in another."""
-        from desktop.ui.compare_window import CompareWindow
+        from desktop.ui.compare_page import ComparePage
 
-        window = CompareWindow(owner)
+        window = ComparePage(owner)
         window.modelRequested.connect(self.open_model)
         self._add(window)
 
-    def _make(self) -> MainWindow:
-        window = MainWindow(self._settings)
+    def _make(self) -> TracePage:
+        window = TracePage(self._settings)
         window.openRequested.connect(lambda path, options: self._make().open_with(path, options))
         window.modelRequested.connect(self.open_model)
         window.experimentRequested.connect(self.open_experiment)
@@ -236,7 +238,7 @@ class Windows:
         window.warm_up()
         return window
 
-    def _add(self, window: ProgramWindow) -> None:
+    def _add(self, window: Page) -> None:
         window.newWindowRequested.connect(self.open)
         window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
@@ -247,7 +249,7 @@ class Windows:
         window.show()
         window.keep_on_screen()
 
-    def _follow(self, source: ProgramWindow) -> None:
+    def _follow(self, source: Page) -> None:
         for window in self._open:
             if window is not source:
                 window.apply_settings()
@@ -255,7 +257,7 @@ class Windows:
     def save_copies_and_quit(self) -> bool:
         """After an error: save copies of what is worth it and close all; False if the user gives that up."""
         for window in self._open:
-            if isinstance(window, MainWindow) and window.desk.worth_saving and not window.desk.save_copy():
+            if isinstance(window, TracePage) and window.desk.worth_saving and not window.desk.save_copy():
                 return False
         self.quit()
         return True
@@ -263,7 +265,7 @@ class Windows:
     def keep_now(self) -> None:
         """Keep for recovery what is worth saving: the program is about to be ended."""
         for window in self._open:
-            if isinstance(window, MainWindow):
+            if isinstance(window, TracePage):
                 window.desk.keep_now()
 
     def quit(self) -> None:
@@ -309,7 +311,7 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
             notices.append(
                 f"The settings could not be read; they are in {settings.aside}, and all is as at first."
             )
-        if notices and isinstance(first, MainWindow):
+        if notices and isinstance(first, TracePage):
             first.notice_bar.show_message(" ".join(notices))
         warming = None
         if not how.safe:

@@ -17,7 +17,7 @@ from PySide6.QtCore import QCoreApplication
 from desktop.ui.settings import TEXT_SIZES, ThemeChoice
 
 if TYPE_CHECKING:
-    from desktop.ui.program_window import ProgramWindow
+    from desktop.ui.page import Page
 
 W = TypeVar("W", contravariant=True)
 S = TypeVar("S", contravariant=True)
@@ -87,14 +87,14 @@ class Command(Generic[W, S]):
         return translated("This needs {0}.").format(translated(needs))
 
 
-def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[ProgramWindow, Any]:
+def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[Page, Any]:
     return Command(
         f"theme_{choice}", text, "View/Theme", tip, lambda w: w.choose_theme(choice),
         mark=lambda w: w.settings.theme == choice, common=True,
     )  # fmt: skip
 
 
-def _text_size(percent: int) -> Command[ProgramWindow, Any]:
+def _text_size(percent: int) -> Command[Page, Any]:
     return Command(
         f"text_{percent}", f"{percent} %", "View/Text size", f"Text at {percent} % of its usual size",
         lambda w: w.choose_text_size(percent), mark=lambda w: w.settings.text_size == percent, common=True,
@@ -102,7 +102,7 @@ def _text_size(percent: int) -> Command[ProgramWindow, Any]:
 
 
 #: Rows of every window, after its own in each menu.
-COMMON: tuple[Command[ProgramWindow, Any], ...] = (
+COMMON: tuple[Command[Page, Any], ...] = (
     Command("preferences", "Preferences…", "Edit", "Colours, text size, keys, units and memory",
             lambda w: w.show_preferences(), ("Ctrl+,",), rule=True, common=True),
     _theme("light", "Light", "Dark on light"),

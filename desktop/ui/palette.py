@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog
 from desktop.ui.mnemonics import plain
-from desktop.ui.program_window import ProgramWindow
+from desktop.ui.page import Page
 
 #: Rows that are shown at most.
 MOST = 200
@@ -38,7 +38,7 @@ class Entry:
 
     text: str
     place: str
-    window: ProgramWindow
+    window: Page
     action: QAction
 
     @property
@@ -60,7 +60,7 @@ class Entry:
         return told if self.action.isEnabled() or command is None else f"{command.obstacle} {told}"
 
 
-def entries(window: ProgramWindow) -> list[Entry]:
+def entries(window: Page) -> list[Entry]:
     """All that the menus of a window hold, as deep as they go."""
     found: list[Entry] = []
 
@@ -111,7 +111,7 @@ def _of_word(word: str, known: str) -> float:
 class Palette(Dialog):
     """A line to type in, and what it finds. Return runs it in its window."""
 
-    def __init__(self, parent: ProgramWindow) -> None:
+    def __init__(self, parent: Page) -> None:
         super().__init__(parent)
         self.setObjectName("palette")
         self.setWindowTitle(self.tr("Command palette"))
@@ -149,10 +149,10 @@ class Palette(Dialog):
         self._find("")
 
     @staticmethod
-    def _windows(first: ProgramWindow) -> Iterator[ProgramWindow]:
+    def _windows(first: Page) -> Iterator[Page]:
         yield first
         for window in QApplication.topLevelWidgets():
-            if isinstance(window, ProgramWindow) and window is not first and window.isVisible():
+            if isinstance(window, Page) and window is not first and window.isVisible():
                 yield window
 
     def _find(self, words: str) -> None:

@@ -47,13 +47,13 @@ def snapshot(
     from desktop.ui.app import application
     from desktop.ui.reporting import save_png
     from desktop.ui.settings import Settings
-    from desktop.ui.shell import MainWindow
     from desktop.ui.theme import DARK, LIGHT
+    from desktop.ui.trace_page import TracePage
 
     place_of(Path(output))  # before all the work
     application()
     # The user's own layout, theme and list of files are neither used nor touched.
-    window = MainWindow(Settings.passing())
+    window = TracePage(Settings.passing())
     try:
         window.use_theme(DARK if theme == "dark" else LIGHT)
         window.resize(*size)

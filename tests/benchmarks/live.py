@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QApplication
 from desktop.core import phases
 from desktop.ui.app import application
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 SIZE = (1600, 1000)
 FRAMES = 120
@@ -45,7 +45,7 @@ def write_wave(path: Path, steps: int, processors: int = 64) -> None:
             file.write("".join(f"{t / 1e6:.6f} {h}\n" for t, h in block))
 
 
-class Timed(MainWindow):
+class Timed(TracePage):
     """A window that tells when it has painted: all that is dirty is painted in one event."""
 
     painted: Callable[[], None] | None = None
@@ -103,7 +103,7 @@ def run(window: Timed, requests: Iterator[Request]) -> np.ndarray:
     return np.array(times)
 
 
-def settle(app: QApplication, window: MainWindow) -> None:
+def settle(app: QApplication, window: TracePage) -> None:
     while window.workbench.busy:
         app.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)
     app.processEvents()

@@ -36,7 +36,7 @@ from desktop.data.utilization import keep
 from desktop.progress import Progress
 from desktop.ui.app import application
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 from tests.benchmarks.live import FRAME, SIZE, Request, Timed, run
 
 FRAMES = 120
@@ -135,7 +135,7 @@ def finds(path: Path) -> None:
                 print(f"| {name} | {' | '.join(f'{max(times):.0f}' for times in spent)} |", flush=True)
 
 
-def settle(window: MainWindow) -> None:
+def settle(window: TracePage) -> None:
     loop = QEventLoop()
     while window.busy:
         loop.processEvents(QEventLoop.ProcessEventsFlag.AllEvents, 20)

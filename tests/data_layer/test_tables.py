@@ -137,7 +137,7 @@ def test_numbers_are_numbers(monkeypatch):
     assert [bool(row.reason) for row in read_table(text).rows] == [True] * 5 + [False]
     with pytest.raises(TableError, match="no unit of 'foo'"):
         read_table(text, units={"foo": "s"})
-    monkeypatch.setattr("desktop.data.tables._ROWS", 5)
+    monkeypatch.setattr("desktop.data.frames.ROWS", 5)
     with pytest.raises(TableError, match="more than 5 rows"):
         read_table(text)
 
@@ -223,7 +223,7 @@ def test_spreadsheet(tmp_path):
     assert [(r.code, r.system, r.p) for r in rows] == [row[:3] for row in ROWS]
     assert [r.time for r in rows] == pytest.approx([row[3] / 1000 for row in ROWS])
     path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(TableError, match="no spreadsheet that can be read"):
+    with pytest.raises(TableError, match="cannot be read as a spreadsheet"):
         read_table(path)
 
 

@@ -21,20 +21,20 @@ from desktop.ui.bundle import BundleDialog
 from desktop.ui.crashes import Trouble
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.pilot import PilotDialog
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
 from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.page import KeyList, Page
 from desktop.ui.palette import Palette
 from desktop.ui.panels import panels
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.preferences import Preferences
-from desktop.ui.program_window import KeyList, ProgramWindow
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
 W = TypeVar("W", bound=QWidget)
@@ -54,13 +54,15 @@ class Scene:
         self.windows.open_experiment()
         self.windows.open_model()
         main = self.windows._open[0]
-        assert isinstance(main, MainWindow)
+        assert isinstance(main, TracePage)
         self.main = main
         self.settle()
         self.main.workbench.set_n(4)
         self.main.workbench.select_phase(1)
         self.main.workbench.annotate("a remark", 0.1)
         self.main.desk.keep_view(1)
+        runs = SPT / "measured_2026-11-21_screen_2p6m2.csv"
+        self.main.desk.keeper.add_files(experiments=(runs,), tables=(example_table(),))
         self.windows.open_comparison(self.main)
         self.settle()
 
@@ -110,7 +112,7 @@ class Scene:
 
     def close(self) -> None:
         for window in tuple(self.windows._open):
-            window.close_unasked() if isinstance(window, MainWindow) else window.close()
+            window.close_unasked() if isinstance(window, TracePage) else window.close()
         QApplication.processEvents()
 
 
@@ -125,9 +127,7 @@ def shown(kind: type[W], parent: QWidget) -> W:
     return next(found for found in parent.findChildren(kind) if found.isVisible())
 
 
-def _by(
-    command: str, kind: type[QDialog], of: type[ProgramWindow] = MainWindow
-) -> Callable[[Scene], QDialog]:
+def _by(command: str, kind: type[QDialog], of: type[Page] = TracePage) -> Callable[[Scene], QDialog]:
     """What a command of a window opens."""
 
     def made(scene: Scene) -> QDialog:
@@ -144,7 +144,7 @@ def _of_several(scene: Scene) -> QDialog:
 
 
 def _columns(scene: Scene) -> QDialog:
-    window = scene.window(ModelWindow, 1)
+    window = scene.window(ModelPage, 1)
     file = scene.place / "unnamed.csv"
     file.write_text("what,where\n1,2\n")
     window.open_path(file)
@@ -166,7 +166,7 @@ def _bundle(scene: Scene) -> QDialog:
 
 
 def _pilot(scene: Scene) -> QDialog:
-    window = scene.window(ExperimentWindow, 1)
+    window = scene.window(ExperimentPage, 1)
     window.actions_by_id["pilot"].trigger()
     return shown(PilotDialog, window)
 
@@ -197,12 +197,12 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     About: _by("about", About),
     Palette: _by("palette", Palette),
     AssignColumns: _columns,
-    AddRuns: _by("add_runs", AddRuns, ModelWindow),
+    AddRuns: _by("add_runs", AddRuns, ModelPage),
     PilotDialog: _pilot,
     Trouble: _trouble,
 }
 #: What others derive from.
-BASES = {Dialog, ExportDialog, ProgramWindow}
+BASES = {Dialog, ExportDialog, Page}
 
 
 def classes(of: type[QWidget]) -> set[type[QWidget]]:

@@ -19,14 +19,14 @@ from shiboken6 import isValid
 import desktop.ui
 from desktop.resources import example_table, folder, samples
 from desktop.ui.app import Windows
-from desktop.ui.compare_window import CompareWindow
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.compare_page import ComparePage
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
 from desktop.ui.handbook import Handbook, handbook
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
 from desktop.ui.presentation import Presentation
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 from tests.ui.scene import OPENERS, Scene, classes, free, open_handbook, shown
 
 Way = Callable[[QWidget], None]
@@ -139,7 +139,7 @@ def test_an_export_ends_with_its_dialog_and_saves_in_the_next(
 def test_a_window_ends_what_its_dialogs_do(qtbot: QtBot, scene: Scene, tmp_path: Path) -> None:
     """A window may be closed by the program while a dialog stands above it."""
     window = scene.windows.open([samples()[1].path])
-    assert isinstance(window, MainWindow)
+    assert isinstance(window, TracePage)
     scene.settle()
     window.export_figure()
     dialog = shown(FigureDialog, window)
@@ -163,8 +163,8 @@ def experiment_window(windows: Windows) -> QWidget:
 
 
 def compare_window(windows: Windows) -> QWidget:
-    owner = next((one for one in windows._open if isinstance(one, MainWindow)), None)
-    windows.open_comparison(owner or windows.open())  # type: ignore[arg-type]  # `open` without a file makes a MainWindow
+    owner = next((one for one in windows._open if isinstance(one, TracePage)), None)
+    windows.open_comparison(owner or windows.open())  # type: ignore[arg-type]  # `open` without a file makes a TracePage
     return windows._open[-1]
 
 
@@ -174,10 +174,10 @@ def handbook_window(windows: Windows) -> QWidget:
 
 
 WINDOWS: dict[type[QWidget], Callable[[Windows], QWidget]] = {
-    MainWindow: main_window,
-    ModelWindow: model_window,
-    ExperimentWindow: experiment_window,
-    CompareWindow: compare_window,
+    TracePage: main_window,
+    ModelPage: model_window,
+    ExperimentPage: experiment_window,
+    ComparePage: compare_window,
     Handbook: handbook_window,
 }
 

@@ -24,13 +24,13 @@ from desktop.data.project_file import read
 from desktop.resources import samples
 from desktop.ui.app import Windows
 from desktop.ui.compare.runs_view import RunsView, _shares
-from desktop.ui.compare_window import CompareWindow
+from desktop.ui.compare_page import ComparePage
 from desktop.ui.exporting import FigureDialog
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.trace_page import TracePage
 from desktop.workbench import model
 from desktop.workbench.model import Workspace
 from tests.strategies import curves
@@ -38,7 +38,7 @@ from tests.strategies import curves
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = [
     pytest.mark.usefixtures("own_places"),
-    pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise"),
+    pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise", "does not support grabbing"),
 ]
 
 
@@ -58,7 +58,7 @@ def runs(tmp_path: Path) -> list[Path]:
     ]
 
 
-def settle(qtbot: QtBot, main: MainWindow) -> None:
+def settle(qtbot: QtBot, main: TracePage) -> None:
     def quiet() -> bool:
         comparing = main.comparing
         return (
@@ -69,7 +69,7 @@ def settle(qtbot: QtBot, main: MainWindow) -> None:
     assert main.workbench.snapshot.problem is None
 
 
-def add(qtbot: QtBot, main: MainWindow, path: Path, n: int) -> None:
+def add(qtbot: QtBot, main: TracePage, path: Path, n: int) -> None:
     """Another run for the project, with so many constant phases."""
     if main.workbench.snapshot.document is None:
         main.open_path(path)
@@ -82,17 +82,17 @@ def add(qtbot: QtBot, main: MainWindow, path: Path, n: int) -> None:
 
 
 @pytest.fixture
-def main(qtbot: QtBot, settings: Settings) -> Iterator[MainWindow]:
-    made = MainWindow(settings)
-    qtbot.addWidget(made, before_close_func=MainWindow.close_unasked)
+def main(qtbot: QtBot, settings: Settings) -> Iterator[TracePage]:
+    made = TracePage(settings)
+    qtbot.addWidget(made, before_close_func=TracePage.close_unasked)
     made.use_theme(LIGHT)
     made.show()
     yield made
     made.close_unasked()
 
 
-def compare(qtbot: QtBot, main: MainWindow) -> CompareWindow:
-    window = CompareWindow(main)
+def compare(qtbot: QtBot, main: TracePage) -> ComparePage:
+    window = ComparePage(main)
     qtbot.addWidget(window)
     window.resize(1280, 900)
     window.show()
@@ -101,7 +101,7 @@ def compare(qtbot: QtBot, main: MainWindow) -> CompareWindow:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, main: MainWindow, runs: list[Path]) -> CompareWindow:
+def window(qtbot: QtBot, main: TracePage, runs: list[Path]) -> ComparePage:
     add(qtbot, main, runs[0], 3)
     add(qtbot, main, runs[1], 4)
     made = compare(qtbot, main)
@@ -109,22 +109,22 @@ def window(qtbot: QtBot, main: MainWindow, runs: list[Path]) -> CompareWindow:
     return made
 
 
-def rows(window: CompareWindow) -> list[list[int]]:
+def rows(window: ComparePage) -> list[list[int]]:
     assert window.shown.alignment is not None
     return window.shown.alignment.rows.tolist()
 
 
-def choose(window: CompareWindow, line: int, phase: int) -> None:
+def choose(window: ComparePage, line: int, phase: int) -> None:
     """In the combo box of a line of the table."""
-    window.table.setCurrentIndex(window.table.cells.index(line, 0))
+    window.table.setCurrentIndex(window.table.frames.index(line, 0))
     window.actions_by_id["choose_phase"].trigger()
     box = window.table.findChildren(QComboBox)[-1]  # one that is closed may not be gone yet
-    box.setCurrentIndex(box.findData(phase))
+    box.setCurrentIndex(box.findText("none" if phase == NONE else str(phase + 1)))
     box.activated.emit(box.currentIndex())
     QApplication.processEvents()
 
 
-def centre(window: CompareWindow, run: int, phase: int) -> QPoint:
+def centre(window: ComparePage, run: int, phase: int) -> QPoint:
     """Of a phase in its strip."""
     view, placement = window.view, window.shown.placement
     assert placement is not None
@@ -134,17 +134,17 @@ def centre(window: CompareWindow, run: int, phase: int) -> QPoint:
 
 def drag(qtbot: QtBot, view: TimePlot, start: QPoint, end: QPoint) -> None:
     left = Qt.MouseButton.LeftButton
-    qtbot.mousePress(view, left, pos=start)
+    qtbot.mousePress(view.viewport(), left, pos=start)
     for k in (1, 2, 3):
-        qtbot.mouseMove(view, start + (end - start) * k / 3)
-    qtbot.mouseRelease(view, left, pos=end)
+        qtbot.mouseMove(view.viewport(), start + (end - start) * k / 3)
+    qtbot.mouseRelease(view.viewport(), left, pos=end)
 
 
 # --- what it needs
 
 
 def test_it_says_what_it_needs_and_offers_to_open(
-    qtbot: QtBot, main: MainWindow, runs: list[Path], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, main: TracePage, runs: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = compare(qtbot, main)
     assert "two runs or more" in window._needs.text() and window.open.text() == "Open…"
@@ -164,22 +164,22 @@ def test_it_says_what_it_needs_and_offers_to_open(
 
 
 def test_phases_are_matched_with_a_gap_and_the_table_says_the_same_as_the_command(
-    window: CompareWindow, runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    window: ComparePage, runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]]
-    assert window.table.cells.rowCount() == 2 * (1 + 4)
+    assert window.table.frames.rowCount() == 2 * (1 + 4)
     assert cli.run(["compare", *map(str, runs), "-n", "4", "--model", "constant", "--csv"]) == 0
     printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     window.export_to(tmp_path / "t.csv")
     assert list(csv.DictReader((tmp_path / "t.csv").open())) == printed
     window.actions_by_id["copy_table"].trigger()
     lines = QApplication.clipboard().text().splitlines()
-    assert len(lines) == 1 + len(printed) and lines[0].split("\t")[4] == "Length (s)"
+    assert len(lines) == 1 + len(printed) and lines[0].split("\t")[4] == "Length [s]"
     for line, cell in zip(lines[1:], printed, strict=True):
         assert line.split("\t")[4] == cell["duration_s"]
 
 
-def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: CompareWindow) -> None:
+def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None:
     pictures = set()
     for axis in ("absolute", "start", "normalised", "phases"):
         box = window.findChild(QComboBox, "axis")
@@ -207,7 +207,7 @@ def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: CompareWindow) -> No
     assert white.name() == "#ffffff", "pictures for others are on white"
 
 
-def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: CompareWindow) -> None:
+def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: ComparePage) -> None:
     window.bench.change(side_by_side=True)
     view = window.view
     view.zoom_to(2.0, 6.0)
@@ -224,7 +224,7 @@ def test_one_axis_for_all_and_the_cursor_tells_every_run(qtbot: QtBot, window: C
     assert view.visible_range() == (0.0, 15.0)
 
 
-def test_a_curve_shows_in_its_colour_where_it_is(qtbot: QtBot, window: CompareWindow) -> None:
+def test_a_curve_shows_in_its_colour_where_it_is(qtbot: QtBot, window: ComparePage) -> None:
     image = window.view.grab().toImage()
     view, dpr = window.view, window.view.devicePixelRatioF()
     lane, m = view._lanes[0], view._map()
@@ -277,13 +277,13 @@ def test_whatever_runs_can_be_painted(qtbot: QtBot) -> None:
 # --- correcting a match
 
 
-def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, window: CompareWindow) -> None:
+def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, window: ComparePage) -> None:
     choose(window, 9, 2)  # the line of large.csv in the row of phase 3
     settle(qtbot, window._owner)
     assert [2, 2] in rows(window) and [NONE, 3] in rows(window)
     told = [(cell.label, cell.run) for cell in window.shown.cells]
     line = told.index(("phase 3", "large.csv"))
-    assert window.table.cells.index(line, 2).data() == "3 (by hand)"
+    assert window.table.frames.index(line, 2).data() == "3 (by hand)"
     assert "match" in window.actions_by_id["undo"].text().lower()
     window.actions_by_id["undo"].trigger()
     settle(qtbot, window._owner)
@@ -297,7 +297,7 @@ def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, wi
     assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]] and not window.shown.comparison.matched
 
 
-def test_no_partner_and_a_gap_that_is_filled(qtbot: QtBot, window: CompareWindow) -> None:
+def test_no_partner_and_a_gap_that_is_filled(qtbot: QtBot, window: ComparePage) -> None:
     choose(window, 5, NONE)  # phase 2 of small.csv has none in large.csv
     settle(qtbot, window._owner)
     assert [1, NONE] in rows(window)
@@ -310,7 +310,7 @@ def test_no_partner_and_a_gap_that_is_filled(qtbot: QtBot, window: CompareWindow
     assert [1, 2] in rows(window)
 
 
-def test_a_match_is_dragged(qtbot: QtBot, window: CompareWindow) -> None:
+def test_a_match_is_dragged(qtbot: QtBot, window: ComparePage) -> None:
     window.view.grab()
     drag(qtbot, window.view, centre(window, 1, 2), centre(window, 0, 2))
     settle(qtbot, window._owner)
@@ -321,11 +321,11 @@ def test_a_match_is_dragged(qtbot: QtBot, window: CompareWindow) -> None:
     before = rows(window)
     drag(qtbot, window.view, centre(window, 1, 0), centre(window, 1, 3))
     assert rows(window) == before, "two phases of one run are no match"
-    qtbot.mouseClick(window.view, Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
+    qtbot.mouseClick(window.view.viewport(), Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
     assert window.table.currentIndex().row() // 2 == 1 + next(k for k, r in enumerate(before) if r[1] == 1)
 
 
-def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: CompareWindow) -> None:
+def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: ComparePage) -> None:
     choose(window, 9, 2)
     settle(qtbot, window._owner)
     window._owner.workbench.set_n(2)
@@ -337,7 +337,7 @@ def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: CompareWin
     assert not window.notice_bar.isVisible() and [2, 2] in rows(window)
 
 
-def test_its_figure_is_exported(qtbot: QtBot, window: CompareWindow, tmp_path: Path) -> None:
+def test_its_figure_is_exported(qtbot: QtBot, window: ComparePage, tmp_path: Path) -> None:
     window.actions_by_id["export_figure"].trigger()
     dialog = window.findChild(FigureDialog)
     assert dialog is not None and dialog.figure.currentData() == "comparison"
@@ -356,7 +356,7 @@ def test_its_figure_is_exported(qtbot: QtBot, window: CompareWindow, tmp_path: P
 
 
 def test_the_project_keeps_it(
-    qtbot: QtBot, window: CompareWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: ComparePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     main, file = window._owner, tmp_path / "p.phasewright"
     choose(window, 9, 2)
@@ -388,7 +388,7 @@ def test_durations_feed_the_factor_model(
     windows.open([runs[0]])
     try:
         main = windows._open[0]
-        assert isinstance(main, MainWindow)
+        assert isinstance(main, TracePage)
         settle(qtbot, main)
         add(qtbot, main, runs[1], 4)
         main.desk.keeper.show_run(0)
@@ -399,12 +399,12 @@ def test_durations_feed_the_factor_model(
         main.actions_by_id["compare"].trigger()
         settle(qtbot, main)
         comparing = main.comparing
-        assert isinstance(comparing, CompareWindow)
+        assert isinstance(comparing, ComparePage)
         main.actions_by_id["compare"].trigger()
         assert len(windows._open) == 2, "one for each project"
         comparing.to_model_button.click()
         table = windows._open[2]
-        assert isinstance(table, ModelWindow)
+        assert isinstance(table, ModelPage)
         qtbot.waitUntil(lambda: not table.bench.busy, timeout=60_000)
         project = table.bench.snapshot.project
         assert project.table is not None
@@ -431,7 +431,7 @@ def test_durations_feed_the_factor_model(
     assert windows._open == []
 
 
-def test_bundled_traces_compare(qtbot: QtBot, main: MainWindow) -> None:
+def test_bundled_traces_compare(qtbot: QtBot, main: TracePage) -> None:
     traces = [s.path for s in samples() if s.path.suffix == ".trf"]
     assert len(traces) == 2
     for path in traces:
@@ -464,7 +464,7 @@ def test_names_share_their_room_so_that_only_long_ones_give_way(wanted: list[flo
     assert all(share >= max(shares) - 1e-6 for share in short)
 
 
-def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: CompareWindow) -> None:
+def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: ComparePage) -> None:
     window.bench.complain("the file of the second run cannot be read")
     QApplication.processEvents()  # the bar finds its place
     assert window.problem_bar.isVisible()

@@ -23,10 +23,10 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 from desktop.data import warming
 from desktop.ui import app
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 warming.needed = lambda: False  # a process beside each would take most of the time
 def look():
-    window = next(w for w in QApplication.topLevelWidgets() if isinstance(w, MainWindow))
+    window = next(w for w in QApplication.topLevelWidgets() if isinstance(w, TracePage))
     if window.workbench.snapshot.run is None:
         QTimer.singleShot(20, look)
         return

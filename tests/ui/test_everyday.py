@@ -41,18 +41,18 @@ from desktop.ui import handbook, units
 from desktop.ui.about import About, versions_text
 from desktop.ui.app import Windows
 from desktop.ui.commands import COMMON, always
-from desktop.ui.compare_window import CompareWindow
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.compare_page import ComparePage
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.handbook import contents, docs, search, slug
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
+from desktop.ui.page import Page
 from desktop.ui.palette import Palette, entries, score
 from desktop.ui.panels import panels
 from desktop.ui.preferences import Preferences
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import COLOUR_SETS, Settings, put_settings_aside
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
-KINDS = (MainWindow, CompareWindow, ModelWindow, ExperimentWindow)
+KINDS = (TracePage, ComparePage, ModelPage, ExperimentPage)
 LINK = re.compile(r"\]\(([^)]+)\)")
 
 
@@ -70,7 +70,7 @@ def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Wi
     made.open()
     yield made
     for window in list(made._open):
-        if isinstance(window, MainWindow):
+        if isinstance(window, TracePage):
             window.close_unasked()
         else:
             window.close()
@@ -79,9 +79,9 @@ def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Wi
 
 
 @pytest.fixture
-def window(windows: Windows) -> MainWindow:
+def window(windows: Windows) -> TracePage:
     (first,) = windows._open
-    assert isinstance(first, MainWindow)
+    assert isinstance(first, TracePage)
     return first
 
 
@@ -95,7 +95,7 @@ def curve(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(qtbot: QtBot, window: MainWindow, curve: Path) -> MainWindow:
+def opened(qtbot: QtBot, window: TracePage, curve: Path) -> TracePage:
     window.open_path(curve)
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     assert window.workbench.snapshot.problem is None
@@ -108,17 +108,17 @@ def dialog(window: QWidget, name: str) -> QDialog:
     return found
 
 
-def preferences(window: MainWindow) -> Preferences:
+def preferences(window: TracePage) -> Preferences:
     window.actions_by_id["preferences"].trigger()
     found = dialog(window, "preferences")
     assert isinstance(found, Preferences)
     return found
 
 
-def make(kind: type[ProgramWindow], main: MainWindow, settings: Settings) -> ProgramWindow:
-    if kind is MainWindow:
+def make(kind: type[Page], main: TracePage, settings: Settings) -> Page:
+    if kind is TracePage:
         return main
-    return CompareWindow(main) if kind is CompareWindow else kind(settings)
+    return ComparePage(main) if kind is ComparePage else kind(settings)
 
 
 # ---- commands
@@ -126,7 +126,7 @@ def make(kind: type[ProgramWindow], main: MainWindow, settings: Settings) -> Pro
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_action_is_found_and_says_what_it_does(
-    qtbot: QtBot, window: MainWindow, settings: Settings, kind: type[ProgramWindow]
+    qtbot: QtBot, window: TracePage, settings: Settings, kind: type[Page]
 ) -> None:
     shown = make(kind, window, settings)
     listed = [entry.action for entry in entries(shown)]
@@ -159,7 +159,7 @@ def test_words_are_found_in_any_order() -> None:
     assert score("", "Zoom in") > 0 and score("nothing such", "Zoom in") == 0
 
 
-def test_the_palette_runs_what_is_chosen(qtbot: QtBot, opened: MainWindow) -> None:
+def test_the_palette_runs_what_is_chosen(qtbot: QtBot, opened: TracePage) -> None:
     before = opened.workbench.snapshot.project.phases.n
     opened.actions_by_id["palette"].trigger()
     palette = dialog(opened, "palette")
@@ -174,7 +174,7 @@ def test_the_palette_runs_what_is_chosen(qtbot: QtBot, opened: MainWindow) -> No
     assert opened.workbench.snapshot.project.phases.n == before + 1
 
 
-def test_the_palette_says_why_a_command_cannot_be_had(qtbot: QtBot, window: MainWindow) -> None:
+def test_the_palette_says_why_a_command_cannot_be_had(qtbot: QtBot, window: TracePage) -> None:
     window.actions_by_id["palette"].trigger()
     palette = dialog(window, "palette")
     assert isinstance(palette, Palette)
@@ -187,10 +187,10 @@ def test_the_palette_says_why_a_command_cannot_be_had(qtbot: QtBot, window: Main
     palette.reject()
 
 
-def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, window: MainWindow) -> None:
+def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, window: TracePage) -> None:
     windows.open_model()
     model = windows._open[-1]
-    assert isinstance(model, ModelWindow)
+    assert isinstance(model, ModelPage)
     window.actions_by_id["palette"].trigger()
     palette = dialog(window, "palette")
     assert isinstance(palette, Palette)
@@ -202,7 +202,7 @@ def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, windo
 
 
 def test_the_palette_has_each_command_once(
-    qtbot: QtBot, windows: Windows, opened: MainWindow, settings: Settings
+    qtbot: QtBot, windows: Windows, opened: TracePage, settings: Settings
 ) -> None:
     """However many windows are open; what this window can do is done in this window."""
     windows.open()
@@ -227,7 +227,7 @@ def test_the_palette_has_each_command_once(
 
 
 def test_a_changed_key_is_shown_everywhere_and_kept(
-    qtbot: QtBot, windows: Windows, window: MainWindow, settings: Settings
+    qtbot: QtBot, windows: Windows, window: TracePage, settings: Settings
 ) -> None:
     shown = preferences(window)
     keys = shown.keys
@@ -261,11 +261,11 @@ def test_a_changed_key_is_shown_everywhere_and_kept(
     shown.reject()
 
 
-def command(window: ProgramWindow, name: str):
+def command(window: Page, name: str):
     return next(c for c in window.COMMANDS if c.id == name)
 
 
-def test_a_key_of_all_windows_is_taken_from_each(qtbot: QtBot, windows: Windows, window: MainWindow) -> None:
+def test_a_key_of_all_windows_is_taken_from_each(qtbot: QtBot, windows: Windows, window: TracePage) -> None:
     windows.open_model()
     model = windows._open[-1]
     shown = preferences(window)
@@ -280,7 +280,7 @@ def test_a_key_of_all_windows_is_taken_from_each(qtbot: QtBot, windows: Windows,
 
 
 def test_looks_and_units_act_at_once_in_all_windows(
-    qtbot: QtBot, windows: Windows, opened: MainWindow, settings: Settings
+    qtbot: QtBot, windows: Windows, opened: TracePage, settings: Settings
 ) -> None:
     windows.open_experiment()
     other = windows._open[-1]
@@ -388,7 +388,7 @@ def test_settings_are_reset_with_a_backup(tmp_path: Path) -> None:
 
 
 def test_the_last_project_is_opened_again_if_wanted(
-    qtbot: QtBot, windows: Windows, opened: MainWindow, settings: Settings, tmp_path: Path,
+    qtbot: QtBot, windows: Windows, opened: TracePage, settings: Settings, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -397,7 +397,7 @@ def test_the_last_project_is_opened_again_if_wanted(
     assert settings.last_project == project
     windows.open()
     second = windows._open[-1]
-    assert isinstance(second, MainWindow)
+    assert isinstance(second, TracePage)
     windows.go_on(second, reopen=True)
     qtbot.waitUntil(lambda: second.desk.keeper.path == project and not second.busy, timeout=60_000)
     project.unlink()
@@ -413,7 +413,7 @@ def test_files_that_are_named_get_a_window_each_and_are_not_asked_about(
     windows.open([curve, other])
     made = windows._open[before:]
     for window, path in zip(made, (curve, other), strict=True):
-        assert isinstance(window, MainWindow)
+        assert isinstance(window, TracePage)
         qtbot.waitUntil(lambda shown=window: shown.workbench.snapshot.document is not None, timeout=60_000)
         assert window.workbench.snapshot.document.source == path
         assert window.findChild(QMessageBox, "several_question") is None
@@ -442,7 +442,7 @@ def test_all_pages_are_searched(qapp: QApplication) -> None:
 
 
 def test_the_handbook_goes_back_and_asks_before_it_leaves(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     went: list[QUrl] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: went.append(url) or True)
@@ -476,7 +476,7 @@ def test_the_handbook_goes_back_and_asks_before_it_leaves(
     assert handbook.Handbook.last is None
 
 
-def test_what_is_this_opens_the_page_of_what_has_the_focus(qtbot: QtBot, opened: MainWindow) -> None:
+def test_what_is_this_opens_the_page_of_what_has_the_focus(qtbot: QtBot, opened: TracePage) -> None:
     opened.show_panel("statistics")
     opened.panel("statistics").picture.setFocus()
     assert opened.place_about(opened.focusWidget()) == "statistics.md#levels-and-efficiencies"
@@ -521,7 +521,7 @@ def test_the_handbook_is_found_where_the_resources_are(
 # ---- the rest
 
 
-def test_about_names_versions_citations_and_licences(qtbot: QtBot, window: MainWindow) -> None:
+def test_about_names_versions_citations_and_licences(qtbot: QtBot, window: TracePage) -> None:
     window.actions_by_id["about"].trigger()
     about = dialog(window, "about")
     assert isinstance(about, About)
@@ -538,7 +538,7 @@ def test_about_names_versions_citations_and_licences(qtbot: QtBot, window: MainW
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_files_are_dropped_on_any_part_of_any_window(
-    qtbot: QtBot, window: MainWindow, settings: Settings, kind: type[ProgramWindow], tmp_path: Path,
+    qtbot: QtBot, window: TracePage, settings: Settings, kind: type[Page], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     shown = make(kind, window, settings)
@@ -567,7 +567,7 @@ def test_files_are_dropped_on_any_part_of_any_window(
         shown.close()
 
 
-def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window: MainWindow) -> None:
+def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window: TracePage) -> None:
     told: list[tuple[int, bool]] = []
     end = jit.watch(lambda count, more: told.append((count, more)))
 
@@ -591,7 +591,7 @@ def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window
     qtbot.waitUntil(lambda: not window.task_line.isVisible() or bench.snapshot.opening is not None)
 
 
-def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: MainWindow) -> None:
+def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: TracePage) -> None:
     opened.resize(1500, 900)
     opened.show_panel("statistics")
     panel = opened.panel("statistics")
@@ -614,7 +614,7 @@ def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: MainWind
 
 @pytest.mark.parametrize(("size", "high"), [((1280, 720), 200), ((1400, 950), 240), ((1600, 1100), 340)])
 def test_pictures_of_panels_are_whole_in_low_windows(
-    qtbot: QtBot, opened: MainWindow, size: tuple[int, int], high: int
+    qtbot: QtBot, opened: TracePage, size: tuple[int, int], high: int
 ) -> None:
     opened.resize(*size)
     opened.resizeDocks([opened._docks["statistics"]], [high], Qt.Orientation.Vertical)

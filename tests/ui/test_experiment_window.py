@@ -38,13 +38,13 @@ from desktop.ui.app import Windows
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.sheet import write_pdf
-from desktop.ui.experiment.table import ResultTable, comma_separated, latex, markdown
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.handbook import handbook
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.tables import FrameView, comma_separated, latex, markdown
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.trace_page import TracePage
 from desktop.ui.units import digits
 from tests.experiments import SCRIPT, needs_shell, small
 
@@ -57,13 +57,13 @@ pytestmark = pytest.mark.usefixtures("own_places")
 @pytest.fixture
 def window(
     qtbot: QtBot, settings: Settings, no_thread_left: None, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[ExperimentWindow]:
+) -> Iterator[ExperimentPage]:
     """pytest-qt fails a test whose slots raise."""
     discard = QMessageBox.StandardButton.Discard
     monkeypatch.setattr(QMessageBox, "question", lambda *_: discard)
     monkeypatch.setattr(QMessageBox, "exec", lambda _: discard)
     settings.theme = "light"
-    made = ExperimentWindow(settings)
+    made = ExperimentPage(settings)
     qtbot.addWidget(made)
     made.resize(1280, 720)
     made.show()
@@ -73,21 +73,29 @@ def window(
     QApplication.sendPostedEvents(made, QEvent.Type.DeferredDelete.value)
 
 
-def settle(qtbot: QtBot, window: ExperimentWindow) -> None:
+def settle(qtbot: QtBot, window: ExperimentPage) -> None:
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
 
 
-def opened(qtbot: QtBot, window: ExperimentWindow, path: Path) -> ExperimentWindow:
+def opened(qtbot: QtBot, window: ExperimentPage, path: Path) -> ExperimentPage:
     window.open_path(path)
     settle(qtbot, window)
     assert window.bench.snapshot.problem == ""
     return window
 
 
-def cells(table: ResultTable, title: str) -> dict[str, str]:
+def cells(table: FrameView, title: str) -> dict[str, str]:
     """What a column shows, by the key of the row."""
-    column = [c.title for c in table.grid.columns].index(title)
-    return {row.key: table.grid.text(k, column) for k, row in enumerate(table.grid.rows)}
+    column = table.frames.column(title)
+    return dict(
+        zip(keys(table), (table.frames.text(k, column) for k in range(len(keys(table)))), strict=True)
+    )
+
+
+def keys(table: FrameView) -> list[str]:
+    """What its rows stand for, from the top."""
+    model = table.frames
+    return [] if model.frame is None else model.frame.index[model.order].tolist()
 
 
 def marked(chart: Chart) -> frozenset[int]:
@@ -104,7 +112,7 @@ def slow(folder: Path, replicates: int = 3) -> Experiment:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler on this machine")
 def test_the_quicksort_is_built_run_and_read_through_the_window(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path
 ) -> None:
     folder = tmp_path / "quicksort"
     window.bench.open_example(folder)
@@ -118,12 +126,12 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
     program.busy.setValue(64)
     program.busy.editingFinished.emit()
     program.find_button.click()
-    assert {"F7", "CS1", "FB1_1"} <= {row.key for row in program.factors.grid.rows}
+    assert {"F7", "CS1", "FB1_1"} <= set(keys(program.factors))
     settle(qtbot, window)
     nanoseconds = 300e9 * window.bench.snapshot.unit_s
     assert program.delay.text() == f"300 units, {digits(nanoseconds, 2)} ns a call here"
     for name in ("F2", "F3", "F5", "F6"):
-        program.factors.grid.toggled.emit(name, False)
+        program.factors.frames.toggled.emit(name, False)
     settle(qtbot, window)
     experiment = window.bench.snapshot.project.experiment
     assert experiment is not None and experiment.names == ("F1", "F4")
@@ -154,10 +162,10 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
     assert len(statuses) == 8 and set(statuses.values()) == {"ok"}
     # Step 4: swap() is what the run depends on.
     window.show_step(3)
-    effects = {row.key: row for row in window.read_page.effects.grid.rows}
-    assert set(effects) == {"F1", "F4", "F1:F4"}
-    rank = {row.key: row for row in window.read_page.rank.grid.rows}
-    assert set(rank) == {"F1", "F4"} and "swap" in rank["F4"].cells
+    effects = keys(window.read_page.effects)
+    assert set(effects) == {"F1", "F4", "F1:F4"} and len(effects) == 3
+    assert set(keys(window.read_page.rank)) == {"F1", "F4"}
+    assert cells(window.read_page.rank, "Routine")["F4"] == "swap"
     # Processor time hardly depends on what else the machine does: calls times delay, and none comes near.
     read = window.read_page
     read.response.setCurrentText("cpu")
@@ -183,7 +191,7 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
 
 
 @needs_shell
-def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e", replicates=5)
     opened(qtbot, window, experiment.folder)
     window.show_step(2)
@@ -214,7 +222,7 @@ def test_pause_go_on_and_stop(qtbot: QtBot, window: ExperimentWindow, tmp_path: 
 
 @needs_shell
 def test_opening_runs_nothing_and_closing_stops_at_once(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment = slow(tmp_path / "e", replicates=50)
     opened(qtbot, window, experiment.folder)
@@ -239,7 +247,7 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
 
 
 @needs_shell
-def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text(
         "#!/bin/sh\necho ran >> ran.txt\n"
@@ -269,7 +277,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentWindow, t
     assert bench.snapshot.trials == () and not bench.snapshot.consented, "it is no yes to the trials"
     window.compare_page.tabs.setCurrentIndex(5)
     assert len(bench.snapshot.project.tables) >= 2
-    assert [row.key for row in window.compare_page.doses.grid.rows] == ["A"], "B showed at the first size"
+    assert keys(window.compare_page.doses) == ["A"], "B showed at the first size"
     page.take.click()
     settle(qtbot, window)
     assert [f.delay for f in bench.snapshot.project.experiment.factors] == [found.size] * 2
@@ -278,7 +286,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentWindow, t
 
 @needs_shell
 def test_a_check_that_is_stopped_leaves_the_window_ready(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path
 ) -> None:
     folder = slow(tmp_path / "e").folder
     (folder / "program.sh").write_text("#!/bin/sh\ntouch begun\nsleep 60\n")
@@ -292,7 +300,7 @@ def test_a_check_that_is_stopped_leaves_the_window_ready(
 
 
 @needs_shell
-def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     folder = slow(tmp_path / "e").folder
     factors = tuple(Factor(name, Switch(arguments=(f"-{name}",))) for name in "ABC")
     experiment = replace(read_experiment(folder), factors=factors, plan=Plan(runs=4, replicates=2, seed=3))
@@ -307,7 +315,7 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWi
     page.fold.activated.emit(page.fold.currentIndex())
     settle(qtbot, window)
     assert window.problem_bar.isHidden() and "added after 2 replicates" in page.warning.text()
-    assert page.seed.text().startswith("3, then ") and len(page.sheet.grid.rows) == 16
+    assert page.seed.text().startswith("3, then ") and page.sheet.frames.rowCount() == 16
     assert len(first) == 8 and "8 of 16 trials done" in run.stands.text()
     window.bench.run()
     assert "read the commands" in window.problem_bar.sentence, "new treatments are new commands"
@@ -330,7 +338,7 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentWi
 # --- reading ---
 
 
-def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
     assert window.steps.currentWidget() is page, "a table of runs is there to be read"
@@ -352,14 +360,14 @@ def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentWi
     assert page.effects.key == "" and marked(page.half_normal) == frozenset()
 
 
-def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
-    index = page.effects.grid.index(0, 0)
-    assert page.effects.grid.data(index, Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
-    page.effects.grid.setData(index, Qt.CheckState.Unchecked.value, Qt.ItemDataRole.CheckStateRole)
+    index = page.effects.frames.index(0, 0)
+    assert page.effects.frames.data(index, Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
+    page.effects.frames.setData(index, Qt.CheckState.Unchecked.value, Qt.ItemDataRole.CheckStateRole)
     settle(qtbot, window)
-    assert len(window.bench.snapshot.effects.effects) == 14 and len(page.effects.grid.rows) == 15
+    assert len(window.bench.snapshot.effects.effects) == 14 and page.effects.frames.rowCount() == 15
     assert window.actions_by_id["undo"].text() == "Undo drop a term"
     assert "without F1" in page.notes.text()
     window.actions_by_id["undo"].trigger()
@@ -374,7 +382,7 @@ def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentWindow) ->
     assert kept == {"F3", "F4", "F6"} and window.actions_by_id["all_terms"].isEnabled()
 
 
-def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
     full = cells(page.effects, "Effect")["F4"]
@@ -390,7 +398,7 @@ def test_half_effects_are_one_switch(qtbot: QtBot, window: ExperimentWindow) -> 
     assert window.actions_by_id["undo"].text() == "Undo show half effects"
 
 
-def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table3_runs_implied.csv")
     read, run = window.read_page, window.run_page
     assert "Trial 9 does not fit" in read.notes.text() and "t = 32.4" in read.notes.text()
@@ -411,7 +419,7 @@ def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentWindow)
     assert window.bench.snapshot.effects.effect("c").value > 20
 
 
-def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table4_printed_rows.csv")
     page = window.compare_page
     assert (
@@ -424,7 +432,7 @@ def test_an_array_is_read_without_an_experiment(qtbot: QtBot, window: Experiment
 
 
 def test_a_table_of_delay_sizes_is_pasted(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "pasted.csv"
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(kept), ""))
@@ -452,7 +460,7 @@ def test_a_table_of_delay_sizes_is_pasted(
 @pytest.mark.parametrize(
     "name", ["measured_2026-11-21_screen_2p6m2.csv", "nistir5131_table4_printed_rows.csv"]
 )
-def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentWindow, name: str) -> None:
+def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentPage, name: str) -> None:
     opened(qtbot, window, DATA / name)
     window.resize(800, 500)
     for number in range(5):
@@ -467,7 +475,7 @@ def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentWindow,
 
 
 def test_an_effect_is_pinned_only_to_its_own_region(
-    qtbot: QtBot, window: ExperimentWindow, tmp_path: Path
+    qtbot: QtBot, window: ExperimentPage, tmp_path: Path
 ) -> None:
     """By the name of its routine, or as the user says; never to whatever runs longest."""
     runs = tmp_path / "runs.csv"
@@ -491,7 +499,7 @@ def test_an_effect_is_pinned_only_to_its_own_region(
     assert panel.region.currentData() == "MPI_Waitall", "what the user said is remembered"
 
 
-def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "nistir5131_table2_runs.csv")
     page, found = window.read_page, window.bench.snapshot.effects
     with (DATA / "nistir5131_table2_runs.csv").open() as file:
@@ -512,15 +520,15 @@ def test_cube_and_prediction_are_means_and_sums(qtbot: QtBot, window: Experiment
 
 
 @needs_shell
-def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e", replicates=1)
     opened(qtbot, window, experiment.folder)
     page = window.run_page
     assert set(cells(page.trials, "Status").values()) == {"planned"}
-    column = [c.title for c in page.trials.grid.columns].index("value")
-    page.trials.grid.setData(page.trials.grid.index(0, column), "fast")
+    column = page.trials.frames.column("value")
+    page.trials.frames.setData(page.trials.frames.index(0, column), "fast")
     assert "'fast' is no number" in window.problem_bar.sentence
-    page.trials.grid.setData(page.trials.grid.index(0, column), "12.5")
+    page.trials.frames.setData(page.trials.frames.index(0, column), "12.5")
     settle(qtbot, window)
     assert cells(page.trials, "value")["1.1"] == "12.50" and window.problem_bar.isHidden()
     page.trials.select_key("2.0")
@@ -537,7 +545,7 @@ def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentWindow, 
 
 
 @needs_shell
-def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e")
     opened(qtbot, window, experiment.folder)
     assert window.bench.export_sheet(tmp_path / "runs.csv")
@@ -549,12 +557,12 @@ def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentWindow,
     assert "--array=1-12" in (tmp_path / "trials.sh").read_text()
     assert not window.bench.export_sheet(tmp_path / "gone" / "runs.csv")
     assert window.problem_bar.isVisible() and "runs.csv" in window.problem_bar.sentence
-    rows = window.design_page.sheet.grid.rows
-    assert [r.cells[0] for r in rows] == list(range(1, 13))
+    orders = cells(window.design_page.sheet, "Order").values()
+    assert list(orders) == [str(k) for k in range(1, 13)]
 
 
 @needs_shell
-def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e")
     factors = tuple(Factor(n, Switch(arguments=(f"-{n}={{delay}}",)), delay=7) for n in "abcde")
     experiment = replace(experiment, factors=factors, plan=Plan(runs=8, replicates=2))
@@ -567,7 +575,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, t
     page.least.activated.emit(page.least.currentIndex())
     assert set(cells(page.offers, "Runs")) == {"regular:16", "full:32"}
     page.budget.setValue(8)
-    assert not page.offers.grid.rows and page.why.text() == (
+    assert not keys(page.offers) and page.why.text() == (
         "None fits: 5 factors in resolution V need 16 treatments."
     )
     page.budget.setValue(16)
@@ -607,7 +615,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentWindow, t
 
 
 @needs_shell
-def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     experiment = slow(tmp_path / "e")
     opened(qtbot, window, experiment.folder)
     page = window.program_page
@@ -622,13 +630,13 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tm
     page.run_words.setText('./program.sh "open')
     page.run_words.editingFinished.emit()
     assert "quotation mark" in window.problem_bar.sentence
-    page.factors.grid.edited.emit("A", 4, "DELAY_A=2 MODE=x")
+    page.factors.frames.edited.emit("A", 4, "DELAY_A=2 MODE=x")
     assert window.bench.snapshot.project.experiment.factors[0].high.environment == (
         ("DELAY_A", "2"), ("MODE", "x"),
     )  # fmt: skip
-    page.factors.grid.edited.emit("A", 5, "many")
+    page.factors.frames.edited.emit("A", 5, "many")
     assert "'many', it must be a whole number" in window.problem_bar.sentence
-    page.responses.grid.edited.emit("wall", 1, "beauty")
+    page.responses.frames.edited.emit("wall", 1, "beauty")
     assert "'beauty' is not known" in window.problem_bar.sentence
     page.add_factor("C")
     assert window.bench.snapshot.design.runs == 8
@@ -640,7 +648,7 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentWindow, tm
 # --- comparing ---
 
 
-def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.compare_page
     window.show_step(4)
@@ -649,18 +657,18 @@ def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentWindow) 
     window.bench.add_table(DATA / "measured_2026-11-21_second_2p5m1.csv")
     settle(qtbot, window)
     assert {"F1", "F5"} <= set(cells(page.versions, "Factor").values())
-    page.tables.grid.edited.emit("here", 1, "2")
-    page.tables.grid.edited.emit("0", 1, "8")
+    page.tables.frames.edited.emit("here", 1, "2")
+    page.tables.frames.edited.emit("0", 1, "8")
     settle(qtbot, window)
     assert {"F1", "F2"} <= set(cells(page.scaling, "Effect").values())
     for text in ("lots", "1e305"):  # of which the second would be one that no project can hold
-        page.tables.grid.edited.emit("0", 1, text)
+        page.tables.frames.edited.emit("0", 1, text)
         assert f"{text!r} is no number of processors" in window.problem_bar.sentence
     window.bench.select("F2")
     assert page.scaling.key == page.versions.key == "F2"
 
 
-def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_barriers_spin_2p6m2.csv")
     assert list(cells(window.compare_page.barriers, "Before").values()) == ["FB1_1", "FB1_2", "FB1_3"]
     opened(qtbot, window, DATA / "measured_2026-11-21_scaling_2p2.csv")
@@ -678,7 +686,7 @@ def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentWindow) -> 
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentWindow, theme) -> None:
+def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentPage, theme) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     window.use_theme(theme)
     for number in range(5):
@@ -692,7 +700,7 @@ def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentWi
     assert chart.pixelColor(3, 3) == QColor(theme.background)
 
 
-def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     links = [link.text() for link in window.findChildren(QCommandLinkButton)]
     assert links == [
         "New experiment…",
@@ -711,9 +719,9 @@ def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentWindow, tmp_
     assert "Run trials in step 3" in window.read_page._why.text()
 
 
-def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentPage) -> None:
     for widget in window.findChildren(QWidget):
-        if isinstance(widget, (ResultTable, Chart)):
+        if isinstance(widget, (FrameView, Chart)):
             assert widget.accessibleName()
             assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus
     keys = [key for command in EXPERIMENT_COMMANDS for key in command.keys]
@@ -726,7 +734,7 @@ def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentWindow)
     assert "Ctrl+1" in window.keys_html()
 
 
-def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentWindow) -> None:
+def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     window.actions_by_id["copy_table"].trigger()
     lines = QGuiApplication.clipboard().text().splitlines()
@@ -742,14 +750,14 @@ def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentWindow)
     table.copy(latex, everything=True)
     assert r"\begin{tabular}" in QGuiApplication.clipboard().text()
     table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
-    assert table.grid.rows[0].key == "F4"
+    assert keys(table)[0] == "F4"
     table.sortByColumn(2, Qt.SortOrder.AscendingOrder)
-    assert table.grid.rows[-1].key == "F4"
+    assert keys(table)[-1] == "F4"
 
 
 def test_dropped_files_and_windows_by_content(
     qtbot: QtBot,
-    window: ExperimentWindow,
+    window: ExperimentPage,
     qapp: QApplication,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -768,11 +776,11 @@ def test_dropped_files_and_windows_by_content(
     window.show_step(4)
     drop(DATA / "nistir5131_table2b_runs_implied.csv")
     assert len(window.bench.snapshot.project.tables) == 1
-    monkeypatch.setattr("desktop.ui.experiment_window.Settings", lambda: window.settings)
+    monkeypatch.setattr("desktop.ui.experiment_page.Settings", lambda: window.settings)
     windows = Windows(qapp)
     windows.open([DATA / "nistir5131_table2_runs.csv"])
     made = windows._open[0]
-    assert isinstance(made, ExperimentWindow)
+    assert isinstance(made, ExperimentPage)
     settle(qtbot, made)
     assert made.bench.snapshot.effects is not None
     made.close()
@@ -783,7 +791,7 @@ def test_dropped_files_and_windows_by_content(
 def test_the_main_window_hands_experiments_on(
     qtbot: QtBot, qapp: QApplication, settings: Settings, tmp_path: Path
 ) -> None:
-    main = MainWindow(settings)
+    main = TracePage(settings)
     qtbot.addWidget(main)
     asked: list[object] = []
     main.experimentRequested.connect(asked.append)
@@ -796,7 +804,7 @@ def test_the_main_window_hands_experiments_on(
     main.close()
 
 
-def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentWindow, tmp_path: Path) -> None:
+def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     (tmp_path / "experiment.toml").write_text("format = 1\n")
     window.open_path(tmp_path)
     settle(qtbot, window)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QUrl
+from PySide6.QtCore import QModelIndex, QPointF, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 
 from desktop import resources
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.panels.statistics import METRICS
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 TIMEOUT = 30_000
 
@@ -26,7 +26,7 @@ def sample() -> Path:
 @pytest.fixture
 def window(qtbot, settings, no_thread_left, sample):
     """The sample open."""
-    made = MainWindow(settings)
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1500, 950)
     made.show()
@@ -46,7 +46,7 @@ def own_cache(tmp_path_factory):
         yield
 
 
-def settled(qtbot, window: MainWindow, panel: str) -> None:
+def settled(qtbot, window: TracePage, panel: str) -> None:
     window.show_panel(panel)
     qtbot.waitUntil(
         lambda: (
@@ -121,7 +121,7 @@ def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window)
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     copied = QGuiApplication.clipboard().text().splitlines()
-    assert copied[0].split("\t")[:2] == ["Region", "Share"] and len(copied) == len(shares) + 1
+    assert copied[0].split("\t")[:2] == ["Region", "Share [%]"] and len(copied) == len(shares) + 1
 
 
 def test_messages_show_who_sends_to_whom(qtbot, window):
@@ -134,15 +134,12 @@ def test_messages_show_who_sends_to_whom(qtbot, window):
     matrix.grab()
     size = len(window.workbench.snapshot.explained.names)
     k = int(talk.bytes.argmax())
-    area, cell = matrix._area, matrix._area.width() / size
-    place = QPoint(
-        int(area.left() + (talk.receiver[k] + 0.5) * cell), int(area.top() + (talk.sender[k] + 0.5) * cell)
-    )
-    assert matrix._cell(place.toPointF()) == (talk.sender[k], talk.receiver[k])
+    pair = talk.sender[k], talk.receiver[k]
+    laid, cell = matrix.laid, matrix.laid.width / size
+    place = QPointF(laid.left + (pair[1] + 0.5) * cell, laid.top + (pair[0] + 0.5) * cell)
+    assert matrix.cell_at(place) == pair
     names = window.workbench.snapshot.explained.names
-    assert matrix._told(talk.sender[k], talk.receiver[k]).startswith(
-        f"{names[talk.sender[k]]} to {names[talk.receiver[k]]}: "
-    )
+    assert matrix.name_of(pair).startswith(f"{names[pair[0]]} to {names[pair[1]]}: ")
 
 
 def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window):

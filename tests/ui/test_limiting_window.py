@@ -15,14 +15,14 @@ from pytestqt.qtbot import QtBot
 from desktop.resources import samples
 from desktop.ui.exporting import FigureDialog, material_of
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture
-def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
-    made = MainWindow(settings)
+def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1366, 768)
     made.show()
@@ -32,17 +32,17 @@ def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[M
     made.close_unasked()
 
 
-def settle(qtbot: QtBot, window: MainWindow) -> None:
+def settle(qtbot: QtBot, window: TracePage) -> None:
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
 
 
-def ends(window: MainWindow) -> tuple[float, float]:
+def ends(window: TracePage) -> tuple[float, float]:
     fit = window.workbench.snapshot.fit
     assert fit is not None
     return float(fit.breaks[0]), float(fit.breaks[-1])
 
 
-def colours(window: MainWindow, time_s: float) -> list[set[int]]:
+def colours(window: TracePage, time_s: float) -> list[set[int]]:
     """What is painted at a time, in the main lane and in the timeline."""
     view, rows = window.curve_view, window.timeline.view
     curve, timeline = view.grab().toImage(), rows.grab().toImage()
@@ -54,7 +54,7 @@ def colours(window: MainWindow, time_s: float) -> list[set[int]]:
 
 
 def test_a_selected_range_alone_is_analysed_until_its_chip_is_clicked(
-    qtbot: QtBot, window: MainWindow
+    qtbot: QtBot, window: TracePage
 ) -> None:
     bench = window.workbench
     whole = bench.snapshot
@@ -101,9 +101,7 @@ def test_a_selected_range_alone_is_analysed_until_its_chip_is_clicked(
     assert ends(window) == (0.0, pytest.approx(length))
 
 
-def test_the_context_menus_limit_to_what_is_selected_or_to_the_phase(
-    qtbot: QtBot, window: MainWindow
-) -> None:
+def test_the_context_menus_limit_to_what_is_selected_or_to_the_phase(qtbot: QtBot, window: TracePage) -> None:
     bench = window.workbench
     fit = bench.snapshot.fit
     assert fit is not None and fit.n > 1
@@ -127,9 +125,9 @@ def test_the_context_menus_limit_to_what_is_selected_or_to_the_phase(
     texts = {a.text().replace("&", ""): a.isEnabled() for a in view.menu_at(outside).actions()}
     assert not texts["Add break here"] and not texts["Zoom to phase"]
     with qtbot.assertNotEmitted(view.phaseSelected):
-        qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=outside.toPoint())
+        qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=outside.toPoint())
         rail = QPoint(round(outside.x()), round(view._rail.center().y()))
-        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=rail)
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=rail)
     bench.select((0.2 * length, 0.4 * length))
     choose(rows, rows._plot.center(), "Limit analysis to this range")
     assert ends(window) == pytest.approx((0.2 * length, 0.4 * length))
@@ -139,7 +137,7 @@ def test_the_context_menus_limit_to_what_is_selected_or_to_the_phase(
 
 @pytest.mark.parametrize("part", [(0.0, 0.2), (0.4, 0.6), (0.8, 1.0)])
 def test_everything_is_painted_wherever_the_range_is_and_whatever_is_in_view(
-    qtbot: QtBot, window: MainWindow, part: tuple[float, float]
+    qtbot: QtBot, window: TracePage, part: tuple[float, float]
 ) -> None:
     length = ends(window)[1]
     span = (part[0] * length, part[1] * length)

@@ -22,18 +22,18 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
-from desktop.ui.compare_window import CompareWindow
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.compare_page import ComparePage
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.mnemonics import letter, letter_menu, lettered, plain, settle
-from desktop.ui.model_window import ModelWindow
-from desktop.ui.program_window import ProgramWindow
-from desktop.ui.shell import MainWindow
+from desktop.ui.model_page import ModelPage
+from desktop.ui.page import Page
+from desktop.ui.trace_page import TracePage
 from tests.ui.scene import Scene, classes
 
 #: Of the offscreen platform, when a menu opens.
 pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "This plugin does not support")
 
-KINDS = (MainWindow, CompareWindow, ModelWindow, ExperimentWindow)
+KINDS = (TracePage, ComparePage, ModelPage, ExperimentPage)
 
 
 def marked(root: QWidget) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ def marked(root: QWidget) -> list[tuple[str, str]]:
             found.append(widget.title())
         elif isinstance(widget, QTabBar):
             found += [widget.tabText(k) for k in range(widget.count())]
-    if isinstance(root, ProgramWindow):
+    if isinstance(root, Page):
         found += [action.text() for action in root.menuBar().actions()]
     return [(letter(text), text) for text in found if letter(text)]
 
@@ -71,11 +71,11 @@ def test_no_shortcut_takes_a_letter_of_a_window(scene: Scene) -> None:
 
 
 def test_all_kinds_of_windows_are_tried() -> None:
-    assert classes(ProgramWindow) == set(KINDS)
+    assert classes(Page) == set(KINDS)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_alt_and_its_letter_opens_each_menu(qtbot: QtBot, scene: Scene, kind: type[ProgramWindow]) -> None:
+def test_alt_and_its_letter_opens_each_menu(qtbot: QtBot, scene: Scene, kind: type[Page]) -> None:
     window = scene.window(kind)
     window.show()
     window.activateWindow()
@@ -91,7 +91,7 @@ def test_alt_and_its_letter_opens_each_menu(qtbot: QtBot, scene: Scene, kind: ty
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_letters_are_unique_within_each_menu(scene: Scene, kind: type[ProgramWindow]) -> None:
+def test_letters_are_unique_within_each_menu(scene: Scene, kind: type[Page]) -> None:
     window = scene.window(kind)
     for menu in window.menuBar().findChildren(QMenu):
         menu.aboutToShow.emit()

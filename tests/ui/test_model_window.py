@@ -8,9 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRectF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QInputDialog, QPushButton, QTextBrowser, QWidget
+from PySide6.QtWidgets import (  # fmt: skip
+    QApplication,
+    QDialogButtonBox,
+    QFileDialog,
+    QInputDialog,
+    QMessageBox,
+    QPushButton,
+    QTextBrowser,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop.core.factor_model import ModelFit
@@ -19,12 +28,12 @@ from desktop.ui.app import Windows
 from desktop.ui.model.actions import MODEL_COMMANDS
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.sheets import SheetView
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
 from desktop.ui.opening import ChoiceDialog
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK, LIGHT
+from desktop.ui.trace_page import TracePage
 from tests.inline import Inline
 
 # A tool tip raises its window, which the offscreen platform cannot.
@@ -35,8 +44,8 @@ pytestmark = [
 
 
 @pytest.fixture
-def window(qtbot: QtBot, settings: Settings) -> Iterator[ModelWindow]:
-    made = ModelWindow(settings, {"fit": Inline(), "more": Inline()})
+def window(qtbot: QtBot, settings: Settings) -> Iterator[ModelPage]:
+    made = ModelPage(settings, {"fit": Inline(), "more": Inline()})
     qtbot.addWidget(made)
     made.use_theme(LIGHT)
     made.resize(1280, 720)
@@ -53,19 +62,19 @@ def delete(window: QWidget) -> None:
 
 
 @pytest.fixture
-def opened(window: ModelWindow) -> ModelWindow:
+def opened(window: ModelPage) -> ModelPage:
     window.open_path(example_table())
     assert window.bench.snapshot.problem == ""
     return window
 
 
-def fit_of(window: ModelWindow) -> ModelFit:
+def fit_of(window: ModelPage) -> ModelFit:
     fit = window.bench.snapshot.fit
     assert fit is not None
     return fit
 
 
-def trigger(window: ModelWindow, command: str) -> None:
+def trigger(window: ModelPage, command: str) -> None:
     action = window.actions_by_id[command]
     assert action.isEnabled(), command
     action.trigger()
@@ -78,19 +87,19 @@ def child(window: QWidget, kind: type, name: str = ""):
 
 
 def click_point(qtbot: QtBot, chart: Chart, key: int, held=Qt.KeyboardModifier.NoModifier) -> None:
-    chart._layout()
-    for series in chart.content.series:
+    for at, series in enumerate(chart.content.series):
         keys = list(np.asarray(series.keys))
         if series.kind == "points" and key in keys:
-            place = chart._point(series, keys.index(key)).toPoint()
-            qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, held, place)
+            place = chart.place_of((at, keys.index(key))).toPoint()
+            qtbot.mouseClick(chart.viewport(), Qt.MouseButton.LeftButton, held, place)
             return
     raise AssertionError(f"no point {key}")
 
 
 def column(view: SheetView, title: str) -> list[str]:
     model = view.model()
-    titles = [model.headerData(k, Qt.Orientation.Horizontal) for k in range(model.columnCount())]
+    heads = [model.headerData(k, Qt.Orientation.Horizontal) for k in range(model.columnCount())]
+    titles = [head.split("\n")[0] for head in heads]
     at = titles.index(title)
     return [model.index(row, at).data() for row in range(model.rowCount())]
 
@@ -99,7 +108,7 @@ def press(holder: QWidget, text: str) -> None:
     next(button for button in holder.findChildren(QPushButton) if button.text() == text).click()
 
 
-def answer_dialog(window: ModelWindow, text: str) -> None:
+def answer_dialog(window: ModelPage, text: str) -> None:
     dialog = child(window, QInputDialog, "reason")
     dialog.setTextValue(text)
     dialog.accept()
@@ -108,7 +117,7 @@ def answer_dialog(window: ModelWindow, text: str) -> None:
 # --- opening ---
 
 
-def test_the_start_says_what_to_do_and_the_example_opens(qtbot: QtBot, window: ModelWindow) -> None:
+def test_the_start_says_what_to_do_and_the_example_opens(qtbot: QtBot, window: ModelPage) -> None:
     shown = [b for b in window.findChildren(QPushButton) if b.isVisibleTo(window) and b.text()]
     texts = {b.text(): b for b in shown}
     assert {"Open a table…", "Paste a table", "Open the bundled example"} <= set(texts)
@@ -133,15 +142,15 @@ def test_a_table_goes_to_its_own_window_from_wherever_it_comes(
     windows.open([example_table(), curve])
     try:
         kinds = [type(w) for w in windows._open]
-        assert kinds == [ModelWindow, MainWindow]
+        assert kinds == [ModelPage, TracePage]
         main = windows._open[1]
-        assert isinstance(main, MainWindow)
+        assert isinstance(main, TracePage)
         qtbot.waitUntil(lambda: not main.workbench.busy, timeout=60_000)
         main.open_path(example_table())
         main.actions_by_id["factor_model"].trigger()
-        assert [type(w) for w in windows._open[2:]] == [ModelWindow, ModelWindow]
+        assert [type(w) for w in windows._open[2:]] == [ModelPage, ModelPage]
         last = windows._open[2]
-        assert isinstance(last, ModelWindow)
+        assert isinstance(last, ModelPage)
         qtbot.waitUntil(lambda: last.bench.snapshot.fit is not None, timeout=60_000)
         last.choose_theme("dark")
         assert main._theme is DARK
@@ -159,7 +168,7 @@ def test_of_several_open_projects_one_is_chosen(
     windows = Windows(qapp, settings)
     windows.open([curve, example_table()])
     first, model = windows._open
-    assert isinstance(first, MainWindow) and isinstance(model, ModelWindow)
+    assert isinstance(first, TracePage) and isinstance(model, ModelPage)
     other = windows._make()
     try:
         other.open_path(curve)
@@ -178,7 +187,7 @@ def test_of_several_open_projects_one_is_chosen(
             getattr(window, "close_unasked", window.close)()
 
 
-def test_drop_and_paste(qtbot: QtBot, window: ModelWindow) -> None:
+def test_drop_and_paste(qtbot: QtBot, window: ModelPage) -> None:
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(example_table()))])
     where, actions = QPoint(300, 300), Qt.DropAction.CopyAction
@@ -199,7 +208,7 @@ def test_drop_and_paste(qtbot: QtBot, window: ModelWindow) -> None:
     assert fit_of(window).n == 8
 
 
-def test_columns_without_known_headings_are_asked_for(window: ModelWindow, tmp_path: Path) -> None:
+def test_columns_without_known_headings_are_asked_for(window: ModelPage, tmp_path: Path) -> None:
     path = tmp_path / "foreign.csv"
     rows = "".join(f"{c};{s};{p};{1e3 / p + 5}\n" for c in "ab" for s in "xy" for p in (1, 2, 4, 8))
     path.write_text("Anwendung;Rechner;Kerne;Dauer\n" + rows, encoding="utf-8")
@@ -220,7 +229,7 @@ def test_columns_without_known_headings_are_asked_for(window: ModelWindow, tmp_p
     assert window.bench.snapshot.unassigned is None and fit_of(window).n == 16
 
 
-def test_a_bad_table_is_one_sentence_and_leaves_what_is_open(opened: ModelWindow, tmp_path: Path) -> None:
+def test_a_bad_table_is_one_sentence_and_leaves_what_is_open(opened: ModelPage, tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("code,system,p,time\na,b,none,1\n", encoding="utf-8")
     opened.open_path(bad)
@@ -230,7 +239,7 @@ def test_a_bad_table_is_one_sentence_and_leaves_what_is_open(opened: ModelWindow
     assert not opened.problem_bar.isVisible() and opened.bench.snapshot.problem == ""
 
 
-def test_names_that_look_alike_are_offered_to_be_merged(window: ModelWindow) -> None:
+def test_names_that_look_alike_are_offered_to_be_merged(window: ModelPage) -> None:
     rows = [f"a,{s},{p},{1 / p}" for s in ("SP2", "SP2", "sp 2", "T3D") for p in (1, 2)]
     window.bench.open("code,system,p,time\n" + "\n".join(rows))
     assert window.merge_bar.isVisible() and "“SP2” and “sp 2”" in window.merge_bar.sentence
@@ -247,7 +256,7 @@ def test_names_that_look_alike_are_offered_to_be_merged(window: ModelWindow) -> 
 
 
 def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
-    qtbot: QtBot, opened: ModelWindow
+    qtbot: QtBot, opened: ModelPage
 ) -> None:
     opened.plots.show_tab("Residuals")
     chart = opened.plots.residuals
@@ -260,7 +269,7 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     assert opened.plots.code.currentText() == data.codes[data.code[k]]
     assert opened.plots.system.currentText() == data.systems[data.system[k]]
     assert opened.measured.selected_rows() == [k]
-    told = chart._name(chart._at(chart._point(chart.content.series[0], k)))
+    told = chart.name_of(chart.mark_at(chart.place_of((0, k))))
     assert f"line {lines[k]}" in told and f"p = {data.p[k]:.0f}" in told
     before = fit_of(opened)
     trigger(opened, "exclude")
@@ -280,7 +289,7 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     assert fit_of(opened).n == 116
 
 
-def test_ctrl_click_selects_several_and_escape_none(qtbot: QtBot, opened: ModelWindow) -> None:
+def test_ctrl_click_selects_several_and_escape_none(qtbot: QtBot, opened: ModelPage) -> None:
     lines = opened.bench.snapshot.selection.lines  # type: ignore[union-attr]  # it is open
     opened.plots.show_tab("Quantile-quantile")
     for line in lines[10:13]:
@@ -292,27 +301,27 @@ def test_ctrl_click_selects_several_and_escape_none(qtbot: QtBot, opened: ModelW
     assert opened.bench.snapshot.view.lines == frozenset() and opened.measured.selected_rows() == []
 
 
-def test_selected_rows_are_ringed_in_the_plots(qtbot: QtBot, opened: ModelWindow) -> None:
+def test_selected_rows_are_ringed_in_the_plots(qtbot: QtBot, opened: ModelPage) -> None:
     opened.measured.selectRow(4)
-    line = int(opened.measured.sheet_model.sheet.keys[4])
+    line = int(opened.measured.frames.key(4))
     assert opened.bench.snapshot.view.lines == {line}
     assert opened.plots.scaling.content.selected == {line}
 
 
-def test_the_table_sorts_by_any_column_and_keeps_what_is_selected(opened: ModelWindow) -> None:
+def test_the_table_sorts_by_any_column_and_keeps_what_is_selected(opened: ModelPage) -> None:
     opened.measured.selectRow(100)
     opened.measured.sortByColumn(8, Qt.SortOrder.DescendingOrder)
     values = [float(text.replace("−", "-")) for text in column(opened.measured, "Studentized")]
     assert values == sorted(values, reverse=True)
     row = opened.measured.selected_rows()
-    assert len(row) == 1 and int(opened.measured.sheet_model.order[row[0]]) == 100
+    assert len(row) == 1 and int(opened.measured.frames.order[row[0]]) == 100
     opened.measured.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert column(opened.measured, "Code") == sorted(column(opened.measured, "Code"))
     opened.measured.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
-    assert opened.measured.sheet_model.order.tolist() == list(range(116))
+    assert opened.measured.frames.order.tolist() == list(range(116))
 
 
-def test_rows_that_stand_out_are_selected_on_demand(window: ModelWindow) -> None:
+def test_rows_that_stand_out_are_selected_on_demand(window: ModelPage) -> None:
     rows = [f"{c},{s},{p},{100 / p + 1}" for c in "ab" for s in "xy" for p in (1, 2, 4, 8, 16, 32)]
     rows[7] = "a,y,2,93.0"
     window.bench.open("code,system,p,time\n" + "\n".join(rows))
@@ -326,7 +335,9 @@ def test_rows_that_stand_out_are_selected_on_demand(window: ModelWindow) -> None
     assert "a on y, p = 2" in labelled
 
 
-def test_copy_is_tab_separated_with_headings(qtbot: QtBot, opened: ModelWindow, tmp_path: Path) -> None:
+def test_copy_is_tab_separated_with_headings(
+    qtbot: QtBot, opened: ModelPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened.measured.selectRow(2)
     opened.measured.setFocus()
     qtbot.keyClick(opened.measured, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -337,13 +348,17 @@ def test_copy_is_tab_separated_with_headings(qtbot: QtBot, opened: ModelWindow, 
     trigger(opened, "copy_table")
     assert len(QGuiApplication.clipboard().text().splitlines()) == 117
     out = tmp_path / "parameters.csv"
-    opened.export_to(out, opened.tables.parameters)
+    opened.tables.show_tab("Parameters")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (str(out), "")))
+    opened.tables.parameters.ask_export()
     assert out.read_text(encoding="utf-8").splitlines()[2].startswith("speed,Intel Paragon,1/p,0.37")
-    opened.export_to(tmp_path / "no" / "folder.csv", opened.tables.parameters)
-    assert "cannot be written" in opened.problem_bar.sentence
+    out = tmp_path / "no" / "folder.csv"
+    opened.tables.parameters.ask_export()
+    assert "cannot be written" in child(opened, QMessageBox).text()
+    child(opened, QMessageBox).close()
 
 
-def test_a_hundred_thousand_rows_stay_fluent(window: ModelWindow) -> None:
+def test_a_hundred_thousand_rows_stay_fluent(window: ModelPage) -> None:
     rng = np.random.default_rng(5)
     n = 100_000
     p = 2 ** rng.integers(0, 11, n)
@@ -371,7 +386,7 @@ def test_a_hundred_thousand_rows_stay_fluent(window: ModelWindow) -> None:
 # --- settings ---
 
 
-def test_functions_are_chosen_and_the_last_one_stays(opened: ModelWindow) -> None:
+def test_functions_are_chosen_and_the_last_one_stays(opened: ModelPage) -> None:
     boxes = opened.settings_pane._boxes
     assert [text for text, box in boxes.items() if box.isChecked()] == ["1/p", "1/sqrt(p)"]
     boxes["1/sqrt(p)"].click()
@@ -384,7 +399,7 @@ def test_functions_are_chosen_and_the_last_one_stays(opened: ModelWindow) -> Non
     assert opened.actions_by_id["undo"].text() == "Undo fit 1/p"
 
 
-def test_a_function_of_ones_own_and_its_error(qtbot: QtBot, opened: ModelWindow) -> None:
+def test_a_function_of_ones_own_and_its_error(qtbot: QtBot, opened: ModelPage) -> None:
     pane = opened.settings_pane
     qtbot.keyClicks(pane.own, "__import__('os')")
     qtbot.keyClick(pane.own, Qt.Key.Key_Return)
@@ -400,7 +415,7 @@ def test_a_function_of_ones_own_and_its_error(qtbot: QtBot, opened: ModelWindow)
     assert "log2(p)/p^0.9" not in pane._boxes
 
 
-def test_kind_response_reference_and_sign(opened: ModelWindow) -> None:
+def test_kind_response_reference_and_sign(opened: ModelPage) -> None:
     pane = opened.settings_pane
     whole = fit_of(opened)
     pane.reference.setCurrentText("SP")
@@ -422,7 +437,7 @@ def test_kind_response_reference_and_sign(opened: ModelWindow) -> None:
 # --- plots, tables, answers ---
 
 
-def test_every_plot_has_titles_words_and_something_to_see(opened: ModelWindow) -> None:
+def test_every_plot_has_titles_words_and_something_to_see(opened: ModelPage) -> None:
     plots = opened.plots
     opened.bench.leave_cells_out()
     for title, shown in (("Scaling", (plots.scaling,)), ("Residuals", (plots.residuals,)),
@@ -451,7 +466,7 @@ def test_every_plot_has_titles_words_and_something_to_see(opened: ModelWindow) -
     assert not plots.scaling.content.x.log
 
 
-def test_extrapolation_is_dashed_and_p_is_marked(opened: ModelWindow) -> None:
+def test_extrapolation_is_dashed_and_p_is_marked(opened: ModelPage) -> None:
     opened.plots.p.setValue(4096)
     content = opened.plots.scaling.content
     assert content.verticals == ((4096.0, "p = 4096"),)
@@ -463,16 +478,16 @@ def test_extrapolation_is_dashed_and_p_is_marked(opened: ModelWindow) -> None:
     assert opened.plots.shares.content.verticals == ((4096.0, "p = 4096"),)
 
 
-def test_a_cell_of_the_map_a_bar_and_a_prediction_are_looked_at(qtbot: QtBot, opened: ModelWindow) -> None:
+def test_a_cell_of_the_map_a_bar_and_a_prediction_are_looked_at(qtbot: QtBot, opened: ModelPage) -> None:
     opened.plots.show_tab("Cells")
     cells = opened.plots.cells
-    qtbot.mouseClick(cells, Qt.MouseButton.LeftButton, pos=cells.cell_rect(2, 3).center().toPoint())
-    assert opened.bench.snapshot.cell == (2, 3) and cells.content.selected == (2, 3)
+    place = cells.place_of((2, 3)).toPoint()
+    qtbot.mouseClick(cells.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert opened.bench.snapshot.cell == (2, 3) and cells.content.cells.selected == (2, 3)
     opened.plots.show_tab("Speeds and works")
-    opened.plots.speeds._layout()
     bars = next(s for s in opened.plots.speeds.content.series if s.kind == "bars")
-    place = opened.plots.speeds._bar(bars, 0).center().toPoint()
-    qtbot.mouseClick(opened.plots.speeds, Qt.MouseButton.LeftButton, pos=place)
+    place = QRectF(*opened.plots.speeds.laid.bars(bars)[0]).center().toPoint()
+    qtbot.mouseClick(opened.plots.speeds.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert opened.bench.snapshot.cell == (2, 0)
     opened.tables.show_tab("Predictions")
     opened.tables.predictions.selectRow(7)
@@ -480,7 +495,7 @@ def test_a_cell_of_the_map_a_bar_and_a_prediction_are_looked_at(qtbot: QtBot, op
     assert opened.tables.predictions.selected_rows() == [7]
 
 
-def test_all_pairs_and_a_double_click_takes_one(qtbot: QtBot, opened: ModelWindow) -> None:
+def test_all_pairs_and_a_double_click_takes_one(qtbot: QtBot, opened: ModelPage) -> None:
     trigger(opened, "rank")
     view = opened.tables.ranking
     assert column(view, "Functions")[:2] == ["1/p + 1/sqrt(p)", "1/p + 1"] and view.model().rowCount() == 28
@@ -494,7 +509,7 @@ def test_all_pairs_and_a_double_click_takes_one(qtbot: QtBot, opened: ModelWindo
     assert view.model().rowCount() == 28, "the ranking stays"
 
 
-def test_negative_parameters_are_coloured_and_named(window: ModelWindow) -> None:
+def test_negative_parameters_are_coloured_and_named(window: ModelPage) -> None:
     rows = [f"{c},{s},{p},{k * 50 / p - 0.2 + 0.001 * p}" for k, c in ((1, "a"), (2, "b")) for s in "xy"
             for p in (1, 2, 4, 8, 16, 32)]  # fmt: skip
     window.bench.open("code,system,p,time\n" + "\n".join(rows))
@@ -507,7 +522,7 @@ def test_negative_parameters_are_coloured_and_named(window: ModelWindow) -> None
     assert any(s.colour == "error" for s in window.plots.works.content.series)
 
 
-def test_answers_in_words_follow_cell_and_p(opened: ModelWindow) -> None:
+def test_answers_in_words_follow_cell_and_p(opened: ModelPage) -> None:
     trigger(opened, "answers")
     text = child(opened, QTextBrowser, "answers").toPlainText()
     assert "How long does BT on IBM SP2 take on 256 processors?" in text
@@ -522,7 +537,7 @@ def test_answers_in_words_follow_cell_and_p(opened: ModelWindow) -> None:
 # --- traces ---
 
 
-def test_runs_are_added_from_traces(opened: ModelWindow, tmp_path: Path) -> None:
+def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
     trigger(opened, "add_runs")
     dialog = child(opened, AddRuns)
     assert [dialog.code.itemText(k) for k in range(dialog.code.count())] == ["BT", "LU", "SP", "MG"]
@@ -543,7 +558,7 @@ def test_runs_are_added_from_traces(opened: ModelWindow, tmp_path: Path) -> None
     dialog.n.setValue(2)
     dialog.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
     assert column(opened.measured, "Note")[-1] == "phase 1 of 2 (constant)"
-    assert column(opened.measured, "Time (s)")[-1] == "3.000" and fit_of(opened).n == 117
+    assert column(opened.measured, "Time")[-1] == "3.000" and fit_of(opened).n == 117
 
 
 # --- looks ---
@@ -551,7 +566,7 @@ def test_runs_are_added_from_traces(opened: ModelWindow, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("percent", [100, 200])
-def test_themes_and_text_sizes_reach_everything(opened: ModelWindow, theme, percent: int) -> None:
+def test_themes_and_text_sizes_reach_everything(opened: ModelPage, theme, percent: int) -> None:
     opened.choose_text_size(percent)
     opened.choose_theme("dark" if theme.dark else "light")
     QApplication.processEvents()
@@ -570,7 +585,7 @@ def test_every_command_has_a_tip_and_its_own_keys() -> None:
     assert len(keys) == len(set(keys)) and all(command.tip for command in MODEL_COMMANDS)
 
 
-def test_keys_are_listed_from_the_table(opened: ModelWindow) -> None:
+def test_keys_are_listed_from_the_table(opened: ModelPage) -> None:
     trigger(opened, "keys")
     text = [t for t in opened.findChildren(QTextBrowser) if t.objectName() != "answers"][-1].toPlainText()
     for command in MODEL_COMMANDS:
@@ -578,12 +593,12 @@ def test_keys_are_listed_from_the_table(opened: ModelWindow) -> None:
             assert command.keys[0] in text, command.id
 
 
-def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelWindow, settings: Settings) -> None:
+def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelPage, settings: Settings) -> None:
     opened.resize(780, 640)
     opened._across.setSizes([420, 360])
     size, parts = opened.size(), opened._across.sizes()
     opened.close()
-    again = ModelWindow(settings, {"fit": Inline(), "more": Inline()})
+    again = ModelPage(settings, {"fit": Inline(), "more": Inline()})
     qtbot.addWidget(again)
     again.show()
     again.open_path(example_table())
@@ -594,14 +609,14 @@ def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelWindow, setti
     delete(again)
 
 
-def test_a_picture_goes_to_the_clipboard(opened: ModelWindow) -> None:
+def test_a_picture_goes_to_the_clipboard(opened: ModelPage) -> None:
     trigger(opened, "copy_picture")
     image = QGuiApplication.clipboard().image()
     assert image.width() == 2 * opened.plots.scaling.width() and image.pixelColor(4, 4).name() == "#ffffff"
 
 
 def test_real_threads_deliver_and_cancel_acts(qtbot: QtBot, qapp: QApplication, settings: Settings) -> None:
-    window = ModelWindow(settings)
+    window = ModelPage(settings)
     qtbot.addWidget(window)
     window.show()
     window.open_example()

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from desktop.ui.app import Windows
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 from desktop.workbench.model import AS_FOUND, OpenOptions
 
 CURVE = "0 1\n1 4\n2.5 0\n3 0\n"
@@ -27,8 +27,8 @@ def as_at_first(own_places: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
-    made = MainWindow(settings)
+def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.show()
     yield made
@@ -51,11 +51,11 @@ def archive(tmp_path: Path) -> Path:
     return file
 
 
-def dialog_of(window: MainWindow, kind: type) -> OpenDialog | ChoiceDialog | None:
+def dialog_of(window: TracePage, kind: type) -> OpenDialog | ChoiceDialog | None:
     return next((found for found in window.findChildren(kind) if found.isVisible()), None)
 
 
-def ask(window: MainWindow) -> OpenDialog:
+def ask(window: TracePage) -> OpenDialog:
     window.actions_by_id["open_with"].trigger()
     found = dialog_of(window, OpenDialog)
     assert isinstance(found, OpenDialog)
@@ -68,7 +68,7 @@ def opens(dialog: OpenDialog) -> bool:
     return box.button(QDialogButtonBox.StandardButton.Open).isEnabled()
 
 
-def duration(qtbot: QtBot, window: MainWindow) -> float:
+def duration(qtbot: QtBot, window: TracePage) -> float:
     qtbot.waitUntil(lambda: not window.workbench.busy, timeout=60_000)
     assert window.workbench.snapshot.problem is None
     run = window.workbench.snapshot.run
@@ -77,7 +77,7 @@ def duration(qtbot: QtBot, window: MainWindow) -> float:
 
 
 def test_what_is_said_reaches_the_import_and_is_remembered(
-    qtbot: QtBot, window: MainWindow, curve: Path
+    qtbot: QtBot, window: TracePage, curve: Path
 ) -> None:
     dialog = ask(window)
     assert not opens(dialog)
@@ -107,7 +107,7 @@ def test_what_is_said_reaches_the_import_and_is_remembered(
 
 
 def test_without_the_cluster_package_the_field_says_what_to_install(
-    window: MainWindow, monkeypatch: pytest.MonkeyPatch
+    window: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = importlib.util.find_spec
 
@@ -123,7 +123,7 @@ def test_without_the_cluster_package_the_field_says_what_to_install(
 
 
 def test_an_address_that_does_not_answer_is_one_sentence(
-    qtbot: QtBot, window: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed", reason="the extra cluster is not installed")
     from desktop.data import farm
@@ -140,7 +140,7 @@ def test_an_address_that_does_not_answer_is_one_sentence(
 
 
 def test_one_of_several_traces_in_an_archive_is_chosen(
-    qtbot: QtBot, window: MainWindow, archive: Path
+    qtbot: QtBot, window: TracePage, archive: Path
 ) -> None:
     window.open_path(archive)
     qtbot.waitUntil(lambda: dialog_of(window, ChoiceDialog) is not None, timeout=60_000)
@@ -163,7 +163,7 @@ def test_a_window_in_use_gets_another_beside_it(
     windows = Windows(qapp)
     windows.open()
     (first,) = windows._open
-    assert isinstance(first, MainWindow)
+    assert isinstance(first, TracePage)
     try:
         monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(curve)], ""))
         first.choose_file()

@@ -13,16 +13,16 @@ from pytestqt.qtbot import QtBot
 from desktop import resources
 from desktop.ui.panels.table import COLUMNS, TablePanel
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.tables import comma_separated, latex, markdown, tab_separated
+from desktop.ui.trace_page import TracePage
 
 MEAN = next(k for k, column in enumerate(COLUMNS) if column.title == "Mean")
 SORT, DOWN = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
 
 
 @pytest.fixture
-def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
-    made = MainWindow(settings)
+def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1366, 768)
     made.show()
@@ -45,7 +45,7 @@ def press(qtbot: QtBot, panel: TablePanel, column: int) -> None:
     qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=place)
 
 
-def test_a_click_on_a_heading_sorts_and_rows_stay_their_phases(qtbot: QtBot, window: MainWindow) -> None:
+def test_a_click_on_a_heading_sorts_and_rows_stay_their_phases(qtbot: QtBot, window: TracePage) -> None:
     panel: TablePanel = window.panel("table")
     rows = window.workbench.snapshot.rows
     by_mean = sorted(range(6), key=lambda k: rows[k].mean)
@@ -69,7 +69,7 @@ def test_a_click_on_a_heading_sorts_and_rows_stay_their_phases(qtbot: QtBot, win
     assert numbers(panel) == [1, 2, 3, 4]
 
 
-def test_columns_are_left_out_and_stay_so(qtbot: QtBot, window: MainWindow) -> None:
+def test_columns_are_left_out_and_stay_so(qtbot: QtBot, window: TracePage) -> None:
     panel: TablePanel = window.panel("table")
     menu = panel.view.columns_menu()
     found = {action.text(): action for action in menu.actions()}
@@ -83,7 +83,7 @@ def test_columns_are_left_out_and_stay_so(qtbot: QtBot, window: MainWindow) -> N
     assert "Mean" not in heads and heads[0] == "#"
     # what is only copied is so still
     assert {column.title for column in COLUMNS if not column.shown} <= set(heads)
-    other = MainWindow(window.settings)
+    other = TracePage(window.settings)
     qtbot.addWidget(other)
     try:
         assert other.panel("table").view.isColumnHidden(MEAN)
@@ -94,7 +94,7 @@ def test_columns_are_left_out_and_stay_so(qtbot: QtBot, window: MainWindow) -> N
     assert not panel.view.isColumnHidden(MEAN) and window.settings.hidden_columns is None
 
 
-def test_it_is_copied_in_all_forms_as_it_is_sorted(qtbot: QtBot, window: MainWindow) -> None:
+def test_it_is_copied_in_all_forms_as_it_is_sorted(qtbot: QtBot, window: TracePage) -> None:
     panel: TablePanel = window.panel("table")
     panel.view.sortByColumn(MEAN, DOWN)
     order = numbers(panel)

@@ -19,8 +19,8 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from desktop.ui.app import Windows, application
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.sizes import inside
+from desktop.ui.trace_page import TracePage
 
 ROOT = Path(__file__).parent.parent.parent
 SIDE = st.integers(1, 4000)
@@ -80,7 +80,7 @@ def problems(place: Path) -> Iterator[str]:
     settings = Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat))
     # As left by a window on a screen that is far away, and larger than any.
     for rect in ((9000, 5000, 1200, 800), (-4000, -3000, 900, 700), (100, 100, 5000, 3000)):
-        kept = MainWindow(settings)
+        kept = TracePage(settings)
         kept.setGeometry(*rect)
         settings.save_window(kept.saveGeometry(), kept.saveState())
         kept.close()

@@ -20,8 +20,8 @@ from desktop.ui import figures
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
 from desktop.ui.presentation import KEYS, Presentation
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK
+from desktop.ui.trace_page import TracePage
 from desktop.workbench.model import NamedView, ReportChoices, View
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
@@ -31,14 +31,14 @@ STEPS = 50
 @pytest.fixture
 def window(
     qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None, tmp_path: Path
-) -> Iterator[MainWindow]:
+) -> Iterator[TracePage]:
     """A window with a curve of four levels, a second each."""
     rng = np.random.default_rng(7)
     level = np.repeat(LEVELS, STEPS) + rng.choice([0.0, 1.0], 4 * STEPS, p=[0.8, 0.2])
     file = tmp_path / "four levels.csv"
     times = np.arange(4 * STEPS + 1) / STEPS
     file.write_text("".join(f"{t:.6f},{h:g}\n" for t, h in zip(times, [*level, 0.0], strict=True)))
-    made = MainWindow(settings)
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1280, 720)
     made.show()
@@ -49,17 +49,17 @@ def window(
     QApplication.processEvents()
 
 
-def settle(qtbot: QtBot, window: MainWindow) -> None:
+def settle(qtbot: QtBot, window: TracePage) -> None:
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
 
 
-def trigger(window: MainWindow, command: str) -> None:
+def trigger(window: TracePage, command: str) -> None:
     action = window.actions_by_id[command]
     assert action.isEnabled(), command
     action.trigger()
 
 
-def dialog(qtbot: QtBot, window: MainWindow, command: str, kind: type[ExportDialog]) -> Any:
+def dialog(qtbot: QtBot, window: TracePage, command: str, kind: type[ExportDialog]) -> Any:
     trigger(window, command)
     found = window.findChild(kind)
     assert found is not None
@@ -67,7 +67,7 @@ def dialog(qtbot: QtBot, window: MainWindow, command: str, kind: type[ExportDial
     return found
 
 
-def test_a_copied_picture_is_white_and_twice_as_fine_whatever_the_theme(window: MainWindow) -> None:
+def test_a_copied_picture_is_white_and_twice_as_fine_whatever_the_theme(window: TracePage) -> None:
     window.use_theme(DARK)
     window.show_panel("phases")
     window.activateWindow()
@@ -81,7 +81,7 @@ def test_a_copied_picture_is_white_and_twice_as_fine_whatever_the_theme(window: 
         assert chosen._theme is DARK, "the window keeps its own"
 
 
-def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
     made: FigureDialog = dialog(qtbot, window, "export_figure", FigureDialog)
     made.choose("curve")
     made.wide.setValue(120)
@@ -119,7 +119,7 @@ def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: MainWindow, tm
     made.close()
 
 
-def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
     window.workbench.set_model("constant")
     window.workbench.set_n(3)
     settle(qtbot, window)
@@ -159,7 +159,7 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: MainWindow
 
 
 @pytest.fixture
-def presentation(qtbot: QtBot, window: MainWindow) -> Iterator[Presentation]:
+def presentation(qtbot: QtBot, window: TracePage) -> Iterator[Presentation]:
     trigger(window, "present")
     shown = window.presentation
     assert shown is not None and shown.isFullScreen()
@@ -204,7 +204,7 @@ def test_it_is_read_from_the_back_of_a_room(
 
 
 def test_n_and_phases_are_in_the_speakers_hand(
-    qtbot: QtBot, window: MainWindow, presentation: Presentation
+    qtbot: QtBot, window: TracePage, presentation: Presentation
 ) -> None:
     bench = window.workbench
     n = bench.snapshot.project.phases.n
@@ -244,7 +244,7 @@ def move(shown: Presentation, x: float, y: float, buttons: Qt.MouseButton = Qt.M
 
 
 def test_the_slider_comes_with_the_mouse_and_goes(
-    qtbot: QtBot, window: MainWindow, presentation: Presentation
+    qtbot: QtBot, window: TracePage, presentation: Presentation
 ) -> None:
     slider = presentation.findChild(QSlider, "presented_n")
     assert slider is not None and not slider.isVisible()
@@ -278,7 +278,7 @@ def test_the_pointer_follows_while_it_is_held(qtbot: QtBot, presentation: Presen
 
 
 def test_views_are_stepped_by_pages_and_numbers(
-    qtbot: QtBot, window: MainWindow, presentation: Presentation
+    qtbot: QtBot, window: TracePage, presentation: Presentation
 ) -> None:
     views = (
         NamedView(2, "The start", View(span=(0.0, 1.5))),
@@ -300,7 +300,7 @@ def test_views_are_stepped_by_pages_and_numbers(
     presentation.grab()
 
 
-def test_figures_ground_and_keys(qtbot: QtBot, window: MainWindow, presentation: Presentation) -> None:
+def test_figures_ground_and_keys(qtbot: QtBot, window: TracePage, presentation: Presentation) -> None:
     presentation.resize(1280, 720)
     seen = []
     for _ in range(3):
@@ -319,7 +319,7 @@ def test_figures_ground_and_keys(qtbot: QtBot, window: MainWindow, presentation:
 
 @pytest.mark.parametrize("key", [Qt.Key.Key_Escape, Qt.Key.Key_F11])
 def test_it_is_left_by_a_key(
-    qtbot: QtBot, window: MainWindow, presentation: Presentation, key: Qt.Key
+    qtbot: QtBot, window: TracePage, presentation: Presentation, key: Qt.Key
 ) -> None:
     assert window.actions_by_id["present"].isChecked()
     keys(qtbot, presentation, key)
@@ -331,7 +331,7 @@ def test_it_is_left_by_a_key(
     assert window.presentation is None, "without a run there is nothing to present"
 
 
-def test_the_dialog_says_what_it_is_for(qtbot: QtBot, window: MainWindow) -> None:
+def test_the_dialog_says_what_it_is_for(qtbot: QtBot, window: TracePage) -> None:
     made = dialog(qtbot, window, "export_figure", FigureDialog)
     assert made.preview.accessibleName() == "Preview"
     labels = {label.text().replace("&", "") for label in made.findChildren(QLabel)}
@@ -344,7 +344,7 @@ def test_a_timeline_is_exported_for_a_range_and_by_region(
 ) -> None:
     """As the window shows it: the range, the set of colours, and what its colours stand for."""
     settings.colours = "tol"
-    made = MainWindow(settings)
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1280, 720)
     made.show()

@@ -21,18 +21,19 @@ from desktop.data.utilization import build
 from desktop.resources import example_table, samples
 from desktop.ui.app import Windows, load_font
 from desktop.ui.bundle import BundleDialog
-from desktop.ui.experiment_window import ExperimentWindow
-from desktop.ui.lending import Lent
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.mnemonics import plain
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
+from desktop.ui.panels.project import ProjectPanel
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.plots.timeline_pane import describe
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
 from desktop.ui.theme import DARK
+from desktop.ui.trace_page import TracePage
 from desktop.workbench.keeping import read_workspace, recoveries
 from desktop.workbench.model import View
+from desktop.workbench.modelling import ModelBench
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
 
@@ -52,9 +53,9 @@ def traces(tmp_path: Path) -> list[Path]:
     return files
 
 
-def make(qtbot: QtBot, tmp_path: Path) -> MainWindow:
-    made = MainWindow(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
-    qtbot.addWidget(made, before_close_func=MainWindow.close_unasked)
+def make(qtbot: QtBot, tmp_path: Path) -> TracePage:
+    made = TracePage(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
+    qtbot.addWidget(made, before_close_func=TracePage.close_unasked)
     made.resize(1280, 800)
     made.show()
     return made
@@ -63,7 +64,7 @@ def make(qtbot: QtBot, tmp_path: Path) -> MainWindow:
 @pytest.fixture
 def window(
     qtbot: QtBot, qapp: QApplication, no_thread_left: None, tmp_path: Path, traces: list[Path]
-) -> Iterator[MainWindow]:
+) -> Iterator[TracePage]:
     load_font(qapp)
     made = make(qtbot, tmp_path)
     opened(qtbot, made, traces[0])
@@ -72,11 +73,11 @@ def window(
     QApplication.processEvents()
 
 
-def settle(qtbot: QtBot, window: MainWindow) -> None:
+def settle(qtbot: QtBot, window: TracePage) -> None:
     qtbot.waitUntil(lambda: not window.workbench.busy and not window.desk.keeper.busy, timeout=60_000)
 
 
-def opened(qtbot: QtBot, window: MainWindow, path: Path) -> MainWindow:
+def opened(qtbot: QtBot, window: TracePage, path: Path) -> TracePage:
     window.open_path(path)
     settle(qtbot, window)
     assert window.workbench.snapshot.problem is None
@@ -92,13 +93,13 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, path: Path | None) -> None:
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: (names, "")))
 
 
-def question(window: MainWindow) -> QMessageBox:
+def question(window: TracePage) -> QMessageBox:
     (found,) = (box for box in window.findChildren(QMessageBox, "save_question") if box.isVisible())
     return found
 
 
 def test_save_marks_open_and_everything_is_back(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench, file = window.workbench, tmp_path / "p.phasewright"
     assert not window.isWindowModified()
@@ -134,7 +135,7 @@ def test_save_marks_open_and_everything_is_back(
 
 
 def test_closing_asks_save_discard_or_cancel(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window.workbench.annotate("here", 1.0)
     button = QMessageBox.StandardButton
@@ -158,7 +159,7 @@ def test_closing_asks_save_discard_or_cancel(
     assert window.windowTitle() == "Phasewright"
 
 
-def test_discarding_closes_and_leaves_nothing_behind(qtbot: QtBot, window: MainWindow) -> None:
+def test_discarding_closes_and_leaves_nothing_behind(qtbot: QtBot, window: TracePage) -> None:
     window.workbench.annotate("here", 1.0)
     window.desk.autosave()
     settle(qtbot, window)
@@ -168,7 +169,7 @@ def test_discarding_closes_and_leaves_nothing_behind(qtbot: QtBot, window: MainW
     assert not window.isVisible() and recoveries() == []
 
 
-def test_changes_are_kept_for_recovery_by_the_clock(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_changes_are_kept_for_recovery_by_the_clock(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "phasewright" / "recovery"
     window.desk._timer.setInterval(30)
     qtbot.wait(100)
@@ -177,7 +178,7 @@ def test_changes_are_kept_for_recovery_by_the_clock(qtbot: QtBot, window: MainWi
     qtbot.waitUntil(lambda: folder.exists() and len(list(folder.glob("*.phasewright"))) == 1, timeout=5000)
 
 
-def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: MainWindow) -> None:
+def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: TracePage) -> None:
     view, bench, panel = window.curve_view, window.workbench, window.panel("views")
     view.setFocus()
     view.zoom_to(0.5, 1.25)
@@ -196,39 +197,39 @@ def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: MainWindow
     qtbot.keyClick(view, Qt.Key.Key_7)
     assert bench.snapshot is before and "Ctrl+7" in window.statusBar().currentMessage()
     panel.keep()
-    assert [kept.number for kept in panel.views.rows] == [1, 3]
+    assert [kept.number for kept in panel._views] == [1, 3]
     panel.view_table.selectRow(1)
     view.show_all()
     panel.go_to_view()
     assert view.visible_range() == pytest.approx((0.5, 1.25))
     panel.delete_view()
-    assert [kept.number for kept in panel.views.rows] == [1]
+    assert [kept.number for kept in panel._views] == [1]
     window.actions_by_id["undo"].trigger()
-    assert [kept.number for kept in panel.views.rows] == [1, 3]
+    assert [kept.number for kept in panel._views] == [1, 3]
     panel.view_table.selectRow(1)
     panel.rename_view()
     (dialog,) = panel.findChildren(QInputDialog)
     dialog.setTextValue("the peak")
     dialog.accept()
-    assert panel.views.rows[1].name == "the peak"
+    assert panel._views[1].name == "the peak"
 
 
-def test_classes_are_drawn_by_alt_and_digit(qtbot: QtBot, window: MainWindow) -> None:
+def test_classes_are_drawn_by_alt_and_digit(qtbot: QtBot, window: TracePage) -> None:
     before = window.workbench.snapshot.project.view.shown
     qtbot.keyClick(window.curve_view, Qt.Key.Key_1, Qt.KeyboardModifier.AltModifier)
     assert window.workbench.snapshot.project.view.shown == before ^ {"computing"}
 
 
-def note_dialog(window: MainWindow) -> NoteDialog:
+def note_dialog(window: TracePage) -> NoteDialog:
     found = [d for d in window.findChildren(NoteDialog) if d.isVisible()]
     assert len(found) == 1
     return found[0]
 
 
-def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window: MainWindow) -> None:
+def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window: TracePage) -> None:
     view, bench, panel = window.curve_view, window.workbench, window.panel("views")
     place = QPoint(round(view._map().x(1.5)), round(view._main.rect.center().y()))
-    qtbot.mouseMove(view, place)
+    qtbot.mouseMove(view.viewport(), place)
     qtbot.keyClick(view, Qt.Key.Key_I)
     dialog = note_dialog(window)
     dialog._take()
@@ -249,15 +250,18 @@ def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window:
     first, second = bench.snapshot.project.annotations
     assert first.start_s == pytest.approx(1.5, abs=0.01) and first.end_s is None
     assert (second.text, second.start_s, second.end_s, second.colour) == ("calm", 0.5, 1.0, 4)
-    assert panel.notes.rowCount() == 2 and window.actions_by_id["undo"].text() == "Undo add annotation"
+    assert (
+        panel.note_table.model().rowCount() == 2
+        and window.actions_by_id["undo"].text() == "Undo add annotation"
+    )
 
     view.grab()
     flags = {flag.index: flag for flag in view._notes._flags}
     assert flags[1].text == "calm" and flags[0].text == "<b>peak</b> & more"
     at = flags[0].box.center().toPoint()
-    qtbot.mouseMove(view, at)
+    qtbot.mouseMove(view.viewport(), at)
     assert "&lt;b&gt;" in view.toolTip() and "<b>" not in view.toolTip(), "text from outside is no markup"
-    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
     dialog = note_dialog(window)
     dialog.text.setPlainText("peak")
     dialog._take()
@@ -275,7 +279,7 @@ def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window:
     assert bench.snapshot.project.annotations == ()
 
 
-def test_flags_do_not_cover_each_other_and_none_is_left_out(window: MainWindow) -> None:
+def test_flags_do_not_cover_each_other_and_none_is_left_out(window: TracePage) -> None:
     for k in range(40):
         window.workbench.annotate(
             f"a remark with some length {k}", 0.05 * k, None if k % 3 else 0.05 * k + 0.4
@@ -290,7 +294,7 @@ def test_flags_do_not_cover_each_other_and_none_is_left_out(window: MainWindow) 
         assert window.curve_view._main.rect.contains(one)
 
 
-def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: MainWindow) -> None:
+def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: TracePage) -> None:
     bench, chips = window.workbench, window.chips
     assert not chips.texts and not chips.findChildren(QToolButton)
     bench.select((0.5, 1.0))
@@ -313,7 +317,7 @@ def test_chips_say_what_holds_and_end_it(qtbot: QtBot, window: MainWindow) -> No
 
 
 def test_a_second_run_and_the_way_back(
-    qtbot: QtBot, window: MainWindow, traces: list[Path], monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, traces: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window.workbench.annotate("in the first", 1.0)
     asked_for(monkeypatch, traces[1])
@@ -334,7 +338,7 @@ def test_a_second_run_and_the_way_back(
 
 
 def test_tables_and_experiments_are_kept_and_listed(
-    window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, other = tmp_path / "times.csv", tmp_path / "letter.txt"
     table.write_text("code,system,p,time\nLU,a,1,10\nLU,a,2,6\nLU,b,1,9\n")
@@ -346,14 +350,20 @@ def test_tables_and_experiments_are_kept_and_listed(
     assert "letter.txt is neither" in window.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
     (listed,) = [action for action in window._contents_menu.actions() if plain(action.text()) == "times.csv"]
-    asked: list[Lent] = []
+    asked: list[ModelBench] = []
     window.modelRequested.connect(asked.append)
     listed.trigger()
-    assert [lent.record.path for lent in asked] == [table]
+    qtbot.waitUntil(lambda: not asked[0].busy)
+    assert [bench.snapshot.source for bench in asked] == [table]
+
+
+def listed(panel: ProjectPanel, column: int) -> list[str]:
+    """A column of the contents of the project."""
+    return [panel.model.text(row, column) for row in range(panel.model.rowCount())]
 
 
 def test_the_panel_lists_opens_finds_and_takes_out(
-    qtbot: QtBot, window: MainWindow, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     panel, keeper = window.panel("project"), window.desk.keeper
     table = tmp_path / "times.csv"
@@ -363,31 +373,33 @@ def test_the_panel_lists_opens_finds_and_takes_out(
     settle(qtbot, window)
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: ([str(table)], "")))
     panel.buttons["file"].click()
-    rows = [(row.kind, row.name, row.state) for row in panel.model.rows]
-    assert rows == [("runs", "first.csv", ""), ("runs", "second.csv", "shown"), ("tables", "times.csv", "")]
+    rows = list(zip(listed(panel, 1), listed(panel, 0), listed(panel, 2), strict=True))
+    assert rows == [
+        ("Trace", "first.csv", ""), ("Trace", "second.csv", "shown"), ("Table of run times", "times.csv", "")
+    ]  # fmt: skip
     assert not panel.buttons["open"].isEnabled(), "nothing is chosen"
     panel.table.selectRow(1)
     assert not panel.buttons["open"].isEnabled() and panel.buttons["remove"].isEnabled()
     panel.table.selectRow(0)
     panel.buttons["open"].click()
     settle(qtbot, window)
-    assert [row.state for row in panel.model.rows] == ["shown", "", ""]
+    assert listed(panel, 2) == ["shown", "", ""]
     table.rename(tmp_path / "moved.csv")
     window.workbench.annotate("so that it is looked again", 1.0)
-    assert [row.state for row in panel.model.rows] == ["shown", "", "not found"]
+    assert listed(panel, 2) == ["shown", "", "not found"]
     panel.table.selectRow(2)
     asked_for(monkeypatch, tmp_path / "moved.csv")
     panel.buttons["place"].click()
-    assert [row.name for row in panel.model.rows] == ["first.csv", "second.csv", "moved.csv"]
+    assert listed(panel, 0) == ["first.csv", "second.csv", "moved.csv"]
     assert window.actions_by_id["undo"].text() == "Undo find times.csv elsewhere"
     panel.table.selectRow(1)
     panel.buttons["remove"].click()
-    assert [row.name for row in panel.model.rows] == ["first.csv", "moved.csv"]
+    assert listed(panel, 0) == ["first.csv", "moved.csv"]
     panel.table.selectRow(0)
     assert not panel.buttons["remove"].isEnabled(), "a project of traces keeps one"
     for _ in range(3):
         window.actions_by_id["undo"].trigger()
-    assert [row.name for row in panel.model.rows] == ["first.csv", "second.csv", "times.csv"]
+    assert listed(panel, 0) == ["first.csv", "second.csv", "times.csv"]
     assert len(keeper.workspace.runs) == 2
 
 
@@ -402,24 +414,24 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
     runs = Path(shutil.copy(SPT / "measured_2026-11-21_screen_2p6m2.csv", tmp_path))
 
     def wait() -> None:
-        others = [one for one in windows._open if isinstance(one, ModelWindow | ExperimentWindow)]
+        others = [one for one in windows._open if isinstance(one, ModelPage | ExperimentPage)]
         qtbot.waitUntil(lambda: not any(one.bench.busy for one in others), timeout=60_000)
 
-    def two(home: MainWindow) -> tuple[ModelWindow, ExperimentWindow]:
+    def two(home: TracePage) -> tuple[ModelPage, ExperimentPage]:
         home.desk.open_held("tables", 0)
         home.desk.open_held("experiments", 0)
         wait()
         _, model, experiment = windows._open
-        assert isinstance(model, ModelWindow) and isinstance(experiment, ExperimentWindow)
+        assert isinstance(model, ModelPage) and isinstance(experiment, ExperimentPage)
         return model, experiment
 
     def close_all() -> None:
         for one in windows._open[:]:
-            one.close_unasked() if isinstance(one, MainWindow) else one.close()
+            one.close_unasked() if isinstance(one, TracePage) else one.close()
 
     windows.open([traces[0]])
     (home,) = windows._open
-    assert isinstance(home, MainWindow)
+    assert isinstance(home, TracePage)
     settle(qtbot, home)
     keeper = home.desk.keeper
     keeper.add_files(experiments=(runs,), tables=(table,))
@@ -444,7 +456,7 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
 
     windows.open([file])
     (home,) = windows._open
-    assert isinstance(home, MainWindow)
+    assert isinstance(home, TracePage)
     settle(qtbot, home)
     model, experiment = two(home)
     assert model.bench.snapshot.project.settings.functions == ("1/p", "1")
@@ -468,7 +480,7 @@ def test_a_project_of_tables_alone(
     window.actions_by_id["save"].trigger()
     assert window.windowTitle() == "p.phasewright[*] – Phasewright" and not window.isWindowModified()
     other = opened(qtbot, make(qtbot, tmp_path), tmp_path / "p.phasewright")
-    assert [row.name for row in other.panel("project").model.rows] == ["times.csv"]
+    assert listed(other.panel("project"), 0) == ["times.csv"]
     asked_for(monkeypatch, traces[0])
     other.actions_by_id["add_run"].trigger()
     settle(qtbot, other)
@@ -480,7 +492,7 @@ def test_a_project_of_tables_alone(
 
 
 def test_moved_changed_and_newer_in_the_window(
-    qtbot: QtBot, window: MainWindow, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window.workbench.annotate("here", 1.0)
     folder = tmp_path / "saved"
@@ -493,7 +505,7 @@ def test_moved_changed_and_newer_in_the_window(
     settle(qtbot, lost)
     assert "first.csv: is not where it was" in lost.problem_bar.sentence
     panel = lost.panel("project")
-    assert [row.state for row in panel.model.rows] == ["not found"] and panel.isVisible()
+    assert listed(panel, 2) == ["not found"] and panel.isVisible()
     panel.table.selectRow(0)
     asked_for(monkeypatch, tmp_path / "elsewhere.csv")
     panel.buttons["place"].click()
@@ -519,7 +531,7 @@ def test_moved_changed_and_newer_in_the_window(
 
 
 def test_bundle_and_part_from_the_menu(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, window: TracePage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert not window.actions_by_id["save_part"].isEnabled()
     window.workbench.select((0.5, 1.5))
@@ -581,7 +593,7 @@ def test_some_ranks_of_a_phase_become_a_trace(
     assert part.workbench.snapshot.run.curve.duration == pytest.approx(row.end_s - row.start_s, abs=1e-8)
 
 
-def test_a_remark_is_over_the_phase_that_is_selected(qtbot: QtBot, window: MainWindow) -> None:
+def test_a_remark_is_over_the_phase_that_is_selected(qtbot: QtBot, window: TracePage) -> None:
     window.workbench.set_n(2)
     settle(qtbot, window)
     window.workbench.select_phase(1)
@@ -599,14 +611,19 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
 ) -> None:
     load_font(qapp)
     window = opened(qtbot, make(qtbot, tmp_path), samples()[0].path)
-    table, profile = window.panel("classes").table, window.panel("profile")
+    table, profile = window.panel("classes").table.frames, window.panel("profile")
     window.show_panel("profile")
     qtbot.waitUntil(lambda: profile.model.rowCount() > 0, timeout=60_000)
     row = next(k for k in range(table.rowCount()) if table.index(k, 0).data() == "MPI_Recv")
     table.setData(table.index(row, 0), " wait for the panel ")
+    (row,) = table.rows_of(["MPI_Recv"])  # which is sorted by its other name
     assert table.index(row, 0).data() == "wait for the panel"
     assert "MPI_Recv" in table.index(row, 0).data(Qt.ItemDataRole.ToolTipRole)
-    names = [one.name for one in profile.model.rows]
+
+    def regions() -> list[str]:
+        return [] if profile.model.frame is None else list(profile.model.frame["region"])
+
+    names = regions()
     assert "wait for the panel" in names and "MPI_Recv" not in names
     assert window.actions_by_id["undo"].text() == "Undo rename MPI_Recv"
     pane, new = window.timeline, "wait for the panel"
@@ -628,7 +645,7 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     window.workbench.undo()
     window.workbench.undo()
     window.show_panel("profile")
-    qtbot.waitUntil(lambda: "MPI_Recv" in [one.name for one in profile.model.rows], timeout=60_000)
+    qtbot.waitUntil(lambda: "MPI_Recv" in regions(), timeout=60_000)
     window.close_unasked()
 
 
@@ -660,7 +677,7 @@ def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     window.grab()
     assert [flag.index for flag in rows._notes._flags] == [1]
     at = rows._notes._flags[0].box.center().toPoint()
-    qtbot.mouseDClick(rows, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.mouseDClick(rows.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert note_dialog(window).text.toPlainText() == "tail"
 
 
@@ -696,7 +713,7 @@ os._exit(1)
     assert len(recoveries()) == (answer == "Later")
     assert len(windows._open) == (answer == "Recover")
     for window in windows._open[:]:
-        assert isinstance(window, MainWindow)
+        assert isinstance(window, TracePage)
         settle(qtbot, window)
         assert [note.text for note in window.workbench.snapshot.project.annotations] == ["not saved"]
         assert window.isWindowModified()
@@ -706,18 +723,18 @@ os._exit(1)
 # --- several traces at once ---
 
 
-def answer(window: MainWindow, text: str) -> None:
+def answer(window: TracePage, text: str) -> None:
     """Press a button of the question about several traces."""
     (box,) = (one for one in window.findChildren(QMessageBox, "several_question") if one.isVisible())
     next(button for button in box.buttons() if button.text() == text).click()
 
 
-def runs_of(window: MainWindow) -> list[str]:
+def runs_of(window: TracePage) -> list[str]:
     return [run.trace.name for run in window.desk.keeper.workspace.runs]
 
 
 def test_several_traces_become_runs_of_one_project(
-    qtbot: QtBot, window: MainWindow, traces: list[Path]
+    qtbot: QtBot, window: TracePage, traces: list[Path]
 ) -> None:
     third = traces[0].with_name("third.csv")
     third.write_text(traces[1].read_text())
@@ -735,7 +752,7 @@ def test_several_traces_become_runs_of_one_project(
 
 
 def test_what_cannot_be_read_is_told_and_the_others_are_added(
-    qtbot: QtBot, window: MainWindow, traces: list[Path]
+    qtbot: QtBot, window: TracePage, traces: list[Path]
 ) -> None:
     empty = traces[0].with_name("empty.csv")
     empty.touch()
@@ -746,7 +763,7 @@ def test_what_cannot_be_read_is_told_and_the_others_are_added(
     assert "empty.csv" in window.notice_bar.sentence
 
 
-def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: MainWindow, traces: list[Path]) -> None:
+def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: TracePage, traces: list[Path]) -> None:
     window.open_paths([traces[1], traces[0], traces[1]])
     answer(window, "In one project")
     window.workbench.cancel_opening()
@@ -755,7 +772,7 @@ def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: MainWindow, traces:
     assert runs_of(window) == ["first.csv"]
 
 
-def test_several_traces_may_have_a_window_each(qtbot: QtBot, window: MainWindow, traces: list[Path]) -> None:
+def test_several_traces_may_have_a_window_each(qtbot: QtBot, window: TracePage, traces: list[Path]) -> None:
     asked: list[list[Path]] = []
     window.newWindowRequested.connect(asked.append)
     window.open_paths(traces)

@@ -27,15 +27,13 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop.ui.chips import ChipBar
-from desktop.ui.compare_window import CompareWindow
-from desktop.ui.experiment_window import ExperimentWindow
+from desktop.ui.compare_page import ComparePage
+from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.message_bar import MessageBar
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.model_page import ModelPage
+from desktop.ui.page import Page
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.heat import HeatMap
-from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import TimePlot
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.task_line import TaskLine
 from desktop.workbench.jobs import Task
 from tests.ui.scene import Scene
@@ -43,7 +41,7 @@ from tests.ui.scene import Scene
 LONG = "a sentence that is so long that it needs more than one line of any window, " * 8
 USED = (
     *(QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit),
-    *(QPlainTextEdit, QProgressBar, Chart, HeatMap, SweepPlot, TimePlot),
+    *(QPlainTextEdit, QProgressBar, Chart, TimePlot),
 )
 
 
@@ -88,7 +86,7 @@ def moved(window: QWidget, acts: dict[str, Callable[[], object]], settle: Callab
     return found
 
 
-def bars(window: ProgramWindow) -> dict[str, Callable[[], object]]:
+def bars(window: Page) -> dict[str, Callable[[], object]]:
     """What any window may have to say at any time."""
     problem = window.problem_bar  # type: ignore[attr-defined]  # every window has one
     line = window.task_line  # type: ignore[attr-defined]
@@ -136,9 +134,9 @@ def test_a_click_in_the_pictures_of_the_error_moves_none_of_them(scene: Scene, n
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [(CompareWindow, 0), (ModelWindow, 0), (ExperimentWindow, 0), (ExperimentWindow, 1)],
+    [(ComparePage, 0), (ModelPage, 0), (ExperimentPage, 0), (ExperimentPage, 1)],
 )
-def test_other_windows_are_still(scene: Scene, kind: type[ProgramWindow], number: int) -> None:
+def test_other_windows_are_still(scene: Scene, kind: type[Page], number: int) -> None:
     window = scene.window(kind, number)
     found = moved(window, bars(window), scene.settle)
     assert not found, "\n".join(found)
@@ -146,7 +144,7 @@ def test_other_windows_are_still(scene: Scene, kind: type[ProgramWindow], number
 
 def test_the_run_page_is_still(qtbot: QtBot, scene: Scene) -> None:
     """While trials run, its buttons and its table stay where they are."""
-    window = scene.window(ExperimentWindow, 1)
+    window = scene.window(ExperimentPage, 1)
     window.show_step(2)
     page, now = window.run_page, window.bench.snapshot
     running = replace(now, running="running", consented=True, task=Task("Trials", "trial 3 of 8, F1 + F2"))

@@ -30,7 +30,7 @@ from desktop.ui.plots import timeline_tiles, timeline_view
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 from desktop.workbench.model import Annotation
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
@@ -91,8 +91,8 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[MainWindow]:
-    made = MainWindow(settings)
+def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
+    made = TracePage(settings)
     qtbot.addWidget(made)
     made.resize(1280, 860)
     made.show()
@@ -100,14 +100,14 @@ def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: N
     made.close_unasked()
 
 
-def settle(qtbot: QtBot, window: MainWindow) -> None:
+def settle(qtbot: QtBot, window: TracePage) -> None:
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     window.grab()
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
 
 
 @pytest.fixture
-def opened(qtbot: QtBot, window: MainWindow, trace: Path) -> MainWindow:
+def opened(qtbot: QtBot, window: TracePage, trace: Path) -> TracePage:
     window.open_path(trace)
     settle(qtbot, window)
     assert window.workbench.snapshot.problem is None
@@ -123,7 +123,9 @@ def send(
     modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
 ) -> None:
     held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else button
-    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+    QApplication.sendEvent(
+        view.viewport(), QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers)
+    )
 
 
 def drag(view: TimelineView, a: QPointF, b: QPointF) -> None:
@@ -143,20 +145,20 @@ def wheel(view: TimelineView, p: QPointF, turn: int, modifiers: Qt.KeyboardModif
         p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
-    QApplication.sendEvent(view, event)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def place(view: TimelineView, time_s: float, row: int) -> QPointF:
     return QPointF(view._map().x(time_s), view._y(row + 0.5))
 
 
-def labels(window: MainWindow) -> list[str]:
+def labels(window: TracePage) -> list[str]:
     rows = window.timeline.view.rows
     assert rows is not None
     return [("  " if row.level else "") + row.label for row in rows.rows]
 
 
-def colour_at(window: MainWindow, time_s: float, row: int) -> QColor:
+def colour_at(window: TracePage, time_s: float, row: int) -> QColor:
     """In the upper half of a row, where no stripe is."""
     view = window.timeline.view
     image = view.grab().toImage()
@@ -170,7 +172,7 @@ def pixels(image: QImage) -> np.ndarray:
     return np.frombuffer(plain.constBits(), np.uint32).reshape(image.height(), -1).copy()
 
 
-def test_the_timeline_stands_on_the_axis_of_the_curve(qtbot: QtBot, opened: MainWindow) -> None:
+def test_the_timeline_stands_on_the_axis_of_the_curve(qtbot: QtBot, opened: TracePage) -> None:
     curve, view = opened.curve_view, opened.timeline.view
     left = [
         w.mapTo(opened, QPoint(round(m.left), 0)).x() for w, m in ((curve, curve._map()), (view, view._map()))
@@ -198,7 +200,7 @@ def test_the_timeline_stands_on_the_axis_of_the_curve(qtbot: QtBot, opened: Main
     assert curve.visible_range() == pytest.approx((a + 0.08, b + 0.08))
 
 
-def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: MainWindow) -> None:
+def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: TracePage) -> None:
     curve, view = opened.curve_view, opened.timeline.view
     drag(view, place(view, 0.3, 2), place(view, 0.6, 2))
     assert opened.workbench.snapshot.project.view.selection == pytest.approx((0.3, 0.6), abs=2e-3)
@@ -223,7 +225,7 @@ def test_selection_cursor_and_phases_are_shared(qtbot: QtBot, opened: MainWindow
         assert QColor(view._theme.break_line) in [image.pixelColor(x + d, y) for d in (-1, 0, 1)]
 
 
-def test_rows_say_what_their_locations_do(qtbot: QtBot, opened: MainWindow) -> None:
+def test_rows_say_what_their_locations_do(qtbot: QtBot, opened: TracePage) -> None:
     view = opened.timeline.view
     assert labels(opened) == [label for r in "0123" for label in (r, f"  {r}.0", f"  {r}.1")]
     theme = view._theme
@@ -246,7 +248,7 @@ def test_rows_say_what_their_locations_do(qtbot: QtBot, opened: MainWindow) -> N
     assert colour_at(opened, 0.01, 10) == QColor(theme.background)
 
 
-def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: TracePage) -> None:
     view = opened.timeline.view
     view.show_all()
     settle(qtbot, opened)
@@ -261,7 +263,7 @@ def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: MainWindow) -> Non
     assert any("also holds input/output" in line for line in view._tip)
 
 
-def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: MainWindow) -> None:
+def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: TracePage) -> None:
     view = opened.timeline.view
     send(view, QEvent.Type.MouseMove, place(view, 0.065, 4), Qt.MouseButton.NoButton)
     qtbot.waitUntil(lambda: any("MPI_Recv" in line for line in view._tip))
@@ -282,7 +284,7 @@ def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: MainWindow) -> Non
     assert any("2 threads in one row" in line for line in view._tip)
 
 
-def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: MainWindow, monkeypatch: Any) -> None:
+def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, monkeypatch: Any) -> None:
     view = opened.timeline.view
     view.zoom_to(0.04, 0.12)
     settle(qtbot, opened)
@@ -345,7 +347,7 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def seen(qtbot: QtBot, window: MainWindow) -> tuple[int, set[int]]:
+def seen(qtbot: QtBot, window: TracePage) -> tuple[int, set[int]]:
     """How many messages are in view, and the colours between the two rows."""
     settle(qtbot, window)
     view = window.timeline.view
@@ -358,7 +360,7 @@ def seen(qtbot: QtBot, window: MainWindow) -> tuple[int, set[int]]:
 
 
 def test_many_messages_are_drawn_as_density_and_leave_the_states_to_be_seen(
-    qtbot: QtBot, window: MainWindow, crowded: Path
+    qtbot: QtBot, window: TracePage, crowded: Path
 ) -> None:
     window.open_path(crowded)
     view = window.timeline.view
@@ -388,7 +390,7 @@ def test_many_messages_are_drawn_as_density_and_leave_the_states_to_be_seen(
     assert marks is not None and marks.messages is not None and marks.messages.bytes.tolist() == [29_999]
 
 
-def test_messages_are_shown_by_what_they_are(qtbot: QtBot, window: MainWindow, crowded: Path) -> None:
+def test_messages_are_shown_by_what_they_are(qtbot: QtBot, window: TracePage, crowded: Path) -> None:
     window.open_path(crowded)
     settle(qtbot, window)
     k = np.arange(30_000)
@@ -421,7 +423,7 @@ def test_messages_are_shown_by_what_they_are(qtbot: QtBot, window: MainWindow, c
 
 
 def test_a_key_hides_messages_and_a_project_keeps_which_are_shown(
-    qtbot: QtBot, window: MainWindow, crowded: Path, tmp_path: Path
+    qtbot: QtBot, window: TracePage, crowded: Path, tmp_path: Path
 ) -> None:
     window.open_path(crowded)
     settle(qtbot, window)
@@ -440,7 +442,7 @@ def test_a_key_hides_messages_and_a_project_keeps_which_are_shown(
     assert window.timeline.message_filter == wanted
     path = tmp_path / "kept.phasewright"
     assert window.desk._save(path)
-    other = MainWindow(window.settings)
+    other = TracePage(window.settings)
     qtbot.addWidget(other)
     other.show()
     try:
@@ -452,7 +454,7 @@ def test_a_key_hides_messages_and_a_project_keeps_which_are_shown(
         other.close_unasked()
 
 
-def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -> None:
+def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: TracePage) -> None:
     view, pane = opened.timeline.view, opened.timeline
     click(view, QPointF(20, view._y(0.5)))
     assert labels(opened)[:3] == ["0", "1", "  1.0"]
@@ -490,13 +492,13 @@ def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: MainWindow) -
 
 # The completer's list is a window of its own, of which the offscreen platform has its doubts.
 @pytest.mark.qt_log_ignore("This plugin does not support")
-def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: MainWindow) -> None:
+def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: TracePage) -> None:
     view, pane = opened.timeline.view, opened.timeline
     opened.actions_by_id["find"].trigger()
     assert pane._search.hasFocus()
     qtbot.keyClicks(pane._search, "file_w")
     assert pane._result.text() == "in 1 of 8 locations"
-    assert view._marked == {4}
+    assert view._marked_rows == {4}
     view.zoom_to(0.1, 0.2)
     qtbot.keyClick(pane._search, Qt.Key.Key_Return)
     settle(qtbot, opened)
@@ -528,7 +530,7 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: MainWi
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")
-def test_return_finds_while_the_list_of_names_is_open(qtbot: QtBot, opened: MainWindow) -> None:
+def test_return_finds_while_the_list_of_names_is_open(qtbot: QtBot, opened: TracePage) -> None:
     """The keys go to the open list first, as on a real screen."""
     view, pane = opened.timeline.view, opened.timeline
 
@@ -568,7 +570,7 @@ def test_return_finds_while_the_list_of_names_is_open(qtbot: QtBot, opened: Main
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")
-def test_what_is_found_is_centred_and_told_as_by_a_click(qtbot: QtBot, opened: MainWindow) -> None:
+def test_what_is_found_is_centred_and_told_as_by_a_click(qtbot: QtBot, opened: TracePage) -> None:
     view, pane = opened.timeline.view, opened.timeline
     send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
     view._height = 60.0  # so that some rows are out of view
@@ -590,7 +592,7 @@ def test_what_is_found_is_centred_and_told_as_by_a_click(qtbot: QtBot, opened: M
     assert view._stack is None and view._found is not None
 
 
-def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, opened: MainWindow) -> None:
+def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, opened: TracePage) -> None:
     view, pane = opened.timeline.view, opened.timeline
     rows = view.rows
     assert rows is not None
@@ -626,7 +628,7 @@ def test_the_row_that_is_pointed_at_or_clicked_is_searched_first(qtbot: QtBot, o
 
 
 def test_a_long_search_says_so_and_the_last_one_wins(
-    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view, pane = opened.timeline.view, opened.timeline
     assert view.timeline is not None
@@ -652,14 +654,14 @@ def test_a_long_search_says_so_and_the_last_one_wins(
     assert pane._result.text().startswith("MPI_File_write")
 
 
-def test_find_next_without_a_name_asks_for_one(qtbot: QtBot, opened: MainWindow) -> None:
+def test_find_next_without_a_name_asks_for_one(qtbot: QtBot, opened: TracePage) -> None:
     opened.set_timeline_shown(False)
     opened.actions_by_id["find_next"].trigger()
     settle(qtbot, opened)
     assert opened.timeline.isVisible() and opened.timeline._search.hasFocus()
 
 
-def test_rows_are_scaled_and_scrolled(qtbot: QtBot, opened: MainWindow) -> None:
+def test_rows_are_scaled_and_scrolled(qtbot: QtBot, opened: TracePage) -> None:
     view = opened.timeline.view
     every = view._row_height
     wheel(view, place(view, 0.5, 5), 600, Qt.KeyboardModifier.ControlModifier)
@@ -681,7 +683,7 @@ def test_rows_are_scaled_and_scrolled(qtbot: QtBot, opened: MainWindow) -> None:
     assert view._row_height == every and not view._bar.isVisible()
 
 
-def test_rows_lower_than_a_pixel_are_joined(qtbot: QtBot, opened: MainWindow) -> None:
+def test_rows_lower_than_a_pixel_are_joined(qtbot: QtBot, opened: TracePage) -> None:
     view = opened.timeline.view
     view._height = 0.25
     view.rows_changed()
@@ -698,7 +700,7 @@ def test_rows_lower_than_a_pixel_are_joined(qtbot: QtBot, opened: MainWindow) ->
 
 
 def test_other_rules_recolour_and_the_window_remembers(
-    qtbot: QtBot, opened: MainWindow, settings: Settings, trace: Path
+    qtbot: QtBot, opened: TracePage, settings: Settings, trace: Path
 ) -> None:
     view = opened.timeline.view
     assert view.rows is not None
@@ -726,7 +728,7 @@ def test_other_rules_recolour_and_the_window_remembers(
     assert view.timeline is None and not opened.timeline.isVisible()
 
 
-def test_a_curve_has_no_timeline(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
+def test_a_curve_has_no_timeline(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
     file = tmp_path / "curve.csv"
     file.write_text("".join(f"{k},{k % 5}\n" for k in range(60)), encoding="utf-8")
     window.open_path(file)
@@ -736,7 +738,7 @@ def test_a_curve_has_no_timeline(qtbot: QtBot, window: MainWindow, tmp_path: Pat
 
 
 def test_large_pictures_are_made_beside_the_window(
-    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same picture whether it is made while painting or by a job; panning never waits."""
     view = opened.timeline.view
@@ -758,16 +760,16 @@ def test_large_pictures_are_made_beside_the_window(
     assert view.tiles._detail is not None and view.tiles._detail.tile.a <= 0.88 <= view.tiles._detail.tile.b
 
 
-def test_legend_entries_switch_classes(qtbot: QtBot, opened: MainWindow) -> None:
+def test_legend_entries_switch_classes(qtbot: QtBot, opened: TracePage) -> None:
     curve = opened.curve_view
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
     assert {"computing", "idle"} <= places.keys()
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" not in opened.workbench.snapshot.project.view.shown
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" in opened.workbench.snapshot.project.view.shown
 
 
@@ -782,7 +784,7 @@ def test_heavy_regions_never_share_a_colour() -> None:
 
 
 def test_the_copied_picture_holds_the_timeline_as_it_is_seen(
-    opened: MainWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    opened: TracePage, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice as large as both plots, the rows in the screen's own pixels doubled; nothing is made anew."""
     view, curve = opened.timeline.view, opened.curve_view
@@ -812,7 +814,7 @@ def test_the_copied_picture_holds_the_timeline_as_it_is_seen(
 
 
 def test_what_is_painted_while_panning_is_what_a_new_picture_shows(
-    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Labels and legend stay, and tiles are not painted where others cover them: nobody sees a difference."""
     view = opened.timeline.view
@@ -847,7 +849,7 @@ def test_what_is_painted_while_panning_is_what_a_new_picture_shows(
 
 
 def test_a_view_that_moves_is_not_painted_for_what_it_has_left(
-    qtbot: QtBot, opened: MainWindow, monkeypatch: pytest.MonkeyPatch
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer for where the view was brings no paint of its own; the one for where it is does."""
     view, tiles = opened.timeline.view, opened.timeline.view.tiles
@@ -872,7 +874,7 @@ def test_a_view_that_moves_is_not_painted_for_what_it_has_left(
     assert tiles._detail is not None and tiles._detail.tile.a == pytest.approx(0.45)
 
 
-def test_exact_rows_are_made_only_when_the_view_rests(qtbot: QtBot, opened: MainWindow) -> None:
+def test_exact_rows_are_made_only_when_the_view_rests(qtbot: QtBot, opened: TracePage) -> None:
     """However many times exact rows were asked for at once before."""
     view, tiles = opened.timeline.view, opened.timeline.view.tiles
     tiles._rest.start(0)  # as after the first part of many rows
@@ -884,7 +886,7 @@ def test_exact_rows_are_made_only_when_the_view_rests(qtbot: QtBot, opened: Main
     assert not tiles._rest.isActive()
 
 
-def note_dialog(window: MainWindow) -> NoteDialog:
+def note_dialog(window: TracePage) -> NoteDialog:
     (found,) = [d for d in window.findChildren(NoteDialog) if d.isVisible()]
     return found
 
@@ -896,7 +898,7 @@ def painted(view: TimelineView, row: int, time_s: float, colour: int) -> bool:
     return any(image.pixelColor(x + d, y) == QColor(COLOURS[colour]) for d in (-1, 0, 1))
 
 
-def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: TracePage) -> None:
     view, bench, rows = opened.timeline.view, opened.workbench, opened.timeline.view.rows
     assert rows is not None
     row = rows.row_of(4)
@@ -926,7 +928,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: MainW
     opened.curve_view.grab()
     assert [f.text for f in opened.curve_view._notes._flags] == ["rank 2: <b>late</b>"]
     panel = opened.panel("views")
-    assert panel.notes.index(0, 0).data() == "rank 2: <b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "rank 2: <b>late</b>"
     material = material_of(bench.snapshot)
     assert material is not None and [mark.told for mark in material.marks] == ["rank 2: <b>late</b>"]
     # It goes with its row, and out of view.
@@ -951,14 +953,14 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: MainW
     dialog.location.setCurrentIndex(0)
     dialog._take()
     assert bench.snapshot.project.annotations[0].location is None
-    assert panel.notes.index(0, 0).data() == "<b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "<b>late</b>"
     settle(qtbot, opened)
     assert all(painted(view, k, note.start_s, note.colour) for k in range(3, len(rows.rows)))
     opened.actions_by_id["undo"].trigger()
     assert bench.snapshot.project.annotations[0].location == 4
 
 
-def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: TracePage) -> None:
     """On what is pointed at, else on the state that was clicked or found."""
     view, rows = opened.timeline.view, opened.timeline.view.rows
     assert rows is not None
@@ -997,7 +999,7 @@ def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: MainWindow) -> Non
 
 
 def test_the_exported_figure_has_the_messages_of_the_window(
-    qtbot: QtBot, window: MainWindow, crowded: Path, tmp_path: Path
+    qtbot: QtBot, window: TracePage, crowded: Path, tmp_path: Path
 ) -> None:
     from desktop.data.material import bars
     from desktop.data.store import open_store

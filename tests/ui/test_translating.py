@@ -14,13 +14,13 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QDockWidget, QGroup
 from pytestqt.qtbot import QtBot
 
 from desktop.resources import samples
-from desktop.ui.compare_window import CompareWindow
-from desktop.ui.experiment_window import ExperimentWindow
-from desktop.ui.model_window import ModelWindow
+from desktop.ui.compare_page import ComparePage
+from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.model_page import ModelPage
+from desktop.ui.page import Page
 from desktop.ui.preferences import Preferences
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
+from desktop.ui.trace_page import TracePage
 
 
 class Marked(QTranslator):
@@ -68,7 +68,7 @@ def test_the_main_window_and_its_preferences_go_through_the_translator(
 ) -> None:
     file = tmp_path / "curve.txt"
     file.write_text("0 1\n1 4\n2 2\n3 0\n")
-    window = MainWindow(settings)
+    window = TracePage(settings)
     qtbot.addWidget(window)
     window.open_path(file)
     bench = window.workbench
@@ -87,7 +87,7 @@ def test_the_main_window_and_its_preferences_go_through_the_translator(
     assert {text for text in found if not any(text.endswith(one) for one in known)} == set()
 
 
-@pytest.mark.parametrize("kind", [MainWindow, ExperimentWindow, ModelWindow, CompareWindow])
-def test_commands_of_every_window_go_through_the_translator(kind: type[ProgramWindow], marked: None) -> None:
+@pytest.mark.parametrize("kind", [TracePage, ExperimentPage, ModelPage, ComparePage])
+def test_commands_of_every_window_go_through_the_translator(kind: type[Page], marked: None) -> None:
     for command in kind.COMMANDS:
         assert command.text.startswith("⟦") and command.tip.startswith("⟦") and "⟦" in command.obstacle

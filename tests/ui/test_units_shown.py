@@ -8,20 +8,23 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as deadlines
 from hypothesis import strategies as st
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from desktop.cli import _column
+from desktop.core.frames import TABLES, Field, frame
 from desktop.resources import samples
-from desktop.ui.compare.cells import columns as cell_columns
+from desktop.ui.compare.cells import COLUMNS
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import time_unit
 from desktop.ui.settings import Settings
-from desktop.ui.shell import MainWindow
-from desktop.ui.tables import Column, prefixed
+from desktop.ui.tables import Column, FrameModel
+from desktop.ui.trace_page import TracePage
 from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
@@ -29,10 +32,16 @@ from tests.ui.scene import Scene
 TIME = st.floats(1e-9, 1e6)
 
 
+@deadlines(deadline=None)  # the first example loads pandas
 @given(st.lists(TIME, min_size=1, max_size=8))
 def test_a_column_has_one_prefix(values: list[float]) -> None:
-    (column,) = prefixed([Column("Time", lambda value: value, unit="s")], values)
-    assert len({column.shown(value).split(" ")[-1] for value in values}) == 1
+    made = frame([Field("time_s", "float64", "s", "")], {"time_s": values})
+    model = FrameModel()
+    model.show(made, [Column("Time", name="time_s")])
+    unit = model.headerData(0, Qt.Orientation.Horizontal).split("\n")[1]
+    seconds = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]
+    for row, value in enumerate(values):
+        assert float(model.text(row, 0).replace("−", "-")) * seconds == pytest.approx(value, rel=1e-3)
     assert len({text[-1:] if text[-1:].isalpha() else "" for text in _column(values)}) == 1
 
 
@@ -74,8 +83,8 @@ def test_kept_views_and_selections_say_times_in_the_unit_of_the_run(scene: Scene
     for _ in range(12):
         main.curve_view.zoom(0.5)
     main.desk.keep_view(3)
-    rows = main.panel("views").views
-    texts = [rows.columns[2].shown(row) for row in rows.rows]
+    rows = main.panel("views").view_table.model()
+    texts = [rows.index(row, 2).data() for row in range(rows.rowCount())]
     unit = time_unit(duration)[1]
     assert all(re.fullmatch(rf"[\d.]+ {unit} – [\d.]+ {unit}", text) for text in texts), texts
     assert texts[-1].startswith("0 ")
@@ -91,14 +100,17 @@ def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
     qtbot.waitUntil(lambda: panel.replay.isEnabled() and not main.busy, timeout=60_000)
     panel.replay.click()
     qtbot.waitUntil(lambda: bool(panel._explained.replayed) and not main.busy, timeout=60_000)
-    rows = {m.title: panel.model.columns[1].shown(m) for m in panel.model.rows}
+    model = panel.model
+    rows = {model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())}
     assert rows["Waiting"].split(" ")[1].startswith("proc·") and "proc" not in rows["Duration"]
-    for columns in (FLAT, TREE):
-        assert {c.unit for c in columns if c.title in ("Inclusive", "Exclusive")} == {"proc·s"}
+    for columns, fields in ((FLAT, TABLES["profile"]), (TREE, TABLES["calls"])):
+        units = {field.name: field.unit for field in fields}
+        said = {units[c.source] for c in columns if c.title in ("Inclusive", "Exclusive")}
+        assert said == {"proc·s"}
 
 
 def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings) -> None:
-    window = MainWindow(settings)
+    window = TracePage(settings)
     qtbot.addWidget(window)
     window.show()
     said: list[tuple[Snapshot, list[str]]] = []
@@ -142,15 +154,17 @@ def test_processor_seconds(value: float, text: str) -> None:
 
 
 def test_a_comparison_has_one_prefix_a_column() -> None:
-    """Of a run of some microseconds: work is in the unit of times, and every number has its unit."""
-    titles = [column.title for column in cell_columns(1e-6, "µs")]
-    assert {"Start (µs)", "Length (µs)", "± Length (µs)", "Work (proc·µs)", "± Work (proc·µs)"} <= {*titles}
-    cell = SimpleNamespace(work_s=4.2e-6, work_difference_s=-1.5e-6, mean_difference=0.5)
-    shown = {c.title: c for c in cell_columns(1e-6, "µs")}
-    assert shown["Work (proc·µs)"].shown(cell) == "4.200"
-    assert shown["± Work (proc·µs)"].shown(cell) == "−1.500"
-    assert shown["Work (proc·µs)"].value(cell) == 4.2e-6, "copied in seconds, as the title says then"
-    assert "Work (proc·s)" in [column.title for column in cell_columns(1.0, "s")]
+    """Of a run of some microseconds: work is in the unit of its times, and differences in that of both."""
+    given = {"duration_s": 4e-6, "work_s": 8e-6, "work_difference_s": -3e-9, "mean": 2.0}
+    texts = {"label": "run", "run": "a", "phase": None}
+    names = [field.name for field in TABLES["comparison"]]
+    model, shown = FrameModel(), COLUMNS[2:]
+    made = frame(TABLES["comparison"], {name: [texts.get(name, given.get(name, 1e-6))] for name in names})
+    model.show(made, shown)
+    heads = [model.headerData(k, Qt.Orientation.Horizontal).split("\n") for k in range(len(shown))]
+    units = {head[0]: head[1] if len(head) > 1 else "" for head in heads}
+    assert {units[name] for name in ("Start", "Length", "± Length")} == {"µs"}
+    assert {units[name] for name in ("Work", "± Work")} == {"proc·µs"}
 
 
 def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
@@ -167,7 +181,7 @@ def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
     assert re.fullmatch(rf"What is in view \([\d.]+ {unit} – [\d.]+ {unit}\)", made.range.itemText(1))
     made.close()
     assert main.panel("classes").note.isHidden()
-    bare = MainWindow(settings)
+    bare = TracePage(settings)
     qtbot.addWidget(bare)
     assert "File > Open" in bare.panel("classes").note.text() and not bare.panel("classes").note.isHidden()
     bare.close()

@@ -9,9 +9,9 @@ from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.contrasting import ContrastSnapshot
 
 if TYPE_CHECKING:
-    from desktop.ui.compare_window import CompareWindow
+    from desktop.ui.compare_page import ComparePage
 
-CompareCommand: TypeAlias = commands.Command["CompareWindow", ContrastSnapshot]
+CompareCommand: TypeAlias = commands.Command["ComparePage", ContrastSnapshot]
 
 #: The axes with their names and what they are for.
 AXES = {

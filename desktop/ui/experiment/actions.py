@@ -9,9 +9,9 @@ from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 if TYPE_CHECKING:
-    from desktop.ui.experiment_window import ExperimentWindow
+    from desktop.ui.experiment_page import ExperimentPage
 
-ExperimentCommand: TypeAlias = commands.Command["ExperimentWindow", ExperimentSnapshot]
+ExperimentCommand: TypeAlias = commands.Command["ExperimentPage", ExperimentSnapshot]
 
 STEPS = ("Program", "Design", "Run", "Read", "Compare")
 

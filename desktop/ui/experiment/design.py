@@ -24,7 +24,7 @@ from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smalles
 from desktop.core.effects import detectable
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import (
-    Page,
+    Step,
     beside,
     button,
     choice,
@@ -37,7 +37,7 @@ from desktop.ui.experiment.parts import (
     stacked,
 )
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
-from desktop.ui.experiment.table import Column, ResultTable, Row
+from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -61,14 +61,14 @@ _LEAST = (("any", "3"), ("IV or more", "4"), ("V or more", "5"))
 _ALIASES = 400
 
 
-class DesignPage(Page):
+class DesignStep(Step):
     """The plan as a list of offers, and what follows from the one that is chosen."""
 
     title = "Design"
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self.offers = ResultTable("Designs that fit")
+        self.offers = FrameView("Designs that fit")
         self.offers.chosen.connect(self._take)
         self.budget = QSpinBox()
         self.budget.setRange(0, MOST_RUNS)
@@ -103,7 +103,7 @@ class DesignPage(Page):
         self.warning = quiet("")
         self.relation = QTextBrowser()
         self.relation.setAccessibleName("Defining relation and aliases")
-        self.sheet = ResultTable("Run sheet")
+        self.sheet = FrameView("Run sheet")
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.relation, "Defining relation and aliases")

@@ -35,7 +35,7 @@ class Content(QWidget):
         return -1 if layout is None else layout.minimumHeightForWidth(width)
 
 
-class Page(QWidget):
+class Step(QWidget):
     """A step: its content, or a sentence on why there is none and what to do."""
 
     title = ""

@@ -9,9 +9,9 @@ from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
 from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
-    from desktop.ui.model_window import ModelWindow
+    from desktop.ui.model_page import ModelPage
 
-ModelCommand: TypeAlias = commands.Command["ModelWindow", ModelSnapshot]
+ModelCommand: TypeAlias = commands.Command["ModelPage", ModelSnapshot]
 
 
 def _rows_selected(shown: ModelSnapshot) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -32,15 +32,16 @@ from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet
-from desktop.ui.program_window import ProgramWindow
+from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 
 if TYPE_CHECKING:
-    from desktop.ui.shell import MainWindow
+    from desktop.ui.trace_page import TracePage
 
 _TITLE = "Compare runs – Phasewright"
 _WINDOW = "compare"
@@ -57,7 +58,7 @@ def _labelled(text: str, widget: QWidget) -> QWidget:
     return holder
 
 
-class CompareWindow(ProgramWindow):
+class ComparePage(Page):
     """Compares the runs of the project of `owner`, and closes with it."""
 
     NAME = "compare"
@@ -68,7 +69,7 @@ class CompareWindow(ProgramWindow):
 
     modelRequested = Signal(object)  # rows of run times
 
-    def __init__(self, owner: MainWindow, executor: Executor | None = None) -> None:
+    def __init__(self, owner: TracePage, executor: Executor | None = None) -> None:
         super().__init__(owner.settings)
         self._owner = owner
         # What runs at once needs no event loop to be delivered.
@@ -290,7 +291,7 @@ class CompareWindow(ProgramWindow):
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.view.set_theme(theme)
-        self.table.set_accent(QColor(theme.accent))
+        self.table.set_theme(theme)
 
     def _show_anew(self) -> None:
         self._show_answer(self.shown)
@@ -342,7 +343,7 @@ class CompareWindow(ProgramWindow):
             self._select_row(-1)
 
     def copy_table(self) -> None:
-        QGuiApplication.clipboard().setText(self.table.text())
+        self.table.copy(tab_separated, everything=True)
         self.statusBar().showMessage(self.tr("The table is on the clipboard"), 4000)
 
     def copy_picture(self) -> None:

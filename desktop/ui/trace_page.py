@@ -47,6 +47,7 @@ from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
@@ -56,7 +57,6 @@ from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.presentation import Presentation, present
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
@@ -67,7 +67,7 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
-    from desktop.ui.compare_window import CompareWindow
+    from desktop.ui.compare_page import ComparePage
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
 
@@ -95,7 +95,7 @@ class _Scrolled(QScrollArea):
         return QSize(12 * em, 6 * em)
 
 
-class MainWindow(ProgramWindow):
+class TracePage(Page):
     """Shows the snapshots of its workbench, and hands it what the user does."""
 
     openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
@@ -115,7 +115,7 @@ class MainWindow(ProgramWindow):
     mode: str
     percent: bool
     presentation: Presentation | None
-    comparing: CompareWindow | None
+    comparing: ComparePage | None
     desk: ProjectDesk
     _docks_sized: bool
     _sized_for: QSize  # of the window when the docks in it got their sizes
@@ -203,7 +203,7 @@ class MainWindow(ProgramWindow):
             self._docks[spec.id] = dock
             if spec.area == "bottom":
                 dock.visibilityChanged.connect(partial(self._give_room, spec))
-            if spec.parts:
+            if spec.parts or hasattr(self._panels[spec.id], "watch"):
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
         self._raise_first()
@@ -237,6 +237,8 @@ class MainWindow(ProgramWindow):
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
         self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
+        if hasattr(self._panels[spec.id], "watch"):
+            self._panels[spec.id].watch(on_top)
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
@@ -246,17 +248,22 @@ class MainWindow(ProgramWindow):
         self._docks[panel_id].show()
         self._docks[panel_id].raise_()
 
+    def go_to_panel(self, panel_id: str) -> None:
+        """Show a panel and give it the keys."""
+        panel = self._panels[panel_id]
+        self.show_panel(panel_id)
+        parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
+        first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
+        first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
     def _turn_panel(self, panel_id: str) -> None:
         """Show it and give it the keys; what is in front already goes. Qt's own action would also hide what
         only stands behind another tab."""
-        dock, panel = self._docks[panel_id], self._panels[panel_id]
+        dock = self._docks[panel_id]
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
             dock.close()
         else:
-            self.show_panel(panel_id)
-            parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
-            first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
-            first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.go_to_panel(panel_id)
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
@@ -397,6 +404,8 @@ class MainWindow(ProgramWindow):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if (new.marked, new.project.names) != (old.marked, old.project.names):
+            self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
@@ -526,6 +535,11 @@ class MainWindow(ProgramWindow):
     def open_model(self) -> None:
         """The window of the factor model."""
         self.modelRequested.emit(None)
+
+    def add_run_to_model(self) -> None:
+        """Add this run to the project's table of run times, and show that."""
+        self.show_panel("model")
+        self.panel("model").add_this_run()
 
     def compare_runs(self) -> None:
         """The window that compares the runs of the project."""
@@ -701,6 +715,7 @@ class MainWindow(ProgramWindow):
         elif not (self.timeline.view.cancel_drag() or self.timeline.view.dismiss()):
             self.workbench.select(None)
             self.workbench.select_phase(None)
+            self.workbench.mark_regions(())
 
     def annotate(self) -> None:
         """A remark over the selection, or at the pointer."""

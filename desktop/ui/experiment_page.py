@@ -22,19 +22,20 @@ from PySide6.QtWidgets import (
 from desktop.data.atomic import write_text
 from desktop.ui import theme as themes
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS, EXPERIMENT_MENUS, EXPERIMENT_MOUSE, STEPS
-from desktop.ui.experiment.compare import ComparePage
-from desktop.ui.experiment.design import DesignPage
-from desktop.ui.experiment.parts import Page
-from desktop.ui.experiment.program import ProgramPage
-from desktop.ui.experiment.read import ReadPage
-from desktop.ui.experiment.run import RunPage
-from desktop.ui.experiment.table import tab_separated
+from desktop.ui.experiment.compare import CompareStep
+from desktop.ui.experiment.design import DesignStep
+from desktop.ui.experiment.parts import Step
+from desktop.ui.experiment.program import ProgramStep
+from desktop.ui.experiment.read import ReadStep
+from desktop.ui.experiment.run import RunStep
 from desktop.ui.message_bar import MessageBar
+from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
-from desktop.ui.program_window import ProgramWindow
 from desktop.ui.settings import Settings
+from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
+from desktop.ui.workers import program_thread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 from desktop.workbench.jobs import Executor
 
@@ -42,7 +43,7 @@ _TITLE = "Experiment – Phasewright"
 _WINDOW = "experiment"
 
 
-class ExperimentWindow(ProgramWindow):
+class ExperimentPage(Page):
     """Shows the snapshots of its bench, and hands it what the user does. Opening anything runs nothing.
 
     executors : as in `ExperimentBench`.
@@ -57,10 +58,15 @@ class ExperimentWindow(ProgramWindow):
     bench: ExperimentBench
 
     def __init__(
-        self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
+        self,
+        settings: Settings | None = None,
+        executors: dict[str, Executor] | None = None,
+        bench: ExperimentBench | None = None,
     ) -> None:
         super().__init__(settings)
-        self.bench = ExperimentBench(self._results.deliver, executors)
+        self.bench = bench or ExperimentBench(program_thread().deliver, executors)
+        if bench is not None:
+            bench.share()
         self.setObjectName("experiment_window")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
@@ -76,12 +82,12 @@ class ExperimentWindow(ProgramWindow):
     def _make_centre(self) -> None:
         self.problem_bar = MessageBar("problem")
         self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
-        self.program_page = ProgramPage(self.bench)
-        self.design_page = DesignPage(self.bench)
-        self.run_page = RunPage(self.bench)
-        self.read_page = ReadPage(self.bench)
-        self.compare_page = ComparePage(self.bench)
-        self.pages: tuple[Page, ...] = (
+        self.program_page = ProgramStep(self.bench)
+        self.design_page = DesignStep(self.bench)
+        self.run_page = RunStep(self.bench)
+        self.read_page = ReadStep(self.bench)
+        self.compare_page = CompareStep(self.bench)
+        self.pages: tuple[Step, ...] = (
             self.program_page, self.design_page, self.run_page, self.read_page, self.compare_page,
         )  # fmt: skip
         self.steps = QTabWidget()
@@ -287,7 +293,7 @@ class ExperimentWindow(ProgramWindow):
 
     def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), QByteArray())
-        self.bench.close()
+        self.bench.release(self._show_snapshot)
 
     def _may_close(self) -> bool:
         """Ask about a description that is not written, and about trials that are running."""
@@ -299,6 +305,7 @@ class ExperimentWindow(ProgramWindow):
             box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)
             if box.exec() == QMessageBox.StandardButton.Cancel:
                 return False
+            self.bench.stop(at_once=True)  # others may show the experiment, which then stays open
         if shown.saved or shown.project.experiment is None:
             return True
         answers = QMessageBox.StandardButton
@@ -308,6 +315,8 @@ class ExperimentWindow(ProgramWindow):
         )  # fmt: skip
         if answer == answers.Save:
             return self.bench.save()
+        if answer == answers.Discard:
+            self.bench.read_again()
         return answer == answers.Discard
 
 

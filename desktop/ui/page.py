@@ -67,7 +67,7 @@ def chosen_theme(settings: Settings) -> themes.Theme:
     return themes.coloured(themes.DARK if choice == "dark" else themes.LIGHT, settings.colours)
 
 
-class ProgramWindow(QMainWindow):
+class Page(QMainWindow):
     """A window of the program. Who derives from it makes its centre, then calls `_make_actions`, and last
     `_begin`; it says what the commands are asked about (`shown`) and what it does with files and colours."""
 
@@ -384,7 +384,7 @@ class ProgramWindow(QMainWindow):
 class KeyList(Dialog):
     """The keys and gestures of a window."""
 
-    def __init__(self, window: ProgramWindow) -> None:
+    def __init__(self, window: Page) -> None:
         super().__init__(window)
         self.setObjectName("keys")
         self.setWindowTitle(self.tr("Keys and mouse"))
