@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 #: Bytes of a file, rows, columns, cells, letters of a cell at most, so that a wrong file ends in a sentence.
 LARGEST, ROWS, COLUMNS, CELLS, CELL = 64 << 20, 1_000_000, 16_384, 32_000_000, 1 << 17
 _DECIMAL_COMMA = r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$"
+_WORDS = re.compile(r"[^ \t]+")
 _EXCEL = b"PK\x03\x04"
 
 
@@ -106,7 +107,8 @@ def read_cells(text: str, source: str | Path = "") -> DataFrame:
     if len(lines) > ROWS + 1:
         raise TableError(f"has more than {ROWS} rows", file=source or None, hint="choose a part of it")
     sign = _separator(lines[0]) if lines else ""
-    wide = max((line.count(sign) + 1 if sign else len(line.split()) for line in lines), default=0)
+    every = text.split("\n") if lines else ()  # remarks are parsed before they are left out
+    wide = max((line.count(sign) + 1 if sign else len(_WORDS.findall(line)) for line in every), default=0)
     if wide * len(lines) > CELLS:
         raise TableError(
             f"has {len(lines)} lines and one with {wide} cells, tables of up to {CELLS} cells are read",

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from desktop.core.factor_fit import Measurements
+from desktop.core.frames import TABLES, frame
 from desktop.data.frames import (
     LARGEST,
     decoded,
@@ -103,6 +104,18 @@ class Table:
     transformed: bool = False
     similar: tuple[tuple[str, ...], ...] = ()
     other: tuple[str, ...] = ()
+
+    def to_frame(self) -> DataFrame:
+        """One row a measurement, the index its line. Columns, dtypes, units: ``TABLES["measurements"]`` of
+        `desktop.core.frames`: line (int64), code, system, repeat, note, source, reason (text), p (float64),
+        time (float64, s; t' without unit of a table that holds it), work (float64, op), peak (float64, op/s);
+        NaN where there is none. Units also in ``attrs["units"]``.
+        """
+        columns = {
+            field.name: [getattr(row, field.name) for row in self.rows] for field in TABLES["measurements"]
+        }
+        units = {"time": ""} if self.transformed else None
+        return frame(TABLES["measurements"], columns, index=columns["line"], units=units)
 
     def exclude(self, lines: Sequence[int], reason: str) -> Table:
         """Rows by line take no part, for a reason; an empty reason takes those back that can be used."""

@@ -168,6 +168,7 @@ class SidePanel(QWidget):
             self.choice.addItems(list(new.names))
         with QSignalBlocker(self.choice):
             self.choice.setCurrentIndex(new.chosen)
+        self.choice.setToolTip(self.choice.currentText())
         self.choice.setVisible(len(new.names) > 0)
         self.page.setEnabled(new.chosen >= 0)
         why, buttons = self.why_empty(new)

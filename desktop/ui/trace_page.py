@@ -683,7 +683,7 @@ class TracePage(Page):
     @property
     def busy(self) -> bool:
         """Something asked for is not shown yet."""
-        return self.workbench.busy or self.timeline.busy
+        return self.workbench.busy or self.timeline.busy or self.desk.busy
 
     def selected_range(self) -> tuple[float, float] | None:
         """The selection, or the selected phase."""

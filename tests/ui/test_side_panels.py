@@ -264,7 +264,7 @@ def test_an_effect_is_marked_with_its_seconds_in_every_phase(
     # In the timeline as by finding it, in the statistics and in the profile.
     assert shown.marked == ("forward_solve", "factor")
     assert window.timeline._search.text() == "forward_solve | factor"
-    assert window.timeline.view._marked == frozenset(range(16))
+    assert window.timeline.view._marked_rows == frozenset(range(16))
     panel.where.linkActivated.emit("3")
     assert window.workbench.snapshot.project.view.phase == 3
     window.show_panel("statistics")

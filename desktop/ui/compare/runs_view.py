@@ -704,8 +704,7 @@ class RunsView(TimePlot):
         m = self._map()
         if m.a <= self._cursor <= m.b:
             x = m.x(self._cursor)
-            for r in lanes:
-                scales.verticals(painter, [x], r.top(), r.bottom(), QPen(QColor(self._theme.muted), 1))
+            self._uprights(painter, [x], lanes, QPen(QColor(self._theme.muted), 1))
             bounds = QRectF(
                 lanes[0].left(), lanes[0].top(), lanes[0].width(), lanes[-1].bottom() - lanes[0].top()
             )

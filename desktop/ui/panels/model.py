@@ -191,6 +191,9 @@ class ModelPanel(SidePanel):
                 box.clear()
                 box.addItems(names)
             box.setEditText(now if text in ("", before) else text)
+            line = box.lineEdit()
+            if line is not None and not line.hasFocus():
+                line.setCursorPosition(0)
         self._suggested = suggested
         self._can_add()
 

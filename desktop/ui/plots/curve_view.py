@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -21,7 +21,7 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, title_reach
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
@@ -160,8 +160,10 @@ class CurveView(TimePlot):
         said = [None if f is None else (f.n, f.model) for f in (fit, self._fit)]
         self._fit = fit
         self._describe()
-        self._redraw(base=None in said and said[0] != said[1])
-        if said[0] != said[1]:
+        self._redraw(base=False)
+        if None in said and said[0] != said[1]:
+            self.dirty()  # the rail comes or goes as well
+        elif said[0] != said[1]:
             self.dirty(self._head_rect)  # the legend says it
 
     def set_locked(self, times: tuple[float, ...]) -> None:
@@ -378,7 +380,7 @@ class CurveView(TimePlot):
             return []
         em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
         # The residual has a range of its own with every fit.
-        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect]
         if residual.height():
             reach = title_reach(residual.height())
             found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
@@ -766,16 +768,18 @@ class CurveView(TimePlot):
             painter.fillRect(QRectF(x1, r.top(), r.right() - x1, r.height()), veil)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.accent), 2))
-            painter.drawRect(QRectF(x0, r.top(), max(x1 - x0, 3), r.height()))
+            with saved(painter):
+                painter.setClipRect(r)
+                painter.drawRect(QRectF(x0, r.top() + 1, max(x1 - x0, 3), r.height() - 2))
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            painter.setPen(QPen(QColor(t.accent), 2))
-            x = m.x(line)
-            painter.drawLine(QLineF(x, self._rail.top(), x, self._residual.rect.bottom()))
+            through = QRectF(
+                m.left, self._rail.top(), m.width, self._residual.rect.bottom() - self._rail.top()
+            )
+            self._uprights(painter, [m.x(line)], [through], QPen(QColor(t.accent), 2))
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
-            painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], self._lanes, pen)
             if self._readout():
                 place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
                 paint_box(painter, self._readout(), *place, self._theme)

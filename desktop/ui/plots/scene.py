@@ -126,16 +126,21 @@ class Axis(pg.AxisItem):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        # Never into the lane beside it, or every repaint of that paints the axis too.
-        r, reach = QRectF(self.rect()).adjusted(*_BORDER), self._reach
-        if self.orientation in ("left", "right"):
-            reach = max(reach, title_reach(r.height()))
-            return r.adjusted(0, -reach, 0, reach)
-        return r.adjusted(-reach, 2, reach, 0)
+        bounds = self._bounds().adjusted(*_BORDER)
+        return bounds if self.orientation in ("left", "right") else bounds.adjusted(0, 2, 0, 0)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        painter.setClipRect(self._bounds())
         _in_view(self, painter, QRectF(self.rect()), self._draw)
+
+    def _bounds(self) -> QRectF:
+        """Where it paints, never into the lane beside it."""
+        r = QRectF(self.rect())
+        if self.orientation in ("left", "right"):
+            reach = max(self._reach, title_reach(r.height()))
+            return r.adjusted(0, -reach, 0, reach)
+        return r.adjusted(-self._reach, 0, self._reach, 0)
 
 
 def title_reach(height: float) -> float:
@@ -174,6 +179,7 @@ def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: fl
         if axis.isVisible():
             (axis.setHeight if name == "bottom" else axis.setWidth)(size)
     plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+    plot.layout.activate()  # now, not when the loop is next free: it is painted before that
 
 
 def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:

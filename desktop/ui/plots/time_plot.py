@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import TimeMap
-from desktop.ui.plots.scene import PixelItem, PlotView, guarded
+from desktop.ui.plots.scene import PixelItem, PlotView, guarded, saved
 from desktop.ui.theme import Theme
 
 GRAB = 5  # logical pixels around a line within which it is taken hold of
@@ -264,7 +264,7 @@ class TimePlot(PlotView):
             self._laid = laid
             self._stale = self._base_stale = True
         if self._stale:
-            self._draw_anew(dpr / self._coarse)
+            self._draw_anew(dpr)
             self._stale = self._base_stale = False
 
     def _redraw(self, *, base: bool = True) -> None:
@@ -355,10 +355,17 @@ class TimePlot(PlotView):
         tint = QColor(colour)
         tint.setAlpha(46)
         x0, x1 = m.x(a), m.x(b)
-        ends = [m.x(v) for v in span if m.a <= v <= m.b]
         for r in lanes:
             painter.fillRect(QRectF(x0, r.top(), x1 - x0, r.height()), tint)
-            scales.verticals(painter, ends, r.top(), r.bottom(), QPen(QColor(colour), 1))
+        self._uprights(painter, [m.x(v) for v in span if m.a <= v <= m.b], lanes, QPen(QColor(colour), 1))
+
+    @staticmethod
+    def _uprights(painter: QPainter, xs: list[float], lanes: Sequence[QRectF], pen: QPen) -> None:
+        """Lines through lanes that do not leave them, so that they go when the lanes are painted again."""
+        with saved(painter):
+            for r in lanes:
+                painter.setClipRect(r)
+                scales.verticals(painter, xs, r.top(), r.bottom(), pen)
 
     # ---- mouse ---------------------------------------------------------------------------------
 

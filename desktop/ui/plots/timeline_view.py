@@ -714,10 +714,8 @@ class TimelineView(TimePlot):
         if self._found is not None and self._rows is not None:
             self._outline(painter, *self._found)
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            scales.verticals(
-                painter, [x], plot.top(), plot.bottom(), QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
-            )
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], [plot], pen)
         for rows, x, y in self._boxes():
             if self._stack is not None:
                 painter.setPen(QPen(QColor(t.accent), 2))
