@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QGraphicsItem, QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.matching import NONE
-from desktop.data.chart import MARKS
+from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
@@ -57,6 +57,7 @@ class RunsView(TimePlot):
         self._side_by_side = self._relative = False
         self._by_hand: dict[int, frozenset[int]] = {}
         self._row = -1
+        self._asked: tuple[float, float] | None = None  # the levels from and to that were asked for
         self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
         self._pulled = QPointF()
         self._lanes: list[Lane] = []
@@ -84,6 +85,8 @@ class RunsView(TimePlot):
                 {int(phase): r for r, phase in enumerate(column) if phase != NONE}
                 for column in alignment.rows.T
             ]
+            if before is not None and before.share != placement.share:
+                self._asked = None
             if before is None or (before.start, before.end) != (placement.start, placement.end):
                 self._selection, self._cursor, self._drag = None, math.nan, None
                 self._nav.reset(placement.start, placement.end)
@@ -221,7 +224,7 @@ class RunsView(TimePlot):
         self._bands.place(QRectF(0, top, whole.right(), (self._strips[-1].bottom() if top else 0.0) - top))
         self._heading.place(QRectF(apart.left(), apart.top() - em * 1.6, apart.width(), em * 1.5))
         self._heading.setVisible(self._ready and bool(apart.height()))
-        self._time_axis.setGeometry(
+        self._time_axis.place(
             QRectF(apart.left(), apart.bottom(), apart.width(), whole.bottom() - apart.bottom())
         )
         self._frames.place(whole)
@@ -472,7 +475,36 @@ class RunsView(TimePlot):
         ]
         return float(np.nan_to_num(min(found)))
 
+    @property
+    def _time_scale(self) -> tuple[str, float]:
+        if self._placement is not None and self._placement.axis == "normalised":
+            return self.tr("Part of each run (%)"), 100.0
+        return super()._time_scale
+
+    @property
+    def _level_scale(self) -> tuple[str, float]:
+        share = self._placement is not None and self._placement.share
+        return (self.tr("Of all (%)"), 100.0) if share else (self.tr("Processors"), 1.0)
+
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        found = super().axis_options()
+        if self._placement is not None:
+            title, scale = self._level_scale
+            low, high = (v * scale for v in self._limits(self._placement))
+            found.append(plot_menu.AxisOption("y", title, low, high, self._asked is None, None))
+        return found
+
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        if way == "x":
+            super().choose_axis(way, choice)
+            return
+        scale, low, high = self._level_scale[1], choice.low, choice.high
+        self._asked = None if low is None or high is None else (low / scale, high / scale)
+        self._anew()
+
     def _limits(self, placement: Placement) -> tuple[float, float]:
+        if self._asked is not None:
+            return self._asked
         if placement.share:
             return 0.0, 1.05
         low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
@@ -506,7 +538,8 @@ class RunsView(TimePlot):
                 places = scales.time_ticks(self._nav.a, self._nav.b, lane.rect.width() / (5 * em)).positions
                 m = TimeMap(self._nav.a, self._nav.b, 0.0, lane.rect.width())
                 ys = [local.y(v) for v in self._level_ticks(local, placement.share, em).positions]
-                scales.grid(painter, local, self._theme, [m.x(v) for v in places], ys)
+                if self._grid:
+                    scales.grid(painter, local, self._theme, [m.x(v) for v in places], ys)
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
         """Whose lane it is, on a ground that lets the curve shine through."""
@@ -606,7 +639,8 @@ class RunsView(TimePlot):
             raster.trace(rows, rows, seen, thickness, self.colour(k), (on, max(period, 1)))
         local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
         with QPainter(raster.image) as painter:
-            scales.grid(painter, local, t, [], [local.y(v) for v in self._apart_ticks(local).positions])
+            if self._grid:
+                scales.grid(painter, local, t, [], [local.y(v) for v in self._apart_ticks(local).positions])
             painter.setPen(QPen(QColor(t.break_line), 0))
             painter.drawLine(QLineF(0, local.y(0), local.rect.right(), local.y(0)))
 
