@@ -100,7 +100,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
     """),
     "calls": _fields("""
         path | int64 | | number of the call path: the index of the frame
-        parent | int64 | | the path that it is called from; its own number at the top
+        parent | int64 | | the path that it is called from; -1 at the top
         depth | int64 | | calls above it
         region | text | | name of the region
         activity | text | | its class; empty outside of all regions

@@ -132,6 +132,11 @@ class ProjectDesk(QObject):
                 _log.error("what had changed could not be kept, %s", error)
 
     @property
+    def busy(self) -> bool:
+        """Something that panels beside the trace were asked for is not there yet."""
+        return any(side.busy for side in self.sides.values())
+
+    @property
     def worth_saving(self) -> bool:
         """Changed since it was saved; without a project file, if there is work of the hand in it."""
         return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)

@@ -610,12 +610,14 @@ def shared_rows(locations: int, rows: int, say: Words) -> str:
 @dataclass(frozen=True)
 class Comparing:
     """How compared runs are seen: below each other instead of upon each other, differences in percent of the
-    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked."""
+    reference; pairs of phases that were matched by hand, by run; a marked row of matches; the `levels`
+    from and to that were asked for."""
 
     side_by_side: bool = False
     relative: bool = False
     by_hand: Mapping[int, frozenset[int]] = field(default_factory=dict)
     row: int = -1
+    levels: tuple[float, float] | None = None
 
 
 def comparison(
@@ -654,7 +656,7 @@ def comparison(
         x = times(curve)
         columns = envelope(curve).columns(x)
         series.append(Series(f"run {k}", x, columns, seen=_in_phases(contrast, k, columns, x)))
-    level = _level_axis(contrast, say)
+    level = _level_axis(contrast, how, say)
     if how.side_by_side:
         lanes = [Lane(level, (one,)) for one in series]
     else:  # the reference lies over the others
@@ -675,10 +677,12 @@ def comparison(
     )
 
 
-def _level_axis(contrast: Contrast, say: Words) -> Axis:
+def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> Axis:
     placement = contrast.placement
     if placement.share:
-        return Axis(say("utilization"), 0.0, 1.05, "%", 100.0, whole=True)
+        return Axis(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
+    if how.levels is not None:
+        return Axis(say("processors"), *how.levels, whole=True)
     low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
     high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
     return Axis(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)

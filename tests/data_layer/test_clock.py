@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections import defaultdict, deque
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,7 @@ from desktop.data import matching, spill
 from desktop.data.clock import Wrong, check_clocks
 from desktop.data.events import TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
-from desktop.data.matching import Links, match_messages
+from desktop.data.matching import Links, match_in_passing, match_messages
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -158,9 +159,9 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
     receives[0] += [(at + 10 * (k + 1), MessageKind.RECV, 1, 0, 9, 0, 0) for k in range(lost)]
     for i in range(3):
         rows(memory, "messages", i, *sorted(sends[i] + receives[i]))
-    for limit in (1 << 20, 5):
+    for limit, match in product((1 << 20, 5, 2), (match_messages, match_in_passing)):
         tally = np.zeros(3, np.int64)
-        parts = match_messages(memory, rows=limit, tally=tally)
+        parts = match(memory, rows=limit, tally=tally)
         found = [tuple(int(x) for x in row) for part in parts for row in zip(*part[:6], strict=True)]
         assert sorted(found) == sorted(expected)
         unequal = sum(size > 0 for *_, size, _ in expected)  # no receive says that it got anything
@@ -207,9 +208,10 @@ def test_a_request_number_used_again() -> None:
         *((10, post, -1, 0, -1, 0, 5), (11, done, 0, 0, 7, 0, 5), (12, post, -1, 0, -1, 0, 5)),
         (13, done, 0, 0, 7, 0, 5),
     )
-    (found,) = match_messages(memory)
-    assert found.sent.tolist() == [1, 2]
-    assert found.received.tolist() == [11, 13]
+    for match in (match_messages, match_in_passing):
+        (found,) = match(memory)
+        assert found.sent.tolist() == [1, 2]
+        assert found.received.tolist() == [11, 13]
 
 
 @settings(deadline=None, max_examples=30)
@@ -220,7 +222,8 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
     for limit in (1 << 20, 5):
         with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             path = Path(folder) / "made.h5"
-            patch.setattr(match_messages, "__defaults__", (limit, None, None))
+            for match in (match_messages, match_in_passing):
+                patch.setattr(match, "__defaults__", (limit, None, None))
             with StoreWriter(path, Source("made", "made"), MADE) as writer, Links(writer) as links:
                 writer.describe(ticks_per_second=1e9)
                 for rank in range(3):
@@ -257,7 +260,8 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
 def test_memory_does_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All on one channel, received in another order than they were posted; some posts are never over."""
     limit = 1 << 12
-    monkeypatch.setattr(match_messages, "__defaults__", (limit, None, None))
+    for match in (match_messages, match_in_passing):
+        monkeypatch.setattr(match, "__defaults__", (limit, None, None))
     monkeypatch.setattr(matching, "ROWS", limit)
     monkeypatch.setattr(spill, "BATCH", limit)
     peaks = []

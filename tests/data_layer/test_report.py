@@ -30,7 +30,6 @@ from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
 from desktop.data.material import FIGURES, Mark, Material, Subject, gather, tables
-from desktop.data.profile import ProfileDigest
 from desktop.data.report import (
     TABLES,
     Contents,
@@ -48,6 +47,7 @@ from desktop.printing import as_csv, printable
 from desktop.progress import Cancelled, Progress
 from desktop.resources import samples
 from tests.data_layer import archives
+from tests.digests import PROFILE
 
 MADE = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 WHEN = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -89,7 +89,7 @@ def stored(regions: list[str], locations: list[str], source: str = "made") -> It
     """A trace of 100 ticks in which each location enters every region in turn, rank k later than k-1."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made.h5"
-        with StoreWriter(path, Source("made", source, 4711, "ab" * 32), MADE, (ProfileDigest,)) as writer:
+        with StoreWriter(path, Source("made", source, 4711, "ab" * 32), MADE, PROFILE) as writer:
             writer.describe(ticks_per_second=10.0)
             numbers = [writer.region(Region(name, "function")) for name in regions]
             for k, name in enumerate(locations):

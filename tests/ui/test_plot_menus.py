@@ -40,7 +40,8 @@ from desktop.ui.trace_page import TracePage
 #: What paints itself and is no plot.
 OTHERS = {
     "Presentation": "a window of its own with its own keys",
-    "TableView": "a table, whose menu copies",
+    "FrameView": "a table, whose menu copies",
+    "CellsTable": "a table, whose menu copies",
     "_Result": "a line of text",
     "SweepPlot": "what two plots have in common",
     "PlotView": "what all plots on pyqtgraph have in common",
@@ -180,7 +181,7 @@ def test_every_plot_offers_its_picture_its_data_and_what_it_means(
         clipboard.clear()
         actions["plot_picture"].trigger()
         assert clipboard.image().width() >= 900
-    assert plot_menu.picture(plot).width() >= 900
+    assert plot.picture().width() >= 900
     # the handbook has the place that it names
     place_named = getattr(plot, "HELP", "")
     assert place_named or name == "Chart"  # whose panels say it

@@ -21,7 +21,6 @@ from desktop.data.events import Activity, Importer, Location, Region
 from desktop.data.matching import Links
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import Source, StoreWriter
-from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
 from desktop.progress import Progress
 from desktop.ui.exporting import material_of
@@ -32,6 +31,7 @@ from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.model import Annotation
+from tests.digests import TIMELINE
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 SPAN = 1_000_000  # ticks of a microsecond each: one second
@@ -43,7 +43,7 @@ WRITE = 400_123
 def write(path: Path) -> None:
     """Four ranks of two threads: main for all of the time, in it a receive in every tenth of it."""
     names = ("main", "MPI_Recv", "MPI_File_write", "MPI_Send", "MPI_Barrier")
-    with StoreWriter(path, Source(str(path), path.name), IMPORTER, [TimelineDigest]) as writer:
+    with StoreWriter(path, Source(str(path), path.name), IMPORTER, TIMELINE) as writer:
         writer.describe(ticks_per_second=1e6)
         for name in names:
             writer.region(Region(name, paradigm="mpi" if name.startswith("MPI") else ""))
@@ -314,7 +314,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, mon
 def crowd(path: Path, count: int = 30_000) -> None:
     """Two ranks; the first sends many messages of rising sizes, all with one of two tags in one of two
     communicators, to the second, which is five milliseconds later each time (the last one fifty)."""
-    with StoreWriter(path, Source(str(path), path.name), IMPORTER, [TimelineDigest]) as writer:
+    with StoreWriter(path, Source(str(path), path.name), IMPORTER, TIMELINE) as writer:
         writer.describe(ticks_per_second=1e6)
         writer.region(Region("main"))
         for rank in range(2):

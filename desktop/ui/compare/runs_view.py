@@ -16,7 +16,7 @@ from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
-from desktop.data.chart import MARKS
+from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
@@ -61,6 +61,7 @@ class RunsView(TimePlot):
         self._side_by_side = self._relative = False
         self._by_hand: dict[int, frozenset[int]] = {}
         self._row = -1
+        self._asked: tuple[float, float] | None = None  # the levels from and to that were asked for
         self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
         self._pulled = QPointF()
         self._lanes: list[Lane] = []
@@ -90,6 +91,8 @@ class RunsView(TimePlot):
                 {int(phase): r for r, phase in enumerate(column) if phase != NONE}
                 for column in alignment.rows.T
             ]
+            if before is not None and before.share != placement.share:
+                self._asked = None
             if before is None or (before.start, before.end) != (placement.start, placement.end):
                 self._selection, self._cursor, self._drag = None, math.nan, None
                 self._nav.reset(placement.start, placement.end)
@@ -227,7 +230,7 @@ class RunsView(TimePlot):
         self._bands.place(QRectF(0, top, whole.right(), (self._strips[-1].bottom() if top else 0.0) - top))
         self._heading.place(QRectF(apart.left(), apart.top() - em * 1.6, apart.width(), em * 1.5))
         self._heading.setVisible(self._ready and bool(apart.height()))
-        self._time_axis.setGeometry(
+        self._time_axis.place(
             QRectF(apart.left(), apart.bottom(), apart.width(), whole.bottom() - apart.bottom())
         )
         self._frames.place(whole)
@@ -265,7 +268,7 @@ class RunsView(TimePlot):
         fine = dpr / self._coarse
         m = TimeMap(self._nav.a, self._nav.b, 0.0, self._lanes[0].rect.width())
         x = scales.column_edges(m, max(round(m.width * fine), 1))
-        how = Comparing(self._side_by_side, self._relative, self._by_hand, self._row)
+        how = Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
         of = (alignment, placement, how)
         self._plot = plot = comparison(
             Contrast(alignment, placement), how, lambda curve: x, words(), span=(self._nav.a, self._nav.b),
@@ -462,6 +465,30 @@ class RunsView(TimePlot):
                 )
                 painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
 
+    @property
+    def _time_scale(self) -> tuple[str, float]:
+        if self._placement is not None and self._placement.axis == "normalised":
+            return self.tr("Part of each run (%)"), 100.0
+        return super()._time_scale
+
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        found = super().axis_options()
+        plot = self.description()
+        if plot is not None:
+            axis = plot.lanes[0].axis
+            low, high = axis.low * axis.factor, axis.high * axis.factor
+            found.append(plot_menu.AxisOption("y", axis.words, low, high, self._asked is None, None))
+        return found
+
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        plot = self.description()
+        if way == "x" or plot is None:
+            super().choose_axis(way, choice)
+            return
+        factor, low, high = plot.lanes[0].axis.factor, choice.low, choice.high
+        self._asked = None if low is None or high is None else (low / factor, high / factor)
+        self._anew()
+
     def _make_curves(self, plot: Plot, dpr: float) -> None:
         metrics, thickness = self.fontMetrics(), max(1, round(1.6 * dpr))
         for i, (lane, described) in enumerate(zip(self._lanes, plot.lanes, strict=False)):
@@ -483,9 +510,10 @@ class RunsView(TimePlot):
                 for k, c, seen in runs:
                     self._paint_line_marks(painter, local, k, c.mean, seen, dpr)
                 m = TimeMap(self._nav.a, self._nav.b, 0.0, lane.rect.width())
-                xs = [m.x(v) for v in plot.axis.across(m.width, metrics.horizontalAdvance).positions]
-                ys = described.axis.upright(lane.rect.height(), metrics.height()).positions
-                scales.grid(painter, local, self._theme, xs, [local.y(v) for v in ys])
+                if self._grid:
+                    xs = [m.x(v) for v in plot.axis.across(m.width, metrics.horizontalAdvance).positions]
+                    ys = described.axis.upright(lane.rect.height(), metrics.height()).positions
+                    scales.grid(painter, local, self._theme, xs, [local.y(v) for v in ys])
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
         """Whose lane it is, on a ground that lets the curve shine through."""
@@ -533,7 +561,8 @@ class RunsView(TimePlot):
         local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
         ticks = described.axis.upright(lane.rect.height(), self.fontMetrics().height())
         with QPainter(raster.image) as painter:
-            scales.grid(painter, local, t, [], [local.y(v) for v in ticks.positions])
+            if self._grid:
+                scales.grid(painter, local, t, [], [local.y(v) for v in ticks.positions])
             painter.setPen(QPen(QColor(t.break_line), 0))
             painter.drawLine(QLineF(0, local.y(0), local.rect.right(), local.y(0)))
 
@@ -570,8 +599,7 @@ class RunsView(TimePlot):
         m = self._map()
         if m.a <= self._cursor <= m.b:
             x = m.x(self._cursor)
-            for r in lanes:
-                scales.verticals(painter, [x], r.top(), r.bottom(), QPen(QColor(self._theme.muted), 1))
+            self._uprights(painter, [x], lanes, QPen(QColor(self._theme.muted), 1))
             bounds = QRectF(
                 lanes[0].left(), lanes[0].top(), lanes[0].width(), lanes[-1].bottom() - lanes[0].top()
             )

@@ -143,8 +143,7 @@ def pareto(
     limits = []
     limit = limit_of(found)
     if math.isfinite(limit):
-        limits.append((limit * scale, ""))
-        title += "; those beyond the dashed line are marked"
+        limits.append((limit * scale, "limit"))
     categories = tuple(effects[k].term for k in order)
     return Content(
         Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
+from desktop.ui.elided import Elided
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -36,8 +47,8 @@ class ModelPanel(SidePanel):
         self.phases.toggled.connect(lambda _: self._can_add())
         self.add_run = self._button(self.tr("A&dd this run"), self.add_this_run)
         self._suggested = ("", "")
-        row = [QLabel(self.tr("This run as")), self.as_code, QLabel(self.tr("on")), self.on_system]
-        self.this_run = (*row, self.phases, self.add_run)
+        named = (self.tr("This run as"), self.as_code), (self.tr("on"), self.on_system)
+        self.this_run = (*(_together(QLabel(text), box) for text, box in named), self.phases, self.add_run)
         for widget in self.this_run:
             self.flow.addWidget(widget)
 
@@ -64,9 +75,8 @@ class ModelPanel(SidePanel):
         self.measured.picked.connect(lambda lines: self._pick(list(lines)))
         self.scaling = Chart(self.tr("Scaling"))
         self.scaling.clicked.connect(lambda line, _: self._pick([line]))
-        self.beside((self.parameters, self.measured), (self.scaling,))
-        self.note = QLabel()
-        self.note.setWordWrap(True)
+        self.beside((self.parameters, self.measured), self.scaling)
+        self.note = Elided()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         content = QWidget()
         layout = QVBoxLayout(content)
@@ -116,9 +126,8 @@ class ModelPanel(SidePanel):
             self.parameters.show_sheet(empty if shown.fit is None else results.parameter_sheet(shown.fit))
         if before is None or shown.sheet is not before.sheet or new.here != old.here:
             sheet = shown.sheet or results.EMPTY
-            mine = {row.line for row in new.here}
-            strong = frozenset(k for k, line in enumerate(sheet.keys.tolist()) if line in mine)
-            self.measured.show_sheet(replace(sheet, strong=strong))
+            mine = np.isin(sheet.keys, [row.line for row in new.here])
+            self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
         if before is None or shown.view.lines != before.view.lines or shown.sheet is not before.sheet:
             self.measured.select(shown.view.lines)
         for box, names, at in (
@@ -146,7 +155,7 @@ class ModelPanel(SidePanel):
         if shown.fit is not None:
             out = 0 if shown.selection is None else len(shown.selection.excluded)
             said.append(results.summary(shown.fit, shown.individual, None, out)[0])
-        self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said[:2]))
+        self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said))
         self.note.setVisible(bool(said))
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
@@ -169,19 +178,22 @@ class ModelPanel(SidePanel):
             widget.setVisible(there)
         if side is None or not there:
             return
-        table = None if side.snapshot.shown is None else side.snapshot.shown.project.table
-        rows = () if table is None else table.rows
+        shown = side.snapshot.shown
+        data = None if shown is None or shown.selection is None else shown.selection.data
         suggested = side.names_of_run()
         for box, now, before, known in (
-            (self.as_code, suggested[0], self._suggested[0], dict.fromkeys(row.code for row in rows)),
-            (self.on_system, suggested[1], self._suggested[1], dict.fromkeys(row.system for row in rows)),
+            (self.as_code, suggested[0], self._suggested[0], () if data is None else data.codes),
+            (self.on_system, suggested[1], self._suggested[1], () if data is None else data.systems),
         ):
             text = box.currentText()
-            names = list(known)[:100]
+            names = list(known[:100])
             if names != [box.itemText(k) for k in range(box.count())]:
                 box.clear()
                 box.addItems(names)
             box.setEditText(now if text in ("", before) else text)
+            line = box.lineEdit()
+            if line is not None and not line.hasFocus():
+                line.setCursorPosition(0)
         self._suggested = suggested
         self._can_add()
 
@@ -219,6 +231,17 @@ class ModelPanel(SidePanel):
     def _pick(self, lines: list[int]) -> None:
         if self._side is not None and self._side.bench is not None:
             self._side.bench.pick(sorted(lines))
+
+
+def _together(*widgets: QWidget) -> QWidget:
+    """Widgets that stand beside each other wherever they stand."""
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    for widget in widgets:
+        row.addWidget(widget)
+    holder.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    return holder
 
 
 PANEL = PanelSpec("model", "Factor model", "bottom", ModelPanel, "factor-model.md#the-model-beside-the-trace")

@@ -8,21 +8,22 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
+from desktop.data.chart import AxisChoice
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane
-from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved, title_reach
+from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
 from desktop.ui.units import signed
@@ -160,8 +161,10 @@ class CurveView(TimePlot):
         said = [None if f is None else (f.n, f.model) for f in (fit, self._fit)]
         self._fit = fit
         self._describe()
-        self._redraw(base=None in said and said[0] != said[1])
-        if said[0] != said[1]:
+        self._redraw(base=False)
+        if None in said and said[0] != said[1]:
+            self.dirty()  # the rail comes or goes as well
+        elif said[0] != said[1]:
             self.dirty(self._head_rect)  # the legend says it
 
     def set_locked(self, times: tuple[float, ...]) -> None:
@@ -246,6 +249,24 @@ class CurveView(TimePlot):
     def reset_levels(self) -> None:
         """As at first: all processors, or what a low curve needs."""
         self._change_levels(Levels("start", log=self._levels.log))
+
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        found = super().axis_options()
+        known = self.heights
+        if known is not None:
+            free, log = self._levels.mode != "hand", self._levels.log
+            ends = limits(self._levels, known)
+            found.append(plot_menu.AxisOption("y", self.tr("Processors"), *ends, free, log))
+        return found
+
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        if way == "x":
+            super().choose_axis(way, choice)
+        elif choice.low is None or choice.high is None:
+            mode = "start" if self._levels.mode == "hand" else self._levels.mode
+            self._change_levels(Levels(mode, log=bool(choice.log)))
+        else:
+            self._change_levels(Levels("hand", choice.low, choice.high, bool(choice.log)))
 
     def set_logarithmic(self, log: bool) -> None:
         """A logarithmic axis, or a linear one; a range by hand does not outlive the change."""
@@ -353,8 +374,8 @@ class CurveView(TimePlot):
         place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
         if residual.height():
             place_lane(self.lanes["residual"], residual)
-        self._time_axes[0].setGeometry(QRectF(run.left(), run.bottom(), run.width(), em))
-        self._time_axes[1].setGeometry(self._axis)
+        self._time_axes[0].place(QRectF(run.left(), run.bottom(), run.width(), em + 8))
+        self._time_axes[1].place(self._axis)
         self._head.place(self._head_rect)
         self._rail_item.place(self._rail)
         self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
@@ -378,9 +399,11 @@ class CurveView(TimePlot):
             return []
         em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
         # The residual has a range of its own with every fit.
-        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect]
         if residual.height():
-            found.append(QRectF(0, residual.top() - 1.6 * em, residual.right(), residual.height() + 1.6 * em))
+            reach = title_reach(residual.height())
+            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
+            found.append(residual.adjusted(0, -1.6 * em, 0, 0))
         if base:
             found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
             found.append(self._head_rect)
@@ -397,8 +420,9 @@ class CurveView(TimePlot):
     @property
     def _gutters(self) -> list[QRectF]:
         """Beside the curve, where its levels stand."""
-        em, r = self.fontMetrics().height(), self._main.rect
-        top, height = r.top() - em, r.height() + 2 * em
+        r = self._main.rect
+        reach = title_reach(r.height())
+        top, height = r.top() - reach, r.height() + 2 * reach
         return [QRectF(0, top, r.left(), height), QRectF(r.right(), top, self.width() - r.right(), height)]
 
     def _redraw(self, *, base: bool = True) -> None:
@@ -465,7 +489,8 @@ class CurveView(TimePlot):
             across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
             upright = described.axis.upright(lane.rect.height(), metrics.height())
             xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
-            scales.grid(painter, lane, self._theme, xs, ys)
+            if self._grid:
+                scales.grid(painter, lane, self._theme, xs, ys)
 
     def _run_shown(self) -> Run:
         """What is shown, in whole."""
@@ -546,7 +571,7 @@ class CurveView(TimePlot):
             left = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
             for one in (lane, self._residual):
                 one.low, one.high = left.axis.low, left.axis.high
-            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height())
+            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height(), grid=self._grid)
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)
@@ -737,7 +762,9 @@ class CurveView(TimePlot):
         if m.a <= self._cursor <= m.b:
             x = float(m.x(self._cursor))
             found += [QRectF(x - 1, q.top(), 3, q.height()) for q in self._lanes]
-            found.append(QRectF(r.left(), r.top(), r.width(), min(4 * em + 20, r.height())))
+            if self._readout():
+                box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
+                found.append(box.adjusted(-1, -1, 1, 1))
         return found
 
     def _paint_marks(self, painter: QPainter) -> None:
@@ -764,17 +791,21 @@ class CurveView(TimePlot):
             painter.fillRect(QRectF(x1, r.top(), r.right() - x1, r.height()), veil)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.accent), 2))
-            painter.drawRect(QRectF(x0, r.top(), max(x1 - x0, 3), r.height()))
+            with saved(painter):
+                painter.setClipRect(r)
+                painter.drawRect(QRectF(x0, r.top() + 1, max(x1 - x0, 3), r.height() - 2))
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            painter.setPen(QPen(QColor(t.accent), 2))
-            x = m.x(line)
-            painter.drawLine(QLineF(x, self._rail.top(), x, self._residual.rect.bottom()))
+            through = QRectF(
+                m.left, self._rail.top(), m.width, self._residual.rect.bottom() - self._rail.top()
+            )
+            self._uprights(painter, [m.x(line)], [through], QPen(QColor(t.accent), 2))
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
-            painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
-            self._paint_readout(painter, m)
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], self._lanes, pen)
+            if self._readout():
+                place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
+                paint_box(painter, self._readout(), *place, self._theme)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
         """A tinted range with its length below."""
@@ -812,13 +843,23 @@ class CurveView(TimePlot):
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
 
-    def _paint_readout(self, painter: QPainter, m: TimeMap) -> None:
+    def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
-        found = self.reading(self._cursor)
+        m = self._map()
+        of = (self._cursor, m, self._curve, self._fit)
+        if self._read_of != of:
+            self._read_of, self._read = of, self._tell(self._cursor, m)
+        return self._read
+
+    _read_of: tuple[object, ...] = ()
+    _read: list[str] = []
+
+    def _tell(self, t: float, m: TimeMap) -> list[str]:
+        found = self.reading(t)
         if found is None:
-            return
+            return []
         number = scales.format_number
-        rows = [scales.format_time(self._cursor, (m.b - m.a) / m.width)]
+        rows = [scales.format_time(t, (m.b - m.a) / m.width)]
         rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
         if found.minimum != found.maximum:
             rows.append(
@@ -832,7 +873,7 @@ class CurveView(TimePlot):
                     found.phase + 1, number(found.fit), signed(found.level - found.fit)
                 )
             )
-        paint_box(painter, rows, m.x(self._cursor), self._main.rect.top() + 8, self._main.rect, self._theme)
+        return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
         hover, self._hover = self._hover, None

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pyqtgraph as pg
+import shiboken6
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
@@ -18,8 +19,21 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QTo
 from desktop.ui.guard import guarded, saved
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 
-__all__ = ["Axis", "PixelItem", "PlotView", "QuietBox", "blit", "guarded", "lane_plot", "place_lane", "saved"]
+__all__ = [
+    "Axis",
+    "PixelItem",
+    "PlotView",
+    "QuietBox",
+    "blit",
+    "guarded",
+    "lane_plot",
+    "place_lane",
+    "saved",
+    "title_reach",
+]
 
+#: A pixel on each side, by which Qt takes every item for larger: so neighbours are not painted with it.
+_BORDER = (1, 1, -1, -1)
 #: Paints within a rectangle; painter and rectangle are in logical pixels of the view.
 Draw = Callable[[QPainter, QRectF], None]
 
@@ -90,7 +104,7 @@ class PixelItem(QGraphicsObject):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        return self._rect
+        return self._rect.adjusted(*_BORDER)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
@@ -99,10 +113,10 @@ class PixelItem(QGraphicsObject):
 
 class Axis(pg.AxisItem):
     """An axis that is painted by a function; pyqtgraph's own records a picture and sets its title's HTML with
-    every range. `reach`: logical pixels that it paints beyond its ends.
+    every range. `reach`: logical pixels that it paints beyond its ends, if these are not its title's.
     """
 
-    def __init__(self, side: str, draw: Draw, reach: float = 200.0) -> None:
+    def __init__(self, side: str, draw: Draw, reach: float = 2.0) -> None:
         self.range = [0.0, 1.0]  # which the constructor of the base class sets
         self._draw = draw
         self._reach = reach
@@ -113,15 +127,31 @@ class Axis(pg.AxisItem):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        # Never into the lane beside it, or every repaint of that paints the axis too.
-        r, reach = QRectF(self.rect()), self._reach
-        if self.orientation in ("left", "right"):
-            return r.adjusted(0, -reach, 0, reach)
-        return r.adjusted(-reach, 0, reach, 0)
+        bounds = self._bounds().adjusted(*_BORDER)
+        return bounds if self.orientation in ("left", "right") else bounds.adjusted(0, 2, 0, 0)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        painter.setClipRect(self._bounds())
         _in_view(self, painter, QRectF(self.rect()), self._draw)
+
+    def place(self, rect: QRectF) -> None:
+        """Lie there, of an axis below or above that belongs to no plot's layout."""
+        self.setHeight(rect.height())
+        self.setGeometry(rect)
+
+    def _bounds(self) -> QRectF:
+        """Where it paints, never into the lane beside it."""
+        r = QRectF(self.rect())
+        if self.orientation in ("left", "right"):
+            reach = max(self._reach, title_reach(r.height()))
+            return r.adjusted(0, -reach, 0, reach)
+        return r.adjusted(-self._reach, 0, self._reach, 0)
+
+
+def title_reach(height: float) -> float:
+    """How far an upright title reaches beyond the ends of a lane so high, logical pixels."""
+    return max(2.0, 75 - height / 2)
 
 
 def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -> None:
@@ -155,6 +185,7 @@ def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: fl
         if axis.isVisible():
             (axis.setHeight if name == "bottom" else axis.setWidth)(size)
     plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+    plot.layout.activate()  # now, not when the loop is next free: it is painted before that
 
 
 def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
@@ -279,6 +310,12 @@ class PlotView(pg.GraphicsView):
             QToolTip.showText(event.globalPos(), self.toolTip(), self)
             return True
         return bool(super().viewportEvent(event))
+
+    def __del__(self) -> None:
+        """The collector would take view, scene and items apart in any order, which ends the process: the view
+        goes first, and all with it."""
+        if shiboken6.isValid(self) and shiboken6.ownedByPython(self):
+            shiboken6.delete(self)
 
     def close(self) -> bool:
         """As of any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QSize, QStringListModel, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QStringListModel, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -27,10 +27,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.message_filter import MessageFilter
+from desktop.ui.elided import Elided
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.notes import plain
 from desktop.ui.plots.timeline_rows import ORDERS, Rows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
@@ -102,19 +102,6 @@ class _FindField(QLineEdit):
             super().keyPressEvent(event)
 
 
-class _Result(QLabel):
-    """What was found; ends in an ellipsis where there is no room for all of it, which then is in the tip."""
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, super().minimumSizeHint().height())
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        self.setToolTip("" if text == self.text() else plain(self.text()))
-        with QPainter(self) as painter:
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-
-
 class TimelinePane(QWidget):
     """`failed` is told what went wrong in a job. All questions to a `Timeline` are asked in one thread."""
 
@@ -179,7 +166,7 @@ class TimelinePane(QWidget):
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         self._search.setCompleter(completer)
-        self._result = _Result()
+        self._result = Elided()
         self._make_messages()
         for text, widget in (
             (self.tr("&Colours"), self._colour),

@@ -27,7 +27,7 @@ from desktop.ui.plots.legend import Entry, Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import TimeMap
+from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
@@ -73,6 +73,7 @@ class TimelineView(TimePlot):
 
     def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
         super().__init__(navigation)
+        self._grid = False  # rows are lines enough
         self._tiles = tiles(self._arrived)
         self._timeline: Timeline | None = None
         self._rows: Rows | None = None
@@ -451,6 +452,10 @@ class TimelineView(TimePlot):
                     self._tint_range(painter, span, t.accent, (plot,))
             fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
         with self._upon(sheet) as painter:
+            if self._grid:
+                m, wide = self._map(), self.fontMetrics().horizontalAdvance("000.000") * 1.5
+                places = scales.time_ticks(m.a, m.b, m.width / wide).positions
+                scales.grid(painter, Lane(plot), t, [m.x(v) for v in places], [])
             self._paint_links(painter)
             self._grey_outside(painter, [plot], self._map())
 
@@ -751,10 +756,8 @@ class TimelineView(TimePlot):
         if self._found is not None and self._rows is not None:
             self._outline(painter, *self._found)
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            scales.verticals(
-                painter, [x], plot.top(), plot.bottom(), QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
-            )
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], [plot], pen)
         for rows, x, y in self._boxes():
             if self._stack is not None:
                 painter.setPen(QPen(QColor(t.accent), 2))
