@@ -19,7 +19,7 @@ from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
-from desktop.data.consistency import judge
+from desktop.data.consistency import RARE, judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -50,6 +50,8 @@ from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Cancelled, Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
+#: Where no more than this part of the ends of messages lack the other one, records are lost.
+FEW_LONELY = 0.1
 
 #: Bytes of all sources from which on a process for each at a time gains more than its start costs.
 SIDE_BY_SIDE = 1 << 24
@@ -537,14 +539,24 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
             "repaired": result.after.checks,
         },
     )
+    # A program must receive what it was sent (MPI 4.1, 11.2.2); a tracer that lacks ends does so everywhere.
     for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
+        few = count <= FEW_LONELY * (result.messages + count)
         if count:
             writer.report.add(
                 f"{ends} without partner",
-                "notice",
-                f"There are {ends} for which no {other} was found in the trace.",
+                "loss" if few else "notice",
+                f"There are {ends} for which no {other} was found in the trace."
+                + (" Nearly all others have one, so records are missing or changed." if few else ""),
                 count=count,
             )
+    if 0 < result.disagreeing <= max(1, RARE * result.collectives):
+        writer.report.add(
+            "roots of collectives",
+            "loss",
+            "Members of a collective operation name different roots; records are missing or changed.",
+            count=result.disagreeing,
+        )
     if result.unequal:
         writer.report.add(
             "messages of unequal length",

@@ -21,13 +21,14 @@ from desktop.data.runs import holds_experiment
 from desktop.data.tables import Row, holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
-from desktop.ui.lending import Borrower, Lent
 from desktop.ui.page import Page
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.sizes import stand_beside
 from desktop.ui.trace_page import TracePage
 from desktop.ui.warming import WarmUp
+from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.keeping import recoveries
+from desktop.workbench.modelling import ModelBench
 
 if TYPE_CHECKING:  # loaded with the first window of their kind
     from desktop.ui.experiment_page import ExperimentPage
@@ -159,31 +160,32 @@ class Windows:
                 file.unlink(missing_ok=True)
         return recovered
 
-    def open_model(self, wanted: Path | Lent | tuple[Row, ...] | None = None) -> None:
+    def open_model(self, wanted: Path | ModelBench | tuple[Row, ...] | None = None) -> None:
         """A window for the factor model, with a table of run times, one of a project, or rows if given."""
         from desktop.ui.model_page import ModelPage
 
-        window = ModelPage(self._settings)
+        window = ModelPage(self._settings, bench=wanted if isinstance(wanted, ModelBench) else None)
         self._begin(window, wanted)
         if isinstance(wanted, tuple) and wanted:
             window.bench.add_rows(wanted)
 
-    def open_experiment(self, wanted: Path | Lent | str = "") -> None:
+    def open_experiment(self, wanted: Path | ExperimentBench | str = "") -> None:
         """A window for experiments: one that is named, one of a project, or the dialog of a command."""
         from desktop.ui.experiment_page import ExperimentPage
 
-        window = ExperimentPage(self._settings)
+        bench = wanted if isinstance(wanted, ExperimentBench) else None
+        window = ExperimentPage(self._settings, bench=bench)
+        if bench is not None:
+            bench.pin_kept()
         self._begin(window, wanted)
         if isinstance(wanted, str) and wanted:
             window.actions_by_id[wanted].trigger()
 
     def _begin(self, window: ModelPage | ExperimentPage, wanted: object) -> None:
-        """Show a window whose work may be kept in a project, with a file or what a project has lent."""
+        """Show a window whose work may be kept in a project, with a file if it is to open one."""
         self._add(window)
         window.projectAsked.connect(lambda: self.keep_in_project(window))
-        if isinstance(wanted, Lent):
-            Borrower(window.bench, wanted).open()
-        elif isinstance(wanted, Path):
+        if isinstance(wanted, Path):
             window.open_path(wanted)
 
     def keep_in_project(self, window: ModelPage | ExperimentPage) -> None:
@@ -203,7 +205,7 @@ class Windows:
         }
 
         def take(home: TracePage, name: str) -> None:
-            Borrower(window.bench, home.desk.take_in(kept))
+            home.desk.take_in(kept, window.bench)
             window.statusBar().showMessage(f"Kept in {name}; save it there", 8000)
 
         if len(known) > 1:

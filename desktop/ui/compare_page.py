@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.data.atomic import write_text
 from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
@@ -34,6 +33,7 @@ from desktop.ui.exporting import FigureDialog
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet
+from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
@@ -290,7 +290,7 @@ class ComparePage(Page):
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.view.set_theme(theme)
-        self.table.set_accent(QColor(theme.accent))
+        self.table.set_theme(theme)
 
     def _show_anew(self) -> None:
         self._show_answer(self.shown)
@@ -342,7 +342,7 @@ class ComparePage(Page):
             self._select_row(-1)
 
     def copy_table(self) -> None:
-        QGuiApplication.clipboard().setText(self.table.text())
+        self.table.copy(tab_separated, everything=True)
         self.statusBar().showMessage(self.tr("The table is on the clipboard"), 4000)
 
     def copy_picture(self) -> None:
@@ -375,19 +375,18 @@ class ComparePage(Page):
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Export table"), self.settings.folder, "CSV (*.csv)"
+            self, self.tr("Export table"), self.settings.folder, "CSV (*.csv);;Spreadsheet (*.xlsx)"
         )
         if name:
             self.export_to(Path(name))
 
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
-        from desktop.core.contrast import Cell
-        from desktop.printing import as_csv
+        from desktop.core.contrast import cells_frame
+        from desktop.data.frames import write_frame
 
-        rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
         try:
-            write_text(path, "".join(as_csv(rows)))
+            write_frame(path, cells_frame(self.shown.cells))
         except OSError as error:
             self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 

@@ -28,13 +28,14 @@ from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
 from desktop.ui.experiment.run import RunStep
-from desktop.ui.experiment.table import tab_separated
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.page import Page
 from desktop.ui.pages import Floating, first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
+from desktop.ui.tables import tab_separated
 from desktop.ui.task_line import TaskLine
+from desktop.ui.workers import program_thread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 from desktop.workbench.jobs import Executor
 
@@ -57,10 +58,15 @@ class ExperimentPage(Page):
     bench: ExperimentBench
 
     def __init__(
-        self, settings: Settings | None = None, executors: dict[str, Executor] | None = None
+        self,
+        settings: Settings | None = None,
+        executors: dict[str, Executor] | None = None,
+        bench: ExperimentBench | None = None,
     ) -> None:
         super().__init__(settings)
-        self.bench = ExperimentBench(self._results.deliver, executors)
+        self.bench = bench or ExperimentBench(program_thread().deliver, executors)
+        if bench is not None:
+            bench.share()
         self.setObjectName("experiment_window")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
@@ -287,7 +293,7 @@ class ExperimentPage(Page):
 
     def _end(self) -> None:
         self.settings.keep_geometry(_WINDOW, self.saveGeometry(), QByteArray())
-        self.bench.close()
+        self.bench.release(self._show_snapshot)
 
     def _may_close(self) -> bool:
         """Ask about a description that is not written, and about trials that are running."""
@@ -299,6 +305,7 @@ class ExperimentPage(Page):
             box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)
             if box.exec() == QMessageBox.StandardButton.Cancel:
                 return False
+            self.bench.stop(at_once=True)  # others may show the experiment, which then stays open
         if shown.saved or shown.project.experiment is None:
             return True
         answers = QMessageBox.StandardButton
@@ -308,6 +315,8 @@ class ExperimentPage(Page):
         )  # fmt: skip
         if answer == answers.Save:
             return self.bench.save()
+        if answer == answers.Discard:
+            self.bench.read_again()
         return answer == answers.Discard
 
 

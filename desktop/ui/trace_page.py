@@ -43,7 +43,7 @@ from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
-from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
+from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.icons import icon
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
@@ -51,6 +51,7 @@ from desktop.ui.page import Page
 from desktop.ui.pages import Floating, column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
+from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.scales import format_number
 from desktop.ui.plots.sweep_plots import SweepPlot
@@ -61,7 +62,7 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
 from desktop.ui.task_line import TaskLine
-from desktop.ui.units import digits, instant, quantity, scaled, time_scale
+from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -203,7 +204,7 @@ class TracePage(Page):
             self._docks[spec.id] = dock
             if spec.area == "bottom":
                 dock.visibilityChanged.connect(partial(self._give_room, spec))
-            if spec.parts:
+            if spec.parts or hasattr(self._panels[spec.id], "watch"):
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
         self._raise_first()
@@ -237,6 +238,8 @@ class TracePage(Page):
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
         self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
+        if hasattr(self._panels[spec.id], "watch"):
+            self._panels[spec.id].watch(on_top)
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
@@ -246,17 +249,22 @@ class TracePage(Page):
         self._docks[panel_id].show()
         self._docks[panel_id].raise_()
 
+    def go_to_panel(self, panel_id: str) -> None:
+        """Show a panel and give it the keys."""
+        panel = self._panels[panel_id]
+        self.show_panel(panel_id)
+        parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
+        first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
+        first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
     def _turn_panel(self, panel_id: str) -> None:
         """Show it and give it the keys; what is in front already goes. Qt's own action would also hide what
         only stands behind another tab."""
-        dock, panel = self._docks[panel_id], self._panels[panel_id]
+        dock = self._docks[panel_id]
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
             dock.close()
         else:
-            self.show_panel(panel_id)
-            parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
-            first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
-            first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.go_to_panel(panel_id)
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
@@ -397,6 +405,8 @@ class TracePage(Page):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if (new.marked, new.project.names) != (old.marked, old.project.names):
+            self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
@@ -500,9 +510,9 @@ class TracePage(Page):
             instant(time_s, b - a), number(found.level), run.curve.capacity
         )
         if found.phase is not None:
-            off = number(found.level - found.fit)
-            text += self.tr("   phase {0}: fit {1}, off by {2}").format(
-                found.phase + 1, number(found.fit), off
+            left = signed(found.level - found.fit)
+            text += self.tr("   phase {0}: fit {1}, residual {2}").format(
+                found.phase + 1, number(found.fit), left
             )
         self._cursor_text.setText(text)
 
@@ -526,6 +536,11 @@ class TracePage(Page):
     def open_model(self) -> None:
         """The window of the factor model."""
         self.modelRequested.emit(None)
+
+    def add_run_to_model(self) -> None:
+        """Add this run to the project's table of run times, and show that."""
+        self.show_panel("model")
+        self.panel("model").add_this_run()
 
     def compare_runs(self) -> None:
         """The window that compares the runs of the project."""
@@ -669,7 +684,7 @@ class TracePage(Page):
     @property
     def busy(self) -> bool:
         """Something asked for is not shown yet."""
-        return self.workbench.busy or self.timeline.busy
+        return self.workbench.busy or self.timeline.busy or self.desk.busy
 
     def selected_range(self) -> tuple[float, float] | None:
         """The selection, or the selected phase."""
@@ -701,6 +716,7 @@ class TracePage(Page):
         elif not (self.timeline.view.cancel_drag() or self.timeline.view.dismiss()):
             self.workbench.select(None)
             self.workbench.select_phase(None)
+            self.workbench.mark_regions(())
 
     def annotate(self) -> None:
         """A remark over the selection, or at the pointer."""
@@ -736,8 +752,8 @@ class TracePage(Page):
         """The curve with the timeline below it if that is shown, or the picture of the panel that has the
         focus, at twice its size on the clipboard, on white."""
         plot = self.focusWidget()
-        if isinstance(plot, SweepPlot):
-            image, name = picture_of(plot, self._theme), plot.accessibleName() or "Plot"
+        if isinstance(plot, Chart):
+            image, name = plot.picture(), plot.accessibleName() or "Plot"
         else:
             below = [self.timeline.view] if self.timeline.isVisible() else []
             image = stacked([shown.picture() for shown in (self.curve_view, *below)])

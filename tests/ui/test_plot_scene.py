@@ -1,4 +1,4 @@
-"""What plots on pyqtgraph stand on: errors are told and end nothing, pixels are exact, additions are drawn."""
+"""What plots on pyqtgraph stand on: errors are told and end nothing, pixels are exact, items are drawn."""
 
 from __future__ import annotations
 
@@ -230,7 +230,8 @@ def test_pictures_are_put_on_device_pixels_without_scaling(qtbot: QtBot, dpr: fl
         for y in range(marks.height()):
             marks.setPixelColor(x, y, QColor("black" if (x + y) % 2 else "white"))
     left, top = round(61 * dpr) / dpr, round(20 * dpr) / dpr
-    view.item._draw = lambda painter, rect: blit(painter, left, top, marks)
+    there = QRectF(left, top, marks.width() / dpr, marks.height() / dpr)
+    view.item._draw = lambda painter, rect: blit(painter, there, marks)
     image = QImage(round(300 * dpr), round(150 * dpr), QImage.Format.Format_ARGB32_Premultiplied)
     image.setDevicePixelRatio(dpr)
     view.paint_on(image)

@@ -123,7 +123,9 @@ def send(
     modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
 ) -> None:
     held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else button
-    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+    QApplication.sendEvent(
+        view.viewport(), QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers)
+    )
 
 
 def drag(view: TimelineView, a: QPointF, b: QPointF) -> None:
@@ -143,7 +145,7 @@ def wheel(view: TimelineView, p: QPointF, turn: int, modifiers: Qt.KeyboardModif
         p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
-    QApplication.sendEvent(view, event)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def place(view: TimelineView, time_s: float, row: int) -> QPointF:
@@ -258,7 +260,7 @@ def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: TracePage) -> None
     assert column[0] == QColor(view._theme.computing)
     assert column[-1] == QColor(view._theme.io)
     send(view, QEvent.Type.MouseMove, QPointF(x + 0.5, view._y(row + 0.5)), Qt.MouseButton.NoButton)
-    assert any("also holds input/output" in line for line in view._tip)
+    assert any("also holds I/O" in line for line in view._tip)
 
 
 def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: TracePage) -> None:
@@ -295,7 +297,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, mon
     middle = place(view, 0.075, 1) + (place(view, 0.075, 4) - place(view, 0.075, 1)) / 2
     ink = [image.pixelColor(round(middle.x()), round(middle.y()) + d) for d in (-2, -1, 0, 1, 2)]
     assert QColor(view._theme.text) in ink
-    assert "message" in [entry.label for entry in view._entries()]
+    assert "Message" in [entry.label for entry in view._entries()]
     view.zoom_to(0.6, 0.8)
     settle(qtbot, opened)
     marks = view.tiles.marks
@@ -306,7 +308,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, mon
     marks = view.tiles.marks
     assert marks is not None and marks.messages is None and marks.count == 1
     assert marks.density is not None and marks.density.max() == 1
-    assert "1 to 1 messages in a pixel" in [entry.label for entry in view._entries()]
+    assert "Messages, 1 to 1 at a point" in [entry.label for entry in view._entries()]
 
 
 def crowd(path: Path, count: int = 30_000) -> None:
@@ -496,7 +498,7 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: TraceP
     assert pane._search.hasFocus()
     qtbot.keyClicks(pane._search, "file_w")
     assert pane._result.text() == "in 1 of 8 locations"
-    assert view._marked == {4}
+    assert view._marked_rows == {4}
     view.zoom_to(0.1, 0.2)
     qtbot.keyClick(pane._search, Qt.Key.Key_Return)
     settle(qtbot, opened)
@@ -763,11 +765,11 @@ def test_legend_entries_switch_classes(qtbot: QtBot, opened: TracePage) -> None:
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
     assert {"computing", "idle"} <= places.keys()
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" not in opened.workbench.snapshot.project.view.shown
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" in opened.workbench.snapshot.project.view.shown
 
 
@@ -926,7 +928,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     opened.curve_view.grab()
     assert [f.text for f in opened.curve_view._notes._flags] == ["rank 2: <b>late</b>"]
     panel = opened.panel("views")
-    assert panel.notes.index(0, 0).data() == "rank 2: <b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "rank 2: <b>late</b>"
     material = material_of(bench.snapshot)
     assert material is not None and [mark.told for mark in material.marks] == ["rank 2: <b>late</b>"]
     # It goes with its row, and out of view.
@@ -951,7 +953,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     dialog.location.setCurrentIndex(0)
     dialog._take()
     assert bench.snapshot.project.annotations[0].location is None
-    assert panel.notes.index(0, 0).data() == "<b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "<b>late</b>"
     settle(qtbot, opened)
     assert all(painted(view, k, note.start_s, note.colour) for k in range(3, len(rows.rows)))
     opened.actions_by_id["undo"].trigger()

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QLinearGradient, QPainter, QPen
 
+from desktop.core.density import LEAST_INK, MOST_INK
+from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.ui.plots.raster import mix
 from desktop.ui.theme import Theme
+from desktop.workbench import time_plots
+
+#: Shares of the fill between mean and maximum, and between minimum and mean; of the residual's.
+FAINT, HALF, LEFT = 0.32, 0.6, 0.42
 
 
 @dataclass(frozen=True)
@@ -24,11 +32,49 @@ class Entry:
     second: QColor | None = None
 
 
+def samples(theme: Theme) -> dict[str, Entry]:
+    """What things of a description look like in the window, by their ink."""
+    t, ground = theme, theme.background
+    found = {name: Entry("", QColor(getattr(t, name))) for name in time_plots.ACTIVITIES}
+    share = 0.78 if t.dark else 0.85
+    for k, colour in enumerate(t.regions):
+        found[f"shade {k}"] = Entry("", mix(colour, ground, share))
+    found[f"shade {NO_REGION}"] = Entry("", mix(t.border, ground, 0.25))
+    found[f"shade {OTHER_REGION}"] = Entry("", QColor(t.muted))
+    return found | {
+        "extremes": Entry(
+            "", mix(t.computing, ground, FAINT), sample="many", second=mix(t.computing, ground, HALF)
+        ),
+        "fit": Entry("", QColor(t.fit), sample="line"),
+        "break": Entry("", QColor(t.break_line), sample="break", second=QColor(t.band)),
+        "residual": Entry("", QColor(t.residual), sample="line"),
+        "residual extremes": Entry("", mix(t.residual, ground, LEFT)),
+        "rms": Entry("", QColor(t.fit), sample="line"),
+        "message": Entry("", QColor(t.text), sample="line"),
+        "density": Entry(
+            "", mix(t.text, ground, LEAST_INK), sample="ramp", second=mix(t.text, ground, MOST_INK)
+        ),
+        "collective": Entry("", QColor(t.selection), sample="tick"),
+    }
+
+
+def entries(described: Iterable[time_plots.Entry], theme: Theme) -> list[Entry]:
+    """The lines of a described legend as the window draws them."""
+    known = samples(theme)
+    return [replace(known[e.ink], label=e.words, key=e.key, shown=e.shown) for e in described]
+
+
 class Legend:
     """Paints entries from left to right as far as they fit, and knows which one lies where."""
 
     def __init__(self) -> None:
         self._places: list[tuple[QRectF, str]] = []
+
+    @staticmethod
+    def width(metrics: QFontMetrics, entries: list[Entry]) -> float:
+        """The logical pixels that all of them take."""
+        em = metrics.height()
+        return sum(_wide(e, em) + 5 + metrics.horizontalAdvance(e.label) + em for e in entries)
 
     def paint(self, painter: QPainter, row: QRectF, entries: list[Entry], theme: Theme) -> float:
         """The logical x at which the row is free again."""
@@ -36,7 +82,7 @@ class Legend:
         metrics = painter.fontMetrics()
         em, x, y = metrics.height(), row.left(), row.center().y()
         for entry in entries:
-            wide = em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)
+            wide = _wide(entry, em)
             w = wide + 5 + metrics.horizontalAdvance(entry.label)
             if x + w > row.right():
                 break
@@ -82,3 +128,8 @@ class Legend:
         if entry.sample == "many" and entry.second is not None:
             stripe = QRectF(r.left() + 1, r.bottom() - r.height() * 0.3, r.width() - 1, r.height() * 0.3)
             painter.fillRect(stripe, entry.second)
+
+
+def _wide(entry: Entry, em: float) -> float:
+    """Of its sample."""
+    return em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)

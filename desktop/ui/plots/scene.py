@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pyqtgraph as pg
+import shiboken6
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
@@ -18,8 +19,21 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QTo
 from desktop.ui.guard import guarded, saved
 from desktop.ui.theme import LIGHT, Theme, paint_focus
 
-__all__ = ["Axis", "PixelItem", "PlotView", "QuietBox", "blit", "guarded", "lane_plot", "place_lane", "saved"]
+__all__ = [
+    "Axis",
+    "PixelItem",
+    "PlotView",
+    "QuietBox",
+    "blit",
+    "guarded",
+    "lane_plot",
+    "place_lane",
+    "saved",
+    "title_reach",
+]
 
+#: A pixel on each side, by which Qt takes every item for larger: so neighbours are not painted with it.
+_BORDER = (1, 1, -1, -1)
 #: Paints within a rectangle; painter and rectangle are in logical pixels of the view.
 Draw = Callable[[QPainter, QRectF], None]
 
@@ -33,6 +47,7 @@ class QuietBox(pg.ViewBox):
 
     def __init__(self) -> None:
         super().__init__(enableMenu=False, enableMouse=False, defaultPadding=0)
+        self.pictures: list[PixelItem] = []  # or Python would take them away
         self.disableAutoRange()
 
     def show_range(self, a: float, b: float, low: float, high: float) -> None:
@@ -68,12 +83,13 @@ class PixelItem(QGraphicsObject):
     under the items of the box, above 0 over them.
     """
 
-    def __init__(self, draw: Draw, box: pg.ViewBox | None = None, z: float = -50.0) -> None:
+    def __init__(self, draw: Draw, box: QuietBox | None = None, z: float = -50.0) -> None:
         super().__init__(box)
         self._draw = draw
         self._rect = QRectF() if box is None else QRectF(box.rect())
         self.setZValue(z)
         if box is not None:
+            box.pictures.append(self)
             box.sigResized.connect(self._resized)
 
     @guarded
@@ -88,7 +104,7 @@ class PixelItem(QGraphicsObject):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        return self._rect
+        return self._rect.adjusted(*_BORDER)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
@@ -97,10 +113,10 @@ class PixelItem(QGraphicsObject):
 
 class Axis(pg.AxisItem):
     """An axis that is painted by a function; pyqtgraph's own records a picture and sets its title's HTML with
-    every range. `reach`: logical pixels that it paints beyond its ends.
+    every range. `reach`: logical pixels that it paints beyond its ends, if these are not its title's.
     """
 
-    def __init__(self, side: str, draw: Draw, reach: float = 20.0) -> None:
+    def __init__(self, side: str, draw: Draw, reach: float = 2.0) -> None:
         self.range = [0.0, 1.0]  # which the constructor of the base class sets
         self._draw = draw
         self._reach = reach
@@ -111,15 +127,31 @@ class Axis(pg.AxisItem):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        # Never into the lane beside it, or every repaint of that paints the axis too.
-        r, reach = QRectF(self.rect()), self._reach
-        if self.orientation in ("left", "right"):
-            return r.adjusted(0, -reach, 0, reach)
-        return r.adjusted(-reach, 0, reach, 0)
+        bounds = self._bounds().adjusted(*_BORDER)
+        return bounds if self.orientation in ("left", "right") else bounds.adjusted(0, 2, 0, 0)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        painter.setClipRect(self._bounds())
         _in_view(self, painter, QRectF(self.rect()), self._draw)
+
+    def place(self, rect: QRectF) -> None:
+        """Lie there, of an axis below or above that belongs to no plot's layout."""
+        self.setHeight(rect.height())
+        self.setGeometry(rect)
+
+    def _bounds(self) -> QRectF:
+        """Where it paints, never into the lane beside it."""
+        r = QRectF(self.rect())
+        if self.orientation in ("left", "right"):
+            reach = max(self._reach, title_reach(r.height()))
+            return r.adjusted(0, -reach, 0, reach)
+        return r.adjusted(-self._reach, 0, self._reach, 0)
+
+
+def title_reach(height: float) -> float:
+    """How far an upright title reaches beyond the ends of a lane so high, logical pixels."""
+    return max(2.0, 75 - height / 2)
 
 
 def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -> None:
@@ -130,11 +162,13 @@ def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -
         draw(painter, rect.translated(at))
 
 
-def lane_plot(left: Axis, *, bottom: Axis | None = None, right: Axis | None = None) -> pg.PlotItem:
-    """A plot of a quiet box with these axes alone; it lies where `place_lane` puts it. Making one takes
-    some milliseconds: make few, and once."""
+def lane_plot(
+    left: Axis, *, bottom: Axis | None = None, right: Axis | None = None, box: QuietBox | None = None
+) -> pg.PlotItem:
+    """A plot of a quiet box (`box`, else a new one) with these axes alone; it lies where `place_lane`
+    puts it. Making one takes some milliseconds: make few, and once."""
     axes = {name: axis for name, axis in (("left", left), ("bottom", bottom), ("right", right)) if axis}
-    plot = pg.PlotItem(viewBox=QuietBox(), axisItems=axes, enableMenu=False)
+    plot = pg.PlotItem(viewBox=box or QuietBox(), axisItems=axes, enableMenu=False)
     plot.hideButtons()
     plot.layout.setContentsMargins(0, 0, 0, 0)
     if bottom is None:
@@ -151,17 +185,17 @@ def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: fl
         if axis.isVisible():
             (axis.setHeight if name == "bottom" else axis.setWidth)(size)
     plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+    plot.layout.activate()  # now, not when the loop is next free: it is painted before that
 
 
-def blit(painter: QPainter, x: float, y: float, image: QImage, scale: int = 1) -> None:
-    """Put a picture of device pixels at a logical position that lies on one, each as `scale` x `scale`."""
+def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
+    """Fill a rectangle that lies on device pixels with a picture of as many of them, or of fewer."""
     dpr = painter.device().devicePixelRatioF()
-    w, h = image.width(), image.height()
+    edges = (round(v * dpr) for v in (rect.left(), rect.top(), rect.right(), rect.bottom()))
+    left, top, right, bottom = edges
     with saved(painter):
         painter.scale(1 / dpr, 1 / dpr)
-        painter.drawImage(
-            QRectF(round(x * dpr), round(y * dpr), w * scale, h * scale), image, QRectF(0, 0, w, h)
-        )
+        painter.drawImage(QRectF(left, top, right - left, bottom - top), image, QRectF(image.rect()))
 
 
 class PlotView(pg.GraphicsView):
@@ -175,13 +209,19 @@ class PlotView(pg.GraphicsView):
         self._theme: Theme = LIGHT
         self._opaque: tuple[QRectF, ...] = ()
         self._bare: list[QRectF] | None = None
+        self._whole = False  # everything will be painted anyway
         super().__init__(parent, background=None)
         self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
         self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)
         self.scene().setItemIndexMethod(self.scene().ItemIndexMethod.NoIndex)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        for action in self.scene().contextMenu:  # a command that nobody would find
+            action.setParent(None)
+        self.scene().contextMenu = []
+        self.setAcceptDrops(False)  # which the window takes
         port = self.viewport()
+        port.setAcceptDrops(False)
         port.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         port.setMouseTracking(True)
         port.setFocusProxy(None)
@@ -201,7 +241,10 @@ class PlotView(pg.GraphicsView):
     def dirty(self, *rects: QRectF) -> None:
         """Paint these parts (logical pixels) with whatever else is to be painted; without any, everything."""
         port = self.viewport()
+        if self._whole:
+            return
         if not rects:
+            self._whole = True
             port.update()
         for rect in rects:
             port.update(rect.toAlignedRect())
@@ -223,6 +266,7 @@ class PlotView(pg.GraphicsView):
         if self.closed:
             return
         self.prepare(self.viewport().devicePixelRatioF())
+        self._whole = False
         super().paintEvent(event)
 
     def paint_on(self, image: QImage) -> None:
@@ -266,6 +310,12 @@ class PlotView(pg.GraphicsView):
             QToolTip.showText(event.globalPos(), self.toolTip(), self)
             return True
         return bool(super().viewportEvent(event))
+
+    def __del__(self) -> None:
+        """The collector would take view, scene and items apart in any order, which ends the process: the view
+        goes first, and all with it."""
+        if shiboken6.isValid(self) and shiboken6.ownedByPython(self):
+            shiboken6.delete(self)
 
     def close(self) -> bool:
         """As of any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""
