@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pandas import DataFrame
 
 from desktop.cli import run
+from desktop.data.frames import as_csv_text
 from desktop.data.tables import read_table
 from desktop.printing import Printed, as_csv, guarded, printable, unguarded
 from desktop.ui.tables import comma_separated, tab_separated
@@ -122,3 +124,12 @@ def test_the_factor_model_guards_its_cells_and_reads_them_again(
         "@s",
         "t",
     }
+
+
+@settings(deadline=None)  # the first example loads pandas
+@given(st.lists(st.text(alphabet=st.sampled_from("=+-@'1.e ;,\t\"\n#a")), min_size=1, max_size=3))
+def test_no_cell_of_a_frame_that_is_written_is_a_formula(texts: list[str]) -> None:
+    frame = DataFrame({"text": texts, "number": range(len(texts))})
+    rows = list(csv.reader(io.StringIO(as_csv_text(frame))))
+    assert [row[0] for row in rows] == ["text", *(guarded(text) for text in texts)]
+    assert [row[1] for row in rows[1:]] == [str(k) for k in range(len(texts))]

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
 from desktop.core.density import apart, line_density
-from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
+from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, search
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
-from desktop.data.naming import location_name
-from desktop.data.statistics import NO_REGION as NO_REGION_NAME
+from desktop.data.naming import location_labels, location_name
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -120,6 +119,7 @@ class Bars:
         could have.
     classes : activities by their keys in `CLASSES`, or names of regions, then `shades` are their colours
         (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
+    labels (rows,) : what stands beside the rows.
     """
 
     names: tuple[str, ...]
@@ -130,6 +130,7 @@ class Bars:
     classes: tuple[str, ...]
     shades: tuple[int, ...] = ()
     messages: Drawn | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -306,10 +307,12 @@ def bars(
         return None
     groups = [group.tolist() for group in np.array_split(places, min(len(places), _ROWS))]
     edges = _columns(curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS, _CELLS // len(groups))))
-    called = [location_name(x) for x in store.locations]
-    rows = tuple(
-        called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"
-        for group in groups
+    rows, labels = (
+        tuple(
+            called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"
+            for group in groups
+        )
+        for called in ([location_name(x) for x in store.locations], location_labels(store.locations))
     )
     if by_region:
         classes, shades, lut = _regions(store, timeline.weights(), names or {})
@@ -328,6 +331,7 @@ def bars(
         tuple(classes[k] for k in seen),
         tuple(shades[k] for k in seen if shades),
         None if messages is None else _messages(timeline, messages, groups, edges * np.float64(curve.unit)),
+        labels,
     )
 
 
@@ -368,15 +372,14 @@ def _regions(
 ) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.uint8]]:
     """The regions that take most time, the others together, and none: their names, their colours, and the
     class (regions + 1,) of each region, none first."""
-    colours = region_classes([region.name for region in store.regions], weights)
-    most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
+    known = [region.name for region in store.regions]
+    called = [names.get(name, name) for name in known]
+    most = [one for one in region_shares(called, region_classes(known, weights), weights) if one[0] >= 0]
     lut = np.full(weights.size, len(most), np.uint8)
     lut[0] = len(most) + 1
-    lut[np.array(most, np.int64) + 1] = np.arange(len(most))
-    found = [store.regions[r].name for r in most]
-    shades = [int(colours[r + 1]) for r in most]
-    classes = [*(names.get(name, name) for name in found), _OTHER_REGIONS, NO_REGION_NAME]
-    return tuple(classes), (*shades, OTHER_REGION, NO_REGION), lut
+    lut[np.array([region for region, _, _ in most], np.int64) + 1] = np.arange(len(most))
+    classes, shades = (name for _, name, _ in most), (shade for _, _, shade in most)
+    return (*classes, _OTHER_REGIONS, NO_REGION_NAME), (*shades, OTHER_REGION, NO_REGION), lut
 
 
 def tables(

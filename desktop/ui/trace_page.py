@@ -62,7 +62,7 @@ from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION, Settings
 from desktop.ui.start_page import StartPage
 from desktop.ui.task_line import TaskLine
-from desktop.ui.units import digits, instant, quantity, scaled, time_scale
+from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -510,9 +510,9 @@ class TracePage(Page):
             instant(time_s, b - a), number(found.level), run.curve.capacity
         )
         if found.phase is not None:
-            off = number(found.level - found.fit)
-            text += self.tr("   phase {0}: fit {1}, off by {2}").format(
-                found.phase + 1, number(found.fit), off
+            left = signed(found.level - found.fit)
+            text += self.tr("   phase {0}: fit {1}, residual {2}").format(
+                found.phase + 1, number(found.fit), left
             )
         self._cursor_text.setText(text)
 

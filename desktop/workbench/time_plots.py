@@ -43,7 +43,7 @@ WORDS = {
     "io": "I/O",
     "idle": "Idle",
     "unmeasured": "Not measured",
-    "extremes": "Minimum to maximum",
+    "extremes": "Min to max",
     "fit": "Fit: {0} ({1})",
     "break": "Breakpoint and its range",
     "residual axis": "Residual",
@@ -52,6 +52,7 @@ WORDS = {
     "epsilon": "ε = {0} processors·√s",
     "phase error": "phase {0}: r.m.s. {1} processors, local error {2} processors·√s",
     "location": "Location",
+    "rank": "Rank",
     "message": "Message",
     "messages": "Messages, 1 to {0} at a point",
     "collective": "Collective begins",
@@ -67,7 +68,7 @@ WORDS = {
     "of processors": "of {0} processors",
 }
 #: Lines of text and widths of a label that a tick takes of its axis.
-_LINES, _LABELS = 2.2, 1.5
+_LINES, _LABELS = 1.9, 1.5
 #: Room around the number of a phase, in heights of text.
 _AROUND = 0.3
 
@@ -185,6 +186,11 @@ class Series:
     columns: Columns
     look: Literal["filled", "stacked", "line"] = "line"
     seen: NDArray[np.bool_] | None = None
+
+    @property
+    def seen_columns(self) -> NDArray[np.bool_]:
+        """(W,) where there are values."""
+        return np.isfinite(self.columns.mean) if self.seen is None else self.seen
 
     @property
     def exact(self) -> bool:
@@ -551,9 +557,14 @@ def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words) -> Plot:
         densest = 0 if drawn.density is None else int(drawn.density.max(initial=0))
         legend += mark_legend(say, messages=len(drawn.lines), densest=densest)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
-    rows = Axis(say("location"), float(len(bars.names)), 0.0)
+    rows = Axis(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
-    return replace(found, bars=bars, rows=bars.names, remarks=(shared,) if shared else ())
+    return replace(found, bars=bars, rows=bars.labels or bars.names, remarks=(shared,) if shared else ())
+
+
+def row_title(names: Iterable[str]) -> str:
+    """The key of what all rows of these locations are."""
+    return "rank" if all(name.startswith("rank ") for name in names) else "location"
 
 
 def class_legend(names: Sequence[str], inks: Sequence[str], say: Words, *, by_region: bool) -> list[Entry]:
@@ -589,12 +600,14 @@ def shared_rows(locations: int, rows: int, say: Words) -> str:
 @dataclass(frozen=True)
 class Comparing:
     """How compared runs are seen: below each other instead of upon each other, differences in percent of the
-    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked."""
+    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked; the `levels`
+    from and to that were asked for."""
 
     side_by_side: bool = False
     relative: bool = False
     by_hand: Mapping[int, frozenset[int]] = field(default_factory=dict)
     row: int = -1
+    levels: tuple[float, float] | None = None
 
 
 def comparison(
@@ -605,9 +618,10 @@ def comparison(
     *,
     span: tuple[float, float] | None = None,
     difference: bool = True,
+    before: Plot | None = None,
 ) -> Plot:
     """Runs over one axis with their differences to the reference. `times`: between the columns of a curve;
-    without `difference` there is no room for those."""
+    without `difference` there is no room for those. `before`: the same, over another range."""
     alignment, placement = contrast.alignment, contrast.placement
     reference = alignment.reference
     others = [k for k in range(len(alignment.runs)) if k != reference]
@@ -632,7 +646,7 @@ def comparison(
         x = times(curve)
         columns = envelope(curve).columns(x)
         series.append(Series(f"run {k}", x, columns, seen=_in_phases(contrast, k, columns, x)))
-    level = _level_axis(contrast, say)
+    level = _level_axis(contrast, how, say)
     if how.side_by_side:
         lanes = [Lane(level, (one,)) for one in series]
     else:  # the reference lies over the others
@@ -647,16 +661,18 @@ def comparison(
         axis,
         tuple(lanes),
         tuple(legend),
-        strips=tuple(_strips(contrast, how)),
-        links=tuple(_links(contrast)),
+        strips=tuple(_strips(contrast, how)) if before is None else before.strips,
+        links=tuple(_links(contrast)) if before is None else before.links,
         reference=reference,
     )
 
 
-def _level_axis(contrast: Contrast, say: Words) -> Axis:
+def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> Axis:
     placement = contrast.placement
     if placement.share:
-        return Axis(say("utilization"), 0.0, 1.05, "%", 100.0, whole=True)
+        return Axis(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
+    if how.levels is not None:
+        return Axis(say("processors"), *how.levels, whole=True)
     low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
     high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
     return Axis(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)

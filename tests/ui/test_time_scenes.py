@@ -21,6 +21,7 @@ from desktop.core import phases
 from desktop.core.curve import StepCurve
 from desktop.ui import theme
 from desktop.ui.plots import time_plot
+from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.time_plot import REST, TimePlot
 from desktop.workbench.model import Annotation
@@ -194,6 +195,12 @@ def test_lines_are_exact_where_the_narrowest_time_is_seen(view: CurveView) -> No
     assert inside[0] == inside[1] and colours[0] == colours[1] != inside[0], "the selection ends there"
 
 
+def test_an_axis_shows_its_name_below_its_numbers(view: CurveView) -> None:
+    image, em = pixels(view.grab().toImage()), view.fontMetrics().height()
+    top = round(view._axis.top()) + 5 + em
+    assert (image[top : top + em, 300:600] != image[top, 5]).any(), "Time (ms)"
+
+
 @pytest.mark.parametrize("log", [False, True])
 def test_items_of_scripts_stand_at_their_data(view: CurveView, log: bool) -> None:
     view.set_fit(None)
@@ -313,3 +320,42 @@ def test_a_screen_reader_meets_one_plot_with_a_name(view: CurveView) -> None:
         assert "processors over" in found.text(QAccessible.Text.Description)
     assert view.focusPolicy() == Qt.FocusPolicy.StrongFocus
     assert view.viewport().focusPolicy() == Qt.FocusPolicy.NoFocus
+
+
+def test_axes_and_grid_are_asked_for_in_the_menu(view: CurveView, qtbot: QtBot) -> None:
+    names = {action.objectName(): action for action in view.menu_at(view._main.rect.center()).actions()}
+    assert {"plot_axes", "plot_grid"} <= set(names) and names["plot_grid"].isChecked()
+    with_grid = pixels(view.grab().toImage())
+    names["plot_grid"].trigger()
+    assert not view.grid and (pixels(view.grab().toImage()) != with_grid).any()
+    dialog = AxisDialog(view)
+    qtbot.addWidget(dialog)
+    time, levels = dialog.forms
+    a, b = CURVE.start + 0.2 * CURVE.duration, CURVE.start + 0.4 * CURVE.duration
+    time.free.setChecked(False)
+    time.low.setText(f"{a!r}")
+    time.high.setText(f"{b!r}")
+    levels.free.setChecked(False)
+    levels.low.setText("5")
+    levels.high.setText("40")
+    with qtbot.waitSignals([view.rangeChanged, view.levelsChanged]):
+        assert dialog.apply()
+    assert view.visible_range() == (a, b)
+    view.grab()
+    assert (view._main.low, view._main.high) == (5.0, 40.0)
+    assert view.lanes["curve"].vb.viewRange() == [[a, b], [5.0, 40.0]]
+    levels.free.setChecked(True)
+    assert dialog.apply() and view.levels.mode == "start" and view.visible_range() == (a, b)
+
+
+def test_a_range_that_is_only_read_stays_as_it_is(view: CurveView, qtbot: QtBot) -> None:
+    """In the deepest zoom the dialog says enough digits, and applies only what was entered."""
+    view.zoom_to(CURVE.start + 0.3 * CURVE.duration, CURVE.start + 0.3 * CURVE.duration)
+    before = view.visible_range()
+    dialog = AxisDialog(view)
+    qtbot.addWidget(dialog)
+    time, levels = dialog.forms
+    assert float(time.low.text()) < float(time.high.text())
+    levels.log.setChecked(True)
+    assert dialog.apply() and view.levels.log
+    assert view.visible_range() == before

@@ -74,7 +74,7 @@ class ModelPanel(SidePanel):
         self.measured.picked.connect(lambda lines: self._pick(list(lines)))
         self.scaling = Chart(self.tr("Scaling"))
         self.scaling.clicked.connect(lambda line, _: self._pick([line]))
-        self.beside((self.parameters, self.measured), (self.scaling,))
+        self.beside((self.parameters, self.measured), self.scaling)
         self.note = Elided()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         content = QWidget()

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
+from desktop.data.chart import AxisChoice
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries
 from desktop.ui.plots.navigation import Navigation
@@ -249,6 +250,24 @@ class CurveView(TimePlot):
         """As at first: all processors, or what a low curve needs."""
         self._change_levels(Levels("start", log=self._levels.log))
 
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        found = super().axis_options()
+        known = self.heights
+        if known is not None:
+            free, log = self._levels.mode != "hand", self._levels.log
+            ends = limits(self._levels, known)
+            found.append(plot_menu.AxisOption("y", self.tr("Processors"), *ends, free, log))
+        return found
+
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        if way == "x":
+            super().choose_axis(way, choice)
+        elif choice.low is None or choice.high is None:
+            mode = "start" if self._levels.mode == "hand" else self._levels.mode
+            self._change_levels(Levels(mode, log=bool(choice.log)))
+        else:
+            self._change_levels(Levels("hand", choice.low, choice.high, bool(choice.log)))
+
     def set_logarithmic(self, log: bool) -> None:
         """A logarithmic axis, or a linear one; a range by hand does not outlive the change."""
         mode = "start" if self._levels.mode == "hand" else self._levels.mode
@@ -355,8 +374,8 @@ class CurveView(TimePlot):
         place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
         if residual.height():
             place_lane(self.lanes["residual"], residual)
-        self._time_axes[0].setGeometry(QRectF(run.left(), run.bottom(), run.width(), em))
-        self._time_axes[1].setGeometry(self._axis)
+        self._time_axes[0].place(QRectF(run.left(), run.bottom(), run.width(), em + 8))
+        self._time_axes[1].place(self._axis)
         self._head.place(self._head_rect)
         self._rail_item.place(self._rail)
         self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
@@ -470,7 +489,8 @@ class CurveView(TimePlot):
             across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
             upright = described.axis.upright(lane.rect.height(), metrics.height())
             xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
-            scales.grid(painter, lane, self._theme, xs, ys)
+            if self._grid:
+                scales.grid(painter, lane, self._theme, xs, ys)
 
     def _run_shown(self) -> Run:
         """What is shown, in whole."""
@@ -551,7 +571,7 @@ class CurveView(TimePlot):
             left = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
             for one in (lane, self._residual):
                 one.low, one.high = left.axis.low, left.axis.high
-            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height())
+            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height(), grid=self._grid)
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)
@@ -685,9 +705,12 @@ class CurveView(TimePlot):
             if steps > 2
             else self.tr("every step is drawn")
         )
-        note = self._plot.doubt or note  # what is in doubt matters more than how it is drawn
-        limit = row.right() - metrics.horizontalAdvance(note) - em
         found = entries(self._plot.legend, t)
+        if self._plot.doubt:  # matters more than how it is drawn
+            note = self._plot.doubt
+        elif self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
+            note = ""
+        limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)

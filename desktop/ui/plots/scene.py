@@ -135,6 +135,11 @@ class Axis(pg.AxisItem):
         painter.setClipRect(self._bounds())
         _in_view(self, painter, QRectF(self.rect()), self._draw)
 
+    def place(self, rect: QRectF) -> None:
+        """Lie there, of an axis below or above that belongs to no plot's layout."""
+        self.setHeight(rect.height())
+        self.setGeometry(rect)
+
     def _bounds(self) -> QRectF:
         """Where it paints, never into the lane beside it."""
         r = QRectF(self.rect())
