@@ -600,8 +600,8 @@ def shared_rows(locations: int, rows: int, say: Words) -> str:
 @dataclass(frozen=True)
 class Comparing:
     """How compared runs are seen: below each other instead of upon each other, differences in percent of the
-    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked; the `levels`
-    from and to that were asked for."""
+    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked; the
+    `levels` from and to that were asked for."""
 
     side_by_side: bool = False
     relative: bool = False
