@@ -13,6 +13,7 @@ at the end of a location (`desktop.core.open_regions`).
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ CLASSES = 16
 NO_REGION, ABSENT = 14, 15
 #: Colours of regions; a class for regions that have none of their own in a picture.
 COLOURS, OTHER_REGION = 12, 13
+#: What time in no region is called.
+NO_REGION_NAME = "(no region)"
 
 
 def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -50,6 +53,16 @@ def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np
         classes[region] = free
         taken.add(free)
     return np.concatenate([[NO_REGION], classes]).astype(np.uint8)
+
+
+def region_shares(
+    names: Sequence[str], colours: NDArray[np.uint8], weights: NDArray[np.float64]
+) -> list[tuple[int, str, int]]:
+    """The regions that take most time, each in a colour of its own, then none: number (-1), name, and colour
+    as `region_classes` has them. `weights`: of each region, none first."""
+    most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
+    found = [(r, names[r], int(colours[r + 1])) for r in most]
+    return [*found, (-1, NO_REGION_NAME, NO_REGION)] if weights[0] else found
 
 
 # --- states to bins ---

@@ -36,6 +36,7 @@ from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, frame
+from desktop.core.gantt import NO_REGION_NAME
 from desktop.core.open_regions import BEGIN, END, activities
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
@@ -62,7 +63,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: What the time outside of all regions is called.
-NO_REGION = "(no region)"
+NO_REGION = NO_REGION_NAME
 #: Differences of parts below this are not worth a sentence.
 LEAST_CHANGE = 0.005
 

@@ -705,9 +705,12 @@ class CurveView(TimePlot):
             if steps > 2
             else self.tr("every step is drawn")
         )
-        note = self._plot.doubt or note  # what is in doubt matters more than how it is drawn
-        limit = row.right() - metrics.horizontalAdvance(note) - em
         found = entries(self._plot.legend, t)
+        if self._plot.doubt:  # matters more than how it is drawn
+            note = self._plot.doubt
+        elif self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
+            note = ""
+        limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pyqtgraph as pg
+import shiboken6
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
@@ -313,6 +314,12 @@ class PlotView(pg.GraphicsView):
             QToolTip.showText(event.globalPos(), self.toolTip(), self)
             return True
         return bool(super().viewportEvent(event))
+
+    def __del__(self) -> None:
+        """The collector would take view, scene and items apart in any order, which ends the process: the view
+        goes first, and all with it."""
+        if shiboken6.isValid(self) and shiboken6.ownedByPython(self):
+            shiboken6.delete(self)
 
     def close(self) -> bool:
         """As of any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""
