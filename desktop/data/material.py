@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
-from desktop.core.density import apart, line_density
+from desktop.core.density import DRAWN, apart, line_density
 from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
@@ -99,13 +99,14 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Messages of a timeline. `lines` (n, 4): sent (s), row, received (s), row, rows by their middle from the
-    top; where those cannot be told apart, `density` (rows of points, columns): how many pass through each
-    point of the whole picture."""
+    """Messages and collectives of a timeline. `lines` (n, 4): sent (s), row, received (s), row, rows by their
+    middle from the top; where those cannot be told apart, `density` (rows of points, columns): how many pass
+    through each point of the whole picture. `collectives` (n, 2): begin (s), top of the row."""
 
     count: int
     lines: NDArray[np.float64]
     density: NDArray[np.int32] | None = None
+    collectives: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,20 +339,24 @@ def bars(
 def _messages(
     timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: NDArray[np.float64]
 ) -> Drawn | None:
-    """The messages between the rows of a figure, one by one or by how many there are."""
+    """The messages between the rows of a figure, one by one or by how many there are, and the collectives."""
     known = timeline.chosen_messages(wanted) if wanted.shown else None
-    if known is None:
-        return None
     a, b = float(times[0]), float(times[-1])
     row = np.full(len(timeline.store.locations), np.nan)
     for k, group in enumerate(groups):
         row[group] = k + 0.5
+    begun = [(c.begin_s, row[c.location] - 0.5) for c in timeline.collectives(a, b, DRAWN) or ()]
+    collectives = np.array([(at, top) for at, top in begun if a <= at <= b and top >= 0]).reshape(-1, 2)
+    if known is None:
+        return Drawn(0, np.empty((0, 4)), None, collectives) if collectives.size else None
     ends = np.stack([known.sent_s, row[known.sender], known.received_s, row[known.receiver]], axis=1)
     ends = ends[(known.sent_s <= b) & (known.received_s >= a) & np.isfinite(ends).all(axis=1)]
     high = max(_POINTS, len(groups))
     x, y = (ends[:, ::2].T - a) / (b - a) * 2 * _POINTS, ends[:, 1::2].T / len(groups) * high
     density = line_density(x, y, 2 * _POINTS, high)
-    return Drawn(len(ends), ends) if apart(density, len(ends)) else Drawn(len(ends), ends[:0], density)
+    if apart(density, len(ends)):
+        return Drawn(len(ends), ends, None, collectives)
+    return Drawn(len(ends), ends[:0], density, collectives)
 
 
 def _columns(

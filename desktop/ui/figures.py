@@ -803,6 +803,10 @@ def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box) -> None:
         sent, above, received, below = drawn.lines.T
         ends = np.stack([box.x(sent), box.y(above), box.x(received), box.y(below)], axis=1)
         frame.sheet.lines(ends, Stroke(frame.ink.text, 0.4 * MM_PER_POINT))
+    at, top = drawn.collectives.T
+    high = min(0.35 * frame.em, box.height / len(bars.names))
+    begins = np.stack([box.x(at), box.y(top), box.x(at), box.y(top) + high], axis=1)
+    frame.sheet.lines(begins, Stroke(frame.ink.mark, 0.8 * MM_PER_POINT))
 
 
 def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:

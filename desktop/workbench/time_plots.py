@@ -444,7 +444,8 @@ class _Numbers(Sequence[str]):
         return self._count
 
     def __getitem__(self, k):
-        return [str(i + 1) for i in range(self._count)[k]] if isinstance(k, slice) else str(k + 1)
+        found = range(self._count)[k]
+        return [str(i + 1) for i in found] if isinstance(k, slice) else str(found + 1)
 
 
 def run_plot(
@@ -523,7 +524,7 @@ def figure_plot(
     axis = time_axis(a, b, say)
     if figure == "timeline":
         assert material.bars is not None
-        return _timeline(run, material.bars, axis, title, say)
+        return _timeline(run, material.bars, axis, title, say, columns)
     known = run.heights(a, b)
     even = np.linspace(a, b, columns + 1)
     if figure == "residual":
@@ -549,17 +550,26 @@ def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float
 # ------------------------------------------------------------------ timeline
 
 
-def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words) -> Plot:
+def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words, columns: int) -> Plot:
     inks = [f"shade {k}" for k in bars.shades] if bars.shades else list(bars.classes)
     legend = class_legend(bars.classes, inks, say, by_region=bool(bars.shades))
     drawn = bars.messages
     if drawn is not None:
         densest = 0 if drawn.density is None else int(drawn.density.max(initial=0))
-        legend += mark_legend(say, messages=len(drawn.lines), densest=densest)
+        begun = bool(sparse(len(drawn.collectives), len(bars.names), columns) and len(drawn.collectives))
+        if not begun:
+            drawn = replace(drawn, collectives=drawn.collectives[:0])
+        legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=begun)
+        bars = replace(bars, messages=drawn)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
     rows = Axis(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
     return replace(found, bars=bars, rows=bars.labels or bars.names, remarks=(shared,) if shared else ())
+
+
+def sparse(marks: int, rows: int, pixels: float) -> bool:
+    """Whether there is room for so many marks between what rows of so many pixels show."""
+    return marks <= pixels / 24 * max(rows, 1)
 
 
 def row_title(names: Iterable[str]) -> str:
@@ -600,7 +610,7 @@ def shared_rows(locations: int, rows: int, say: Words) -> str:
 @dataclass(frozen=True)
 class Comparing:
     """How compared runs are seen: below each other instead of upon each other, differences in percent of the
-    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked; the `levels`
+    reference; pairs of phases that were matched by hand, by run; a marked row of matches; the `levels`
     from and to that were asked for."""
 
     side_by_side: bool = False
@@ -719,7 +729,10 @@ def _difference_lane(
     of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
     for run, areas in zip(alignment.runs, placement.areas, strict=True):
         if areas is not None:
-            value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
+            if of_area == "proc·s":  # with the prefix of the run's size
+                value = say.quantity(areas.signed, of_area)
+            else:
+                value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
             if areas.reference:
                 value += f" ({100 * areas.signed / areas.reference:+.3g} %)".replace("-", "−")
             parts.append(f"{run.name}: {value}")

@@ -689,7 +689,7 @@ def test_rows_lower_than_a_pixel_are_joined(qtbot: QtBot, opened: TracePage) -> 
     view.rows_changed()
     settle(qtbot, opened)
     assert view._per == 4 and view._bands == 3
-    assert "4 rows share a pixel" in view._note()
+    assert view._note() == "12 locations in 3 rows: neighbours share a row"
     send(
         view,
         QEvent.Type.MouseMove,
@@ -1026,9 +1026,9 @@ def test_the_exported_figure_has_the_messages_of_the_window(
     assert drawn is not None and drawn.count == 30_000 and drawn.density is not None
     middle = drawn.density.shape[0] // 2
     assert drawn.density[middle].sum() >= 30_000
-    assert "data:image/png;base64," in svg and "messages, up to" in svg
+    assert "data:image/png;base64," in svg and ">Messages, 1 to " in svg
     drawn, one, _ = found["one"]
     assert drawn is not None and drawn.lines[:, 1::2].tolist() == [[0.5, 1.5]]
-    assert "base64" not in one and ">message<" in one
-    assert found["none"][0] is None and "message" not in found["none"][1]
+    assert "base64" not in one and ">Message<" in one
+    assert found["none"][0] is None and "Message" not in found["none"][1]
     assert image != found["none"][2]

@@ -91,9 +91,9 @@ class Chart(PlotView):
         super().__init__(parent)
         if help_at:
             self.HELP = help_at
-        self.plot = lane_plot(
-            Axis("left", self._paint_left), bottom=Axis("bottom", self._paint_bottom), box=_Box()
-        )
+        # Titles and labels may be longer than their axes.
+        left, bottom = Axis("left", self._paint_left, 1000), Axis("bottom", self._paint_bottom, 1000)
+        self.plot = lane_plot(left, bottom=bottom, box=_Box())
         self.scene().addItem(self.plot)
         box = self.plot.vb
         self._under = PixelItem(self._paint_grid, box, -50.0)

@@ -44,6 +44,7 @@ from desktop.workbench.time_plots import (
     notes_in,
     row_title,
     shared_rows,
+    sparse,
     time_axis,
 )
 from desktop.workbench.time_plots import Axis as AxisOf
@@ -705,7 +706,7 @@ class TimelineView(TimePlot):
     def _sparse(self, marks: int) -> bool:
         """Whether there is room for so many marks between what the rows show."""
         first, last = self._in_view()
-        return marks <= self._plot.width() / 24 * max(last - first, 1)
+        return sparse(marks, last - first, self._plot.width())
 
     def _boxes(self) -> list[tuple[list[str], float, float]]:
         """Texts beside what is looked at, with the place that each belongs to."""
