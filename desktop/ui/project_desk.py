@@ -1,4 +1,4 @@
-"""What a window does with its project: open, save, ask before it is lost, runs, bundles, views, remarks."""
+"""What a window does with its project: open, save, runs, bundles, views, remarks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class ProjectDesk(QObject):
         super().__init__(window)
         self._window, self._bench = window, window.workbench
         self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_project, deliver)
-        self._box: QMessageBox | None = None
+        self._restoring: Path | None = None  # the project with whose pages the session goes on
+        self.keeper.seen = self._seen
         self._waiting: list[Path] = []  # traces that are to be added to the project
         self._refused: list[str] = []
         self._bench.subscribe(self._follow)
@@ -70,6 +71,7 @@ class ProjectDesk(QObject):
     # ---- files
 
     def open(self, path: Path) -> None:
+        self._restoring = path.absolute()
         self.keeper.open(path)
         self._window.settings.add_recent(path)
 
@@ -100,7 +102,7 @@ class ProjectDesk(QObject):
             return False
         assert self.keeper.path is not None
         self._window.settings.add_recent(self.keeper.path)
-        self._window.statusBar().showMessage(self.tr("Saved as {0}").format(self.keeper.path), 4000)
+        self._window.say(self.tr("Saved as {0}").format(self.keeper.path))
         return True
 
     def autosave(self) -> None:
@@ -120,32 +122,6 @@ class ProjectDesk(QObject):
     def worth_saving(self) -> bool:
         """Changed since it was saved; without a project file, if there is work of the hand in it."""
         return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)
-
-    def ask_before(self, go_on: Callable[[], None]) -> bool:
-        """If changes would be lost, ask, and `go_on` once they are saved or given up; whether that is so."""
-        if not self.worth_saving or self._box is not None:
-            return self._box is not None
-        button = QMessageBox.StandardButton
-        box = self._box = QMessageBox(
-            QMessageBox.Icon.Question,
-            "Phasewright",
-            self.tr("Save the changes to {0}?").format(self.name),
-            button.Save | button.Discard | button.Cancel,
-            self._window,
-        )
-        box.setObjectName("save_question")
-        box.setInformativeText(self.tr("What is not saved is lost."))
-
-        def answered(_: int) -> None:
-            answer = box.standardButton(box.clickedButton()) if box.clickedButton() else button.Cancel
-            self._box = None
-            box.deleteLater()
-            if answer == button.Discard or (answer == button.Save and self.save()):
-                go_on()
-
-        box.finished.connect(answered)
-        box.open()
-        return True
 
     def close(self) -> None:
         self._timer.stop()
@@ -183,8 +159,13 @@ class ProjectDesk(QObject):
     def _show_project(self) -> None:
         """What it holds, and in the title whether it has to be saved."""
         window, document = self._window, self._bench.snapshot.document
+        if self._restoring is not None and self.keeper.path == self._restoring:
+            self._restoring = None
+            QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.keeper.path))
         rows = held(self.keeper.workspace, self.keeper.current)
         self._panel.show_contents(rows)
+        runs = self.keeper.workspace.runs
+        window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
         if document is None and rows:
             window.show_panel("project")
         if document is None and not rows:
@@ -198,7 +179,7 @@ class ProjectDesk(QObject):
         window.setWindowModified(self.worth_saving)
 
     def _tell(self, sentence: str) -> None:
-        self._window.notice_bar.show_message(sentence)
+        self._window.tell("notice", "notice", sentence)
 
     def _locate(self, trace: TraceId) -> Path | None:
         name, _ = QFileDialog.getOpenFileName(
@@ -282,12 +263,21 @@ class ProjectDesk(QObject):
                 self._tell(self.tr("{0} is neither an experiment nor a table of run times.").format(path))
 
     def open_held(self, kind: Kind, index: int) -> None:
-        """Show a trace of the project here, or lend an experiment or table to a window of its own."""
+        """Show a trace of the project here, or lend an experiment or table to a page of its own."""
         if kind == "runs":
             self.keeper.show_run(index)
-            return
-        asked = self._window.experimentRequested if kind == "experiments" else self._window.modelRequested
-        asked.emit(Lent(*self.keeper.lend(kind, index)))
+        elif kind == "experiments":
+            self._window.frame.open_experiment(Lent(*self.keeper.lend(kind, index)))
+        else:
+            self._window.frame.open_model(Lent(*self.keeper.lend(kind, index)))
+
+    def lent(self, path: Path) -> Lent | None:
+        """The experiment or table of the project that is at a path, for a page of its own."""
+        for kind in ("experiments", "tables"):
+            for k, one in enumerate(getattr(self.keeper.workspace, kind)):
+                if one.path == path:
+                    return Lent(*self.keeper.lend(kind, k))
+        return None
 
     def find_held(self, kind: Kind, index: int) -> None:
         """Ask where something is now."""
@@ -359,9 +349,7 @@ class ProjectDesk(QObject):
             self.keeper.export_bundle(
                 target,
                 None,
-                lambda path: self._window.statusBar().showMessage(
-                    self.tr("The bundle is in {0}").format(path), 8000
-                ),
+                lambda path: self._window.say(self.tr("The bundle is in {0}").format(path), 8000),
                 allowed,
             )
 
@@ -392,9 +380,7 @@ class ProjectDesk(QObject):
             self._bench.save_part(
                 Path(name),
                 *span,
-                lambda path: self._window.statusBar().showMessage(
-                    self.tr("The selection is in {0}").format(path), 8000
-                ),
+                lambda path: self._window.say(self.tr("The selection is in {0}").format(path), 8000),
                 locations,
             )
 
@@ -405,14 +391,12 @@ class ProjectDesk(QObject):
         seen = self._seen()
         if seen is not None:
             self._bench.keep_view(number, seen)
-        self._window.statusBar().showMessage(self.tr("Kept as view {0}").format(number), 4000)
+        self._window.say(self.tr("Kept as view {0}").format(number))
 
     def show_view(self, number: int) -> None:
         view = self._bench.show_view(number)
         if view is None:
-            self._window.statusBar().showMessage(
-                self.tr("There is no view {0}; Ctrl+{0} keeps what is seen").format(number), 4000
-            )
+            self._window.say(self.tr("There is no view {0}; Ctrl+{0} keeps what is seen").format(number))
             return
         self.look_at(view)
 

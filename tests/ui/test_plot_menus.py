@@ -25,6 +25,7 @@ from desktop.core import phases
 from desktop.core.curve import StepCurve
 from desktop.ui.compare.runs_view import RunsView
 from desktop.ui.experiment.cube import CORNERS, CubePlot
+from desktop.ui.frame import Frame
 from desktop.ui.panels.messages import Matrix
 from desktop.ui.plots import plot_menu
 from desktop.ui.plots.chart import Axis, Chart, Content, Series
@@ -223,16 +224,16 @@ def test_a_picture_goes_into_a_file(qtbot: QtBot, tmp_path: Path, monkeypatch: p
 
 @pytest.fixture
 def opened(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
-    window = TracePage(settings)
-    qtbot.addWidget(window)
-    window.resize(1366, 768)
-    window.show()
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
+    window.frame.resize(1366, 768)
+    window.frame.show()
     window.open_path(Path(resources.samples()[0].path))
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     window.grab()
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     yield window
-    window.close_unasked()
+    window.frame.close_unasked()
 
 
 def test_in_the_window_they_export_the_figure_explain_and_copy_rows(
@@ -280,7 +281,7 @@ def test_a_right_click_beside_the_plot_opens_the_menu_too(
 def test_panels_below_start_with_room_for_what_they_show(
     qtbot: QtBot, opened: TracePage, size: tuple[int, int]
 ) -> None:
-    opened.resize(*size)
+    opened.frame.resize(*size)
     opened.reset_layout()
     QApplication.processEvents()
     opened.show_panel("statistics")

@@ -13,13 +13,13 @@ from pytestqt.qtbot import QtBot
 
 from desktop.cli import _column
 from desktop.resources import samples
+from desktop.ui.frame import Frame
 from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import time_unit
 from desktop.ui.settings import Settings
 from desktop.ui.tables import Column, prefixed
-from desktop.ui.trace_page import TracePage
 from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
@@ -96,9 +96,9 @@ def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
 
 
 def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings) -> None:
-    window = TracePage(settings)
-    qtbot.addWidget(window)
-    window.show()
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
+    window.frame.show()
     said: list[tuple[Snapshot, list[str]]] = []
 
     def note(_: Snapshot, new: Snapshot) -> None:
@@ -115,7 +115,7 @@ def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings
         for text in texts:
             assert shown.run is None or "No trace" not in text
             assert shown.opening is None or shown.run is not None or text == "The trace is being read."
-    window.close()
+    window.frame.close()
 
 
 def test_every_reason_is_another() -> None:

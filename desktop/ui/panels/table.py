@@ -286,7 +286,7 @@ class TableView(QTableView):
         metrics = self.fontMetrics()
         rows = self.verticalHeader()
         rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
-        rows.setDefaultSectionSize(int(1.5 * metrics.height()))
+        rows.setDefaultSectionSize(int(1.4 * metrics.height()))
         heading, number = (metrics.horizontalAdvance(text) for text in ("Efficiency", "−0.001234"))
         self.horizontalHeader().setMinimumSectionSize(max(heading + 13, number + 2 * self._margin()))
 
