@@ -10,6 +10,9 @@ from desktop.environment import set_for_ourselves
 # Linear algebra is on small matrices here, for which its threads wait for each other longer than they work:
 # on a busy machine a fit of the factor model took ten times as long. Read when numpy is first imported.
 set_for_ourselves("OPENBLAS_NUM_THREADS", "1")
+# Qt writes the fonts of a PDF in the order of a hash: with a seed of its own in each process, the same figure
+# would be another file each time.
+set_for_ourselves("QT_HASH_SEED", "0")
 
 
 def _listen() -> None:

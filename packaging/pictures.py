@@ -340,8 +340,29 @@ def _project(stage: Stage) -> TracePage:
     return window
 
 
+def _effects(stage: Stage) -> QImage:
+    """The measured quicksort beside a trace of another program, whose factorization stands for a place."""
+    window = stage.main(panel="effects", use="effects")
+    window.desk.keeper.add_files(experiments=(TRIALS,))
+    stage.settle(window)
+    side = window.desk.sides["effects"]
+    side.select("F4")
+    side.pin_to("F4", "factor")
+    stage.settle(window)
+    return _dock(stage, window, "effects")
+
+
+def _beside(stage: Stage) -> QImage:
+    """The factor model in its panel."""
+    window = _project(stage)
+    window.show_panel("model")
+    return _dock(stage, window, "model")
+
+
 def _held(stage: Stage) -> QImage:
-    return _dock(stage, _project(stage), "project")
+    window = _project(stage)
+    window.show_panel("project")
+    return _dock(stage, window, "project")
 
 
 def _compare(stage: Stage) -> QImage:
@@ -413,6 +434,8 @@ PICTURES: dict[str, Callable[[Stage], QImage]] = {
     "profile": _panel("profile", phase=1),
     "messages": _panel("messages", phase=1),
     "changes": _panel("changes"),
+    "effects": _effects,
+    "factor-model": _beside,
     "project": _held,
     "timeline": _timeline,
     "presentation": _presentation,

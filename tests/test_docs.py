@@ -180,6 +180,7 @@ def program_keys() -> set[str]:
     from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
     from desktop.ui.model.actions import MODEL_COMMANDS
     from desktop.ui.presentation import KEYS
+    from desktop.ui.tables import FILTER
 
     keys = [
         key
@@ -188,7 +189,7 @@ def program_keys() -> set[str]:
     ]
     known = {QKeySequence(key).toString() for key in keys}
     told = " ".join(keys for keys, _ in (*KEYS, *MOUSE)) + " ".join(text for _, text in MOUSE)
-    return known | EVERYWHERE | set(re.findall(r"[^\s,]+", told))
+    return known | {FILTER} | EVERYWHERE | set(re.findall(r"[^\s,]+", told))
 
 
 def test_keys_exist() -> None:
@@ -291,3 +292,14 @@ def test_the_example_of_a_figure_draws(qtbot: QtBot) -> None:
     example("def _efficiency")["_efficiency"](frame, material)
     drawn = sheet.svg("", inline=False)
     assert drawn.count("<rect") + drawn.count("<path") > before
+
+
+def test_tables_are_listed_as_they_are_declared() -> None:
+    from desktop.core.frames import TABLES
+
+    listed = (DOCS / "tables.md").read_text(encoding="utf-8").split("\n### ")[1:]
+    assert len(listed) == len(TABLES)
+    for text, fields in zip(listed, TABLES.values(), strict=True):
+        rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines()
+                if line.startswith("| `")]  # fmt: skip
+        assert rows == [(f"`{f.name}`", f.dtype, f.unit, f.meaning) for f in fields]

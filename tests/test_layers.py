@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -106,3 +107,44 @@ def test_light_modules_stay_light(module):
     code = f"import sys, {module}; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(loaded.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("from desktop.cli import run\nrun(['--help'])", "pandas scipy numba"),
+        ("from desktop.cli import run\nrun(['stats', 'curve.csv', '-n', '2'])", "pandas openpyxl"),
+        (
+            """from PySide6.QtCore import QSettings
+from PySide6.QtWidgets import QApplication
+app = QApplication([])
+from desktop.ui.app import Windows
+from desktop.ui.settings import Settings
+windows = Windows(app, Settings(QSettings('settings.ini', QSettings.Format.IniFormat)))
+windows.open([])
+for _ in range(5):
+    app.processEvents()
+assert any(window.isVisible() for window in app.topLevelWidgets())""",
+            "pandas scipy openpyxl",
+        ),
+    ],
+    ids=["help", "stats", "window"],
+)
+def test_tables_and_distributions_are_loaded_when_they_are_needed(
+    code: str, unwanted: str, tmp_path: Path
+) -> None:
+    """Of scipy numba looks at the version, and kernels of linear algebra at its BLAS."""
+    (tmp_path / "curve.csv").write_text("0,2\n1,3\n2,1\n4,2\n6,0\n")
+    places = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("CACHE", "STATE", "DATA", "CONFIG")}
+    lines = "".join(f"    {line}\n" for line in code.splitlines())
+    numba = "" if "numba" in unwanted else "import numba\n"
+    whole = (
+        f"import os, sys\n{numba}before = set(sys.modules)\ntry:\n{lines}except SystemExit: pass\n"
+        f"loaded = [name for name in set(sys.modules) - before if name.split('.')[0] in {unwanted.split()}]\n"
+        "print('LOADED', *sorted(loaded))\nsys.stdout.flush()\nos._exit(0)"
+    )
+    environment = os.environ | places | {"QT_QPA_PLATFORM": "offscreen"}
+    done = subprocess.run(
+        [sys.executable, "-c", whole], capture_output=True, text=True, cwd=tmp_path, env=environment
+    )
+    assert done.stdout.splitlines()[-1:] == ["LOADED"], done.stdout[-500:] + done.stderr[-2000:]

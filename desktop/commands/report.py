@@ -51,7 +51,14 @@ def add_words(parser: argparse.ArgumentParser) -> None:
         "--timeline", choices=("activity", "region"), help="what its colours stand for; default activity"
     )
     parser.add_argument("--no-statistics", action="store_true", help="leave out what phases are made of")
-    parser.add_argument("--no-appendix", action="store_true", help="slides: the story only")
+    appendix = parser.add_mutually_exclusive_group()
+    appendix.add_argument(
+        "--appendix", action="store_true", default=None,
+        help="slides: behind the story, all that is not told in it; also where --plots or --tables say what",
+    )  # fmt: skip
+    appendix.add_argument(
+        "--no-appendix", dest="appendix", action="store_false", help="slides: the story only; the default"
+    )
     parser.add_argument(
         "--lock", action="append", default=[], type=float, metavar="S", help="a break to keep"
     )
@@ -111,13 +118,14 @@ def run(options: argparse.Namespace, progress: Progress) -> tuple[dict[str, Any]
     else:
         subjects = [_of_trace(options, span, opening)]
     base = presenting.contents(kept)
+    chosen = kind == "pptx" and (figures is not None or tables is not None)
     style, theme = options.style or kept.style, options.theme or kept.theme
     contents = replace(
         base,
         figures=base.figures if figures is None else figures,
         tables=base.tables if tables is None else tables,
         statistics=base.statistics and not options.no_statistics,
-        appendix=base.appendix and not options.no_appendix,
+        appendix=base.appendix or chosen if options.appendix is None else options.appendix,
         by_region=base.by_region if options.timeline is None else options.timeline == "region",
     )
     words = command_line(

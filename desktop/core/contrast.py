@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from desktop.core.jit import kernel
 from desktop.core.matching import NONE, Matching, match, shapes
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -121,6 +124,18 @@ class Cell(NamedTuple):
     work_difference_s: float
     work_ratio: float
     alike: float
+
+
+def cells_frame(cells: Sequence[Cell]) -> DataFrame:
+    """The cells as a table, one row each. Columns, dtypes, units: ``TABLES["comparison"]`` of
+    `desktop.core.frames`: label, run (text), phase (any: int, None in a gap), then float64: start_s,
+    duration_s, duration_difference_s (s), mean, mean_difference (proc), efficiency, efficiency_difference,
+    alike (parts of 1), work, work_difference (proc·s), ratios; units also in ``attrs["units"]``.
+    """
+    from desktop.core.frames import TABLES, frame
+
+    columns = dict(zip(Cell._fields, zip(*cells, strict=True), strict=True)) if cells else {}
+    return frame(TABLES["comparison"], {name: columns.get(name, ()) for name in Cell._fields})
 
 
 def table(alignment: Alignment) -> list[Cell]:

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -49,6 +52,19 @@ class Trials:
     def known(self) -> Trials:
         """Without the trials that have no response."""
         return self.only(np.isfinite(self.y))
+
+    def to_frame(self) -> DataFrame:
+        """One row a trial, index 0 to N - 1. Columns, dtypes, units: ``TABLES["trials"]`` of
+        `desktop.core.frames`: trial (text), block (int64), response (float64, in its own unit), then a
+        column a factor by its name (float64, levels -1 and +1); where a factor is called like another
+        column, ``"level of <name>"``.
+        """
+        from desktop.core.frames import TABLES, frame
+
+        columns: dict[str, Any] = {"trial": self.label, "block": self.block, "response": self.y}
+        for k, name in enumerate(self.factors):
+            columns[f"level of {name}" if name in columns else name] = self.x[:, k]
+        return frame(TABLES["trials"], columns)
 
 
 def trials(
@@ -158,6 +174,33 @@ class Effects:
     threshold: str
     notes: tuple[str, ...] = ()
     fitted: Array = field(default_factory=lambda: np.empty(0))
+
+    def to_frame(self) -> DataFrame:
+        """One row an effect in standard order, the index its term. Columns, dtypes, units:
+        ``TABLES["effects"]`` of `desktop.core.frames`: term, aliases (text), effect, half_effect, se
+        (float64, in the unit of the response), df, t, p, half_normal (float64), significant, estimable
+        (bool).
+        """
+        from desktop.core.frames import TABLES, frame
+
+        columns: dict[str, Any] = {
+            name: [getattr(effect, name) for effect in self.effects]
+            for name in ("term", "se", "df", "t", "p", "significant", "half_normal", "estimable")
+        }
+        columns["effect"] = [effect.value for effect in self.effects]
+        columns["half_effect"] = [effect.half for effect in self.effects]
+        columns["aliases"] = [", ".join(effect.aliases) for effect in self.effects]
+        return frame(TABLES["effects"], columns, index=columns["term"])
+
+    def anova_frame(self) -> DataFrame:
+        """The analysis of variance, one row a source. Columns, dtypes: ``TABLES["anova"]`` of
+        `desktop.core.frames`: source (text), ss, ms, f, p (float64; squares in the squared unit of the
+        response), df (int64).
+        """
+        from desktop.core.frames import TABLES, frame
+
+        names = ("source", "ss", "df", "ms", "f", "p")
+        return frame(TABLES["anova"], {name: [getattr(row, name) for row in self.anova] for name in names})
 
     def effect(self, term: str) -> Effect:
         """By its name, or that of an alias; KeyError if there is none."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ from desktop.core.factor_fit import (
     references,
     sums,
 )
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Kind = Literal["individual", "joint"]
 
@@ -147,6 +150,44 @@ class ModelFit:
     parts: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
     #: (codes, systems): points of each cell that took part
     points: Index = field(default_factory=lambda: np.empty((0, 0), np.int64))
+
+    def to_frame(self) -> DataFrame:
+        """Every parameter by name, function after function: works and speeds of a joint fit, the cells'
+        deltas of an individual one. Columns, dtypes, units: ``TABLES["factor model"]`` of
+        `desktop.core.frames`: kind, function, code, system (text, "" where it has none), value, se (float64,
+        delta in the unit of the response).
+        """
+        from desktop.core.factor_answers import parameters
+        from desktop.core.frames import TABLES, frame
+
+        found = parameters(self)
+        columns = {
+            name: [getattr(one, name) for one in found] for name in ("kind", "function", "value", "se")
+        } | {name: [getattr(one, name) or "" for one in found] for name in ("code", "system")}
+        return frame(TABLES["factor model"], columns)
+
+    def cells_frame(self) -> DataFrame:
+        """Every measurement with what the fit makes of it, index 0 to N - 1. Columns, dtypes, units:
+        ``TABLES["factor model cells"]`` of `desktop.core.frames`: code, system (text), p, response, fitted,
+        residual, leverage, studentized (float64; NaN where not used), used (bool); the response is in s
+        where times are fitted (also in ``attrs["units"]``).
+        """
+        from desktop.core.frames import TABLES, frame
+
+        data = self.data
+        columns = {
+            "code": [data.codes[k] for k in data.code],
+            "system": [data.systems[k] for k in data.system],
+            "p": data.p,
+            "used": self.used,
+            "response": self.response.y,
+            "fitted": self.fitted,
+            "residual": self.residual,
+            "leverage": self.leverage,
+            "studentized": self.studentized,
+        }
+        times = dict.fromkeys(("response", "fitted", "residual"), "s") if self.response.kind == "t" else {}
+        return frame(TABLES["factor model cells"], columns, units=times)
 
     @property
     def df(self) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.phases import PhaseFit
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class PhaseRow(NamedTuple):
@@ -51,3 +55,24 @@ def phase_table(curve: StepCurve, fit: PhaseFit) -> list[PhaseRow]:
     powers = [tuple(p[: d + 1]) for p, d in zip(fit.powers.tolist(), degree, strict=True)]
     values = [column.tolist() for column in (fit.error, mean, low, high, efficiency, work, rms)]
     return list(map(PhaseRow, breaks[:-1], breaks[1:], degree, powers, *values))
+
+
+def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
+    """The rows of `phase_table` with their fit, index 0 to n - 1: the columns of `PhaseFit.to_frame`, then
+    those of ``TABLES["phase statistics"]`` of `desktop.core.frames`, all float64: mean, min, max (proc),
+    efficiency (a part of 1), work (proc·s), rms (proc), end_range_s (s); units also in ``attrs["units"]``.
+    """
+    from desktop.core.frames import TABLES, frame
+
+    length = fit.break_high[1:] - fit.break_low[1:]
+    columns = fit.columns() | {
+        "mean": [row.mean for row in rows],
+        "min": [row.min for row in rows],
+        "max": [row.max for row in rows],
+        "efficiency": [row.efficiency for row in rows],
+        "work": [row.work_s for row in rows],
+        "rms": [row.rms for row in rows],
+        # What rounding alone makes of a fixed breakpoint is no range.
+        "end_range_s": np.where(length > 1e-9 * fit.duration, length, 0.0),
+    }
+    return frame((*TABLES["phases"], *TABLES["phase statistics"]), columns)

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,9 @@ from desktop.core import partition
 from desktop.core.curve import StepCurve
 from desktop.core.tree import MomentTree, moment_tree
 from desktop.progress import ENDING, Cancelled
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
 
@@ -106,6 +109,33 @@ class PhaseFit:
         fitted = c[..., 0] + s * c[..., 1] + (1.5 * s * s - 0.5) * c[..., 2]
         return np.where((times >= self.breaks[0]) & (times <= self.breaks[-1]), fitted, np.nan)
 
+    def to_frame(self) -> DataFrame:
+        """One row a phase, index 0 to n - 1. Columns, dtypes, units: ``TABLES["phases"]`` of
+        `desktop.core.frames`: phase (int64, from 1), start_s, end_s, duration_s (s), degree (int64), level
+        (proc), slope (proc/s), curvature (proc/s²), error (proc·√s), end_low_s, end_high_s (s); floats where
+        nothing else is said; units also in ``attrs["units"]``.
+        """
+        from desktop.core.frames import TABLES, frame
+
+        return frame(TABLES["phases"], self.columns())
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """The columns (n,) of `to_frame`."""
+        powers = np.where(np.arange(3) <= self.degree[:, None], self.powers, 0.0)
+        return {
+            "phase": np.arange(1, self.n + 1),
+            "start_s": self.breaks[:-1],
+            "end_s": self.breaks[1:],
+            "duration_s": self.duration,
+            "degree": self.degree,
+            "level": powers[:, 0],
+            "slope": powers[:, 1],
+            "curvature": powers[:, 2],
+            "error": self.error,
+            "end_low_s": self.break_low[1:],
+            "end_high_s": self.break_high[1:],
+        }
+
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
@@ -126,6 +156,22 @@ class Sweep:
         if not 0 <= i < len(self.fits):
             raise KeyError(n)
         return self.fits[i]
+
+    def to_frame(self) -> DataFrame:
+        """One row a fit, by rising n. Columns, dtypes, units: ``TABLES["sweep"]`` of `desktop.core.frames`:
+        n, phases (int64), epsilon (float64, proc·√s), sse (float64, proc²·s), equidistribution (float64,
+        a part of 1); units also in ``attrs["units"]``.
+        """
+        from desktop.core.frames import TABLES, frame
+
+        columns = {
+            "n": self.n,
+            "phases": [fit.n for fit in self.fits],
+            "epsilon": self.epsilon,
+            "sse": [fit.sse for fit in self.fits],
+            "equidistribution": [fit.equidistribution for fit in self.fits],
+        }
+        return frame(TABLES["sweep"], columns)
 
 
 def fit(

@@ -53,6 +53,9 @@ _NAMES: dict[str, Activity] = {
     for name in names
 }
 
+#: Names, in lower case, of regions other than MPI calls that stand for an activity.
+CLASSED = frozenset(_NAMES)
+
 #: Calls by which a host uses accelerators: which of them wait for one, and which launch, copy or manage, by
 #: name. Names are those of the public API references (C identifiers, so case counts) and, of directives,
 #: those that OMPT, Score-P and the OpenACC profiling interface give them. A call that asks whether something

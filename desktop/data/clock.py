@@ -19,12 +19,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from desktop.core import ideal
 from desktop.core.clock_kernels import corrected
 from desktop.core.clock_rates import MOST, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
 from desktop.data.collectives import NEVER, depends, holds
 from desktop.data.events import EventSource
-from desktop.data.matching import Matches, match_collectives, match_messages, process_of
+from desktop.data.matching import Instances, Matches, match_collectives, match_messages, process_of
 from desktop.progress import Progress
 
 #: Shifts up to this are left where too few checks tell them from readings that scatter, seconds.
@@ -57,7 +58,8 @@ class ClockResult:
 
     `collectives`, `messages`: how many instances were compared (messages that are not `certain` say nothing
     about clocks). `unmatched`: sends and receives for which no other end was found in the trace. `unequal`:
-    messages of which the two ends say different numbers of bytes. `before`, `after`: which of these
+    messages of which the two ends say different numbers of bytes. `disagreeing`: operations of which the
+    members name different roots. `before`, `after`: which of these
     contradict the clocks as recorded and with the correction. `repair`: ``"none"`` needed, or the
     contradictions are so few and small that they may be scatter; ``"shift"`` of each process by a constant;
     ``"linear"``, by a constant and a rate; ``"impossible"``: neither mends them. `shift`, `drift`, `origin`:
@@ -71,6 +73,7 @@ class ClockResult:
     messages: int
     unmatched: tuple[int, int]
     unequal: int
+    disagreeing: int
     before: Wrong
     after: Wrong
     repair: Repair
@@ -129,6 +132,7 @@ class _Check:
         self._reordered = source.notes.get("reordered")
         self._origin, self._span = self._times()
         self._tally = np.zeros(3, np.int64)
+        self._disagreeing = 0
 
     def _times(self) -> tuple[Ints, int]:
         """The first tick of each process, and how long the longest one lasts."""
@@ -143,12 +147,14 @@ class _Check:
         none = np.zeros(self._n, np.int64)
         return _Correction("none", none, np.zeros(self._n), np.full(self._n, np.inf))
 
-    def _collectives(self) -> Iterator[Held]:
+    def _collectives(self, first: bool) -> Iterator[Held]:
         if not self._names:
             return
         for found in match_collectives(self._source, depends, progress=self._progress):
             self._progress.step(0, 0, "comparing clocks")
-            held, _ = holds(found, self._source.texts, self._process, self._reordered)
+            held, pattern = holds(found, self._source.texts, self._process, self._reordered)
+            if first:
+                self._disagreeing += _roots_differ(found, pattern)
             useful = (
                 np.logical_or.reduceat(held.source, held.start[:-1]) if held.ordered.size else held.ordered
             )
@@ -175,7 +181,7 @@ class _Check:
         found = _Pass()
         c, process = correction, self._process
         clocks = c.shift, c.drift, self._origin
-        for held in self._collectives():
+        for held in self._collectives(first):
             begin, end = (corrected(x, held.process, *clocks) for x in (held.begin, held.end))
             late = np.empty(held.ordered.size, np.int64)
             late_sources(held.start, held.process, begin, end, held.source, held.target, held.ordered, late)
@@ -238,6 +244,7 @@ class _Check:
             messages=as_recorded.messages,
             unmatched=(sends - as_recorded.messages, receives - as_recorded.messages),
             unequal=unequal,
+            disagreeing=self._disagreeing,
             before=as_recorded.wrong,
             after=after.wrong,
             repair=chosen.repair,
@@ -288,6 +295,17 @@ class _Check:
         shift = np.rint(lines.start - lines.start[0]).astype(np.int64)
         rate = (lines.end - lines.start) / bounds[0].span
         return _Correction("linear", shift, rate, np.full(self._n, np.inf)), lines
+
+
+def _roots_differ(found: Instances, pattern: Ints) -> int:
+    """Of how many operations with a root the members do not all name the same."""
+    if not pattern.size:
+        return 0
+    starts, last = found.start[:-1], np.iinfo(np.int64).max
+    most = np.maximum.reduceat(found.root, starts)
+    least = np.minimum.reduceat(np.where(found.root < 0, last, found.root), starts)
+    rooted = np.isin(pattern, (ideal.ONE_TO_ALL, ideal.ALL_TO_ONE))
+    return int(np.count_nonzero(rooted & (most >= 0) & (least != most)))
 
 
 def _bounds(text: str) -> bool:

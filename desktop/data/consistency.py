@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
-from desktop.data.classify import is_communication, mpi_call, region_activity
+from desktop.data.classify import CLASSED, is_communication, mpi_call, region_activity
 from desktop.data.events import UNDEFINED, Activity, EventSource, ImportReport, Location, MessageKind, Region
 from desktop.progress import Progress
 
@@ -56,24 +56,38 @@ _CALLS = frozenset(_USUAL.split())
 
 
 def misspelt(region: Region) -> bool:
-    """Whether a region has the name of a call of MPI but for one letter, which no tracer writes.
+    """Whether a region has a name by which regions are classed, of MPI calls or others, but for one letter,
+    or two of a long call's; no tracer writes that, and no two calls of MPI are so alike.
 
-    >>> misspelt(Region("MPI_Rekv")), misspelt(Region("MPI_Rsend")), misspelt(Region("main"))
-    (True, False, False)
+    >>> misspelt(Region("MPI_Rekv")), misspelt(Region("MPI_Se.rrecv")), misspelt(Region("EZTrace fijalize"))
+    (True, True, True)
+    >>> misspelt(Region("MPI_Rsend")), misspelt(Region("main")), misspelt(Region("write_"))
+    (False, False, False)
     """
     name = region.name.lower().strip("_")
-    if mpi_call(name) in _CALLS:
+    if mpi_call(name) in _CALLS or name in CLASSED:
         return False
     call = name.removeprefix("p") if name[1:4] == "mpi" else name
     for known in _LENGTHS.get(len(call), ()):
-        if sum(a != b for a, b in zip(known, call, strict=True)) == 1:
+        differing = sum(a != b for a, b in zip(known, call, strict=True))
+        if differing == 1 or (differing == 2 and known.startswith("mpi_") and len(known) >= _LONG):
             return True
     return False
 
 
+def _nameless(region: Region) -> bool:
+    """Whether a region is a call of MPI, but not by its name."""
+    return region.paradigm == "mpi" and region.role != "artificial" and not mpi_call(region.name)
+
+
+#: Letters of a long name.
+_LONG = 12
 _LENGTHS: dict[int, list[str]] = {}
 for _call in sorted(_CALLS):
     _LENGTHS.setdefault(4 + len(_call), []).append(f"mpi_{_call}")
+for _name in sorted(CLASSED):
+    if len(_name) >= _LONG:  # short ones are words as programs have them
+        _LENGTHS.setdefault(len(_name), []).append(_name)
 
 
 def nearly_round(resolution: int, bits: int) -> bool:
@@ -86,6 +100,21 @@ def nearly_round(resolution: int, bits: int) -> bool:
         other = resolution ^ 10**power
         changed = sum((other >> shift) % (1 << bits) != 0 for shift in range(0, 64, bits))
         if changed == 1 and abs(resolution - 10**power) > 10 ** (power - 3):
+            return True
+    return False
+
+
+def begins_round(resolution: int) -> bool:
+    """Whether ticks per second have the first hexadecimal digits of a power of ten, but more or fewer behind.
+
+    >>> begins_round(0x3B9ACA00), begins_round(0x3B9ACA4), begins_round(24 * 10**6)
+    (False, True, False)
+    """
+    for power in range(5, 13):
+        a, b = f"{10**power:x}", f"{resolution:x}"
+        same = len(a) != len(b) and a[:5] == b[:5]
+        # Clocks of 16 and 62.5 MHz have the digits of 1 MHz and 1 GHz.
+        if same and a.rstrip("0") != b.rstrip("0"):
             return True
     return False
 
@@ -200,17 +229,25 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
             where=regions[turned[0]].name,
         )
     spelt = [i for i, region in enumerate(regions) if calls[i] and misspelt(region)]
+    nameless = [i for i, region in enumerate(regions) if calls[i] and _nameless(region)]
+    if len(nameless) <= max(1, RARE * len(regions)):
+        spelt = sorted({*spelt, *nameless})
     if spelt:
         report.add(
             "misspelt calls",
             "loss",
-            "names of regions are those of MPI calls but for one letter; the definitions are damaged",
+            "names of regions are those of MPI calls or the like but for a letter or two, or regions of MPI "
+            "have no name of it; the definitions are damaged",
             count=len(spelt),
             where=regions[spelt[0]].name,
         )
     doubtful = {*turned, *spelt, *(i for i, region in enumerate(regions) if region.role == UNDEFINED)}
     doubtful = {i for i in doubtful if calls[i]}
     total = int(sum(walk.communications for walk in walks.values()))
+    loose = {i: walk.loose for i, walk in walks.items() if walk.loose}
+    # Where recording began inside of regions, it did so everywhere.
+    if 2 * len(loose) < len(walks):
+        _tell_nesting(source, report, walks, "loose", loose, "regions are left that were not entered")
     for name, text in (
         ("crossed", "calls of MPI are left inside of, or around, regions that were entered later"),
         ("stray", "calls of MPI are left that were not entered"),
@@ -218,22 +255,20 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
         ("inner", "calls of MPI are entered inside of others"),
     ):
         each = {i: getattr(walk, name) for i, walk in walks.items() if getattr(walk, name)}
-        count = sum(each.values())
-        if not count:
-            continue
-        broken = name != "inner" or count <= max(1, RARE * total)
-        if not broken:
-            continue
+        if name != "inner" or sum(each.values()) <= max(1, RARE * total):
+            _tell_nesting(source, report, walks, name, each, text)
+    late = _outliving(source)
+    for i in late:
+        location = source.locations[i]
+        location.doubt = max(location.doubt, walks[i].longest if i in walks else 0)
+    if late:
         report.add(
-            f"broken nesting: {name}",
+            "late threads",
             "loss",
-            f"{text}; records are missing or changed there",
-            count=count,
-            where=source.locations[min(each)].name,
+            "threads go on after the first thread of their process has ended; times are changed there",
+            count=len(late),
+            where=source.locations[late[0]].name,
         )
-        for i in each:
-            location = source.locations[i]
-            location.doubt = max(location.doubt, walks[i].longest)
     there = [source.locations[i] for i in walks]
     ends = [place.last for place in there]
     tell_far(
@@ -262,6 +297,50 @@ def judge(source: EventSource, report: ImportReport, progress: Progress) -> None
                 count=len(short),
                 where=source.locations[short[0]].name,
             )
+
+
+def _tell_nesting(
+    source: EventSource,
+    report: ImportReport,
+    walks: Mapping[int, _Walk],
+    name: str,
+    each: Mapping[int, int],
+    text: str,
+) -> None:
+    """Say what breaks the nesting, `each` the times that it does so by location."""
+    if not each:
+        return
+    report.add(
+        f"broken nesting: {name}",
+        "loss",
+        f"{text}; records are missing or changed there",
+        count=sum(each.values()),
+        where=source.locations[min(each)].name,
+    )
+    for i in each:
+        location = source.locations[i]
+        location.doubt = max(location.doubt, walks[i].longest)
+
+
+#: Threads may end so much later than their process, as a part of the run.
+_LATER = 0.01
+
+
+def _outliving(source: EventSource) -> list[int]:
+    """Threads that go on after the first thread of their process, with which a program ends; none where as
+    many as half do, which is how a tracer closes its records then."""
+    spans = {
+        i: (place.first, place.last)
+        for i, place in enumerate(source.locations)
+        if place.kind == "cpu" and place.rank >= 0 and place.first is not None and place.last is not None
+    }
+    ends = {
+        source.locations[i].rank: last for i, (_, last) in spans.items() if not source.locations[i].thread
+    }
+    threads = [i for i in spans if source.locations[i].thread and source.locations[i].rank in ends]
+    run = max((b for _, b in spans.values()), default=0) - min((a for a, _ in spans.values()), default=0)
+    late = [i for i in threads if spans[i][1] - ends[source.locations[i].rank] > _LATER * run]
+    return late if 2 * len(late) < len(threads) else []
 
 
 #: A last record that is so many times as far away as all others are from each other is misdated.
@@ -324,9 +403,9 @@ class _Walk:
 
     spoken, heard, calls, ticks : (regions,) calls in which records of MPI lie, those with receives or
     collectives among them, all calls, ticks from enter to leave. crossed, stray, unclosed, inner : calls of
-    MPI that break the nesting. communications : calls of MPI. longest : ticks from the first to the last
-    event. last, before : time of the last event, and that before it. died : the last event is an enter, as
-    if the program had ended there.
+    MPI that break the nesting. loose : leaves of whatever region that was not entered. communications :
+    calls of MPI. longest : ticks from the first to the last event. last, before : time of the last event,
+    and that before it. died : the last event is an enter, as if the program had ended there.
     """
 
     def __init__(self, speaks: NDArray[np.bool_]) -> None:
@@ -358,7 +437,7 @@ class _Walk:
 
     def finish(self) -> None:
         state, depth = self._state, int(self._state[_DEPTH])
-        self.crossed, self.stray = int(state[_CROSSED]), int(state[_STRAY])
+        self.crossed, self.stray, self.loose = int(state[_CROSSED]), int(state[_STRAY]), int(state[_LOOSE])
         self.inner, self.communications = int(state[_INNER]), int(state[_SPOKE])
         # The call in which a program died was entered last of all.
         self.unclosed = int(self._speaks[self._stack[0, : depth - int(state[_ENTERED])]].sum())
@@ -423,9 +502,10 @@ class _Records:
 
 # Fields of a walk's state: open regions, next record, time of the first and the last event, what is counted,
 # whether there was an event, and whether the last one was an enter.
-_DEPTH, _RECORD, _FIRST, _LAST, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _BEFORE, _FIELDS = range(
-    12
-)
+(
+    _DEPTH, _RECORD, _FIRST, _LAST, _CROSSED, _STRAY, _INNER, _SPOKE, _BEGUN, _ENTERED, _BEFORE, _LOOSE,
+    _FIELDS,
+) = range(13)  # fmt: skip
 
 
 @kernel
@@ -476,6 +556,7 @@ def _nest(
             continue
         if opened[r] == 0:
             state[_STRAY] += speaks[r]
+            state[_LOOSE] += 1
             continue
         found = depth - 1
         while found >= 0 and depth - found < FARTHEST and stack[0, found] != r:

@@ -12,7 +12,7 @@ from desktop.data.classify import mpi_call
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity, Location
 from desktop.data.store import TraceStore
-from desktop.data.utilization import build
+from desktop.data.utilization import outline
 
 
 def info(store: TraceStore) -> dict[str, Any]:
@@ -23,8 +23,7 @@ def info(store: TraceStore) -> dict[str, Any]:
     (``first_s``, ``last_s``) are seconds since the trace's start, clocks repaired where that is the
     default.
     """
-    use = build(store)
-    curve = use.curve()
+    curve = outline(store)
     mpi, mpi_of_each = _mpi_calls(store)
     tallies = store.tallies
     clock = store.clock
@@ -38,7 +37,7 @@ def info(store: TraceStore) -> dict[str, Any]:
             },
             "importer": {"name": store.importer.id, "version": store.importer.version},
             "ticks_per_second": store.ticks_per_second,
-            "duration_s": curve.duration,
+            "duration_s": curve.duration_s,
             "totals": {
                 "events": sum(location.records for location in store.locations),
                 "enter": sum(tally.enter for tally in tallies),
@@ -65,21 +64,21 @@ def info(store: TraceStore) -> dict[str, Any]:
                     "idle_s": seconds[Activity.IDLE],
                     "io_s": seconds[Activity.IO],
                     "unmeasured_s": seconds[Activity.UNMEASURED],
-                    "first_s": _seconds(location.first, location, store, use.start),
-                    "last_s": _seconds(location.last, location, store, use.start),
+                    "first_s": _seconds(location.first, location, store, curve.start),
+                    "last_s": _seconds(location.last, location, store, curve.start),
                     "damage": location.damage or None,
                 }
                 for location, tally, mpi_calls, seconds in zip(
-                    store.locations, tallies, mpi_of_each, use.seconds.tolist(), strict=True
+                    store.locations, tallies, mpi_of_each, curve.seconds.tolist(), strict=True
                 )
             ],
             "utilization": {
-                "processors": use.processors,
-                "processors_defined": use.defined,
+                "processors": curve.processors,
+                "processors_defined": curve.defined,
                 "segments": curve.segments,
                 "mean": curve.mean,
-                "max": float(curve.level.max()),
-                "integral_s": curve.integral,
+                "max": curve.most,
+                "integral_s": curve.integral_s,
                 "in_doubt_s": in_doubt(store),
             },
             "clock": {

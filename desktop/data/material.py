@@ -21,6 +21,7 @@ from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, search
+from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_name
@@ -41,8 +42,8 @@ CLASSES = {
 #: Figures that can be drawn, in the order of a report.
 FIGURES = {
     "curve": "Utilization and its phases",
-    "stack": "What the processors do",
-    "residual": "What the phases leave over",
+    "stack": "Activities of the processors",
+    "residual": "Residual of the fit",
     "epsilon": "Error by number of phases",
     "timeline": "Timeline",
     "phases": "Phase table",
@@ -147,7 +148,8 @@ class Material:
     """Everything that figures of one run need. `stack`: classes that occur, ``computing`` first.
 
     `sweep`, `suggestion` and `bars` are None where they are not known (a source that is a curve has no
-    timeline); `contrast` where the run is not compared with others.
+    timeline); `contrast` where the run is not compared with others. `locked`: breakpoints that are held, and
+    `limit`: what alone is analysed (seconds); `doubt`: how much of the curve may be wrong, in words.
     """
 
     title: str
@@ -160,6 +162,9 @@ class Material:
     bars: Bars | None = None
     marks: tuple[Mark, ...] = ()
     contrast: Contrast | None = None
+    locked: tuple[float, ...] = ()
+    limit: tuple[float, float] | None = None
+    doubt: str = ""
 
     @property
     def by_hand(self) -> PhaseFit | None:
@@ -242,6 +247,9 @@ def gather(
             names=subject.names,
         ),
         marks=subject.marks,
+        locked=subject.locked,
+        limit=subject.limit,
+        doubt=lost.short if (lost := doubt(store)) else "",
     )
     progress.step(1, 1)
     return found, use

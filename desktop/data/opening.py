@@ -19,7 +19,7 @@ from desktop.data import importers
 from desktop.data.archive import is_archive, unpack
 from desktop.data.atomic import WorkFolder, place_of, scratch_folder
 from desktop.data.clock import ClockResult, check_clocks
-from desktop.data.consistency import judge
+from desktop.data.consistency import RARE, judge
 from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
@@ -41,6 +41,8 @@ from desktop.errors import DesktopError, StoreError, TraceFormatError, reason
 from desktop.progress import Cancelled, Progress, Share
 
 _HASHED_AT_ONCE = 1 << 20
+#: Where no more than this part of the ends of messages lack the other one, records are lost.
+FEW_LONELY = 0.1
 
 #: Bytes of all sources from which on a process for each at a time gains more than its start costs.
 SIDE_BY_SIDE = 1 << 24
@@ -432,13 +434,13 @@ def _import(source: _Source, target: Path, stamp: Stamp, progress: Progress, whe
                 raise unreadable(error, trace) from error
         set_apart(writer)
         name_apart(writer)
-        judge(writer, writer.report, Share(left, 0.8, 0.82))
-        if writer.repair:  # the shifts count in the curve
-            _apply(_compare(writer, Share(left, 0.82, 0.85)), writer)
-            _curve(writer, Share(left, 0.85, 1.0), parts, farm)
-        else:
-            with _Beside(_compare, writer) as compared:
-                _curve(writer, Share(left, 0.82, 1.0), parts, farm)
+        with _Beside(_compare, writer) as compared:
+            judge(writer, writer.report, Share(left, 0.8, 0.85))
+            if writer.repair:  # the shifts count in the curve
+                _apply(compared.result(Share(left, 0.85, 0.85)), writer)
+                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
+            else:
+                _curve(writer, Share(left, 0.85, 1.0), parts, farm)
                 _apply(compared.result(left), writer)
         about.sha256 = digest.result(progress)
         if source.stamp() != stamp:
@@ -482,8 +484,10 @@ class _Beside:
         self._pool.shutdown()
 
     def result(self, progress: Progress) -> ClockResult:
-        while not wait((self._result,), 0.05).done:
+        done = False
+        while not done:
             progress.step(1.0, 1.0, "comparing clocks")
+            done = bool(wait((self._result,), 0.05).done)
         return self._result.result()
 
 
@@ -525,14 +529,24 @@ def _apply(result: ClockResult, writer: StoreWriter) -> None:
             "repaired": result.after.checks,
         },
     )
+    # A program must receive what it was sent (MPI 4.1, 11.2.2); a tracer that lacks ends does so everywhere.
     for ends, other, count in zip(("sends", "receives"), ("receive", "send"), result.unmatched, strict=True):
+        few = count <= FEW_LONELY * (result.messages + count)
         if count:
             writer.report.add(
                 f"{ends} without partner",
-                "notice",
-                f"There are {ends} for which no {other} was found in the trace.",
+                "loss" if few else "notice",
+                f"There are {ends} for which no {other} was found in the trace."
+                + (" Nearly all others have one, so records are missing or changed." if few else ""),
                 count=count,
             )
+    if 0 < result.disagreeing <= max(1, RARE * result.collectives):
+        writer.report.add(
+            "roots of collectives",
+            "loss",
+            "Members of a collective operation name different roots; records are missing or changed.",
+            count=result.disagreeing,
+        )
     if result.unequal:
         writer.report.add(
             "messages of unequal length",

@@ -153,7 +153,7 @@ class Report:
     """A whole report. `facts` says in plain values which runs it is about, as ``report --json`` prints.
 
     `finding` is what it says in one sentence. `story` is what is told of it on slides, at most `STORY` - 1 of
-    them beside the title; `appendix`: whether all the rest follows there.
+    them beside the title; `appendix`: whether all the rest follows on slides.
     """
 
     title: str
@@ -163,7 +163,7 @@ class Report:
     facts: tuple[dict[str, Any], ...]
     finding: str = ""
     story: tuple[Slide, ...] = ()
-    appendix: bool = True
+    appendix: bool = False
 
     @property
     def pictures(self) -> tuple[Picture, ...]:
@@ -178,7 +178,7 @@ class Contents:
     figures: tuple[str, ...] = tuple(FIGURES)
     statistics: bool = True
     tables: tuple[str, ...] = tuple(TABLES)
-    appendix: bool = True
+    appendix: bool = False
     by_region: bool = False
 
 
@@ -215,8 +215,9 @@ def command_line(
         words += ["--tables", ",".join(contents.tables) or "none"]
     if contents.statistics != base.statistics:
         words.append("--no-statistics")
-    if contents.appendix != base.appendix:
-        words.append("--no-appendix")
+    chosen = bool({"--plots", "--tables"} & set(words)) and output.lower().endswith(".pptx")
+    if contents.appendix != (base.appendix or chosen):
+        words.append("--appendix" if contents.appendix else "--no-appendix")
     if contents.by_region != base.by_region:
         words += ["--timeline", "region" if contents.by_region else "activity"]
     words += looks

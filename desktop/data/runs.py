@@ -9,8 +9,6 @@ trials are read that count, and the halves of a fold as the description beside i
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 from collections.abc import Sequence
@@ -23,12 +21,19 @@ from numpy.typing import NDArray
 
 from desktop.core.design import Design, RunSheet
 from desktop.core.effects import Trials
-from desktop.data.atomic import write_text
-from desktop.data.reading import head, plain
-from desktop.errors import TableError, reason
-from desktop.printing import as_csv, unguarded
+from desktop.data.frames import (
+    decoded,
+    first_cells,
+    headed,
+    is_workbook,
+    read_bytes,
+    read_cells,
+    read_sheet,
+    write_frame,
+)
+from desktop.data.reading import head
+from desktop.errors import TableError
 
-_LARGEST, _ROWS = 64 << 20, 1_000_000
 #: Columns that are neither factor nor response.
 _KEPT = frozenset(
     (
@@ -360,12 +365,9 @@ def is_runs(path: Path) -> bool:
         text = head(Path(path), 1 << 16).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return False
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")][:400]
-    if len(lines) < 3:
+    rows = first_cells(text, 400)[:-1]  # the last line may have been cut
+    if len(rows) < 2:
         return False
-    sign = max((",", ";", "\t"), key=lines[0].count)
-    # The last line may have been cut.
-    rows = [[cell.strip() for cell in row] for row in csv.reader(lines[:-1], delimiter=sign)]
     columns = [[row[k] for row in rows[1:] if k < len(row)] for k in range(len(rows[0]))]
     if not any(map(_is_number, columns)):
         return False
@@ -389,39 +391,14 @@ def holds_experiment(path: Path) -> bool:
 
 
 def _rows(path: Path) -> tuple[list[str], Rows]:
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise TableError(
-                f"is larger than {_LARGEST >> 20} MB", file=path, hint="choose a table of trials"
-            )
-        text = plain(path).read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise TableError(f"cannot be read ({reason(error)})", file=path) from None
-    except UnicodeDecodeError:
-        raise TableError("is no text", file=path, hint="choose a table of trials (CSV)") from None
-    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
-    sign = max((",", ";", "\t"), key=first.count)
-    reader = csv.reader(io.StringIO(text), delimiter=sign)
-    found: Rows = []
-    try:
-        for cells in reader:
-            if cells and not cells[0].startswith("#") and any(cell.strip() for cell in cells):
-                found.append((reader.line_num, [unguarded(cell.strip()) for cell in cells]))
-            if len(found) > _ROWS:
-                raise TableError(f"has more than {_ROWS} rows", file=path)
-    except csv.Error:
-        raise TableError(
-            "cannot be read (a field of it is too long, or no text)",
-            file=path,
-            where=f"line {reader.line_num}",
-        ) from None
-    if not found:
+    data = read_bytes(path)
+    cells = read_sheet(data, path) if is_workbook(data) else read_cells(decoded(data, path), path)
+    header, rows = headed(cells)
+    if not header:
         raise TableError("holds no table", file=path, hint="the first line names the columns")
-    header = found[0][1]
     if len(set(header)) < len(header):
         twice = next(name for name in header if header.count(name) > 1)
-        raise TableError(f"has two columns {twice!r}", file=path, where=f"line {found[0][0]}")
-    rows = [(line, cells + [""] * (len(header) - len(cells))) for line, cells in found[1:]]
+        raise TableError(f"has two columns {twice!r}", file=path, where=f"line {cells.index[0]}")
     return header, rows
 
 
@@ -624,9 +601,15 @@ def _label(header: list[str], row: list[str]) -> str:
 
 def write_sheet(path: Path, design: Design, sheet: RunSheet) -> None:
     """The trials in their order, with an empty column for the response."""
-    rows: list[list[object]] = [["order", "replicate", "treatment", *design.factors, "response"]]
+    import pandas as pd
+
     array = design.levels.min() >= 0
-    for place, (replicate, treatment) in enumerate(zip(sheet.replicate, sheet.treatment, strict=True), 1):
-        levels = [str(v) if array else f"{v:+d}" for v in design.levels[treatment]]
-        rows.append([place, replicate + 1, treatment + 1, *levels, ""])
-    write_text(path, "".join(as_csv(rows)))
+    levels = design.levels[sheet.treatment]
+    columns: dict[str, object] = {
+        "order": np.arange(1, len(sheet.treatment) + 1),
+        "replicate": np.asarray(sheet.replicate) + 1,
+        "treatment": np.asarray(sheet.treatment) + 1,
+    }
+    for k, name in enumerate(design.factors):
+        columns[name] = [str(v) if array else f"{v:+d}" for v in levels[:, k]]
+    write_frame(path, pd.DataFrame(columns | {"response": ""}))

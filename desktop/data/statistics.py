@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from desktop.core import callpaths
 from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
+from desktop.core.frames import TABLES, frame
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
@@ -44,6 +45,9 @@ from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
 from desktop.data.utilization import STRENGTH, Utilization, build, is_worker, region_classes, states
 from desktop.progress import Progress
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,6 +75,21 @@ class Messages:
     receiver: Ints
     count: Ints
     bytes: Ints
+
+    def to_frame(self, names: Sequence[str]) -> DataFrame:
+        """The matrix, one row a pair, with the `names` of the locations. Columns, dtypes, units:
+        ``TABLES["messages"]`` of `desktop.core.frames`: sender, receiver (text, "" where it is not known),
+        messages (int64), bytes (int64, B), mean_size (float64, B); units also in ``attrs["units"]``.
+        """
+        called = np.array([*names, ""], object)
+        columns = {
+            "sender": called[self.sender],
+            "receiver": called[self.receiver],  # -1 is the last
+            "messages": self.count,
+            "bytes": self.bytes,
+            "mean_size": self.bytes / np.maximum(self.count, 1),
+        }
+        return frame(TABLES["messages"], columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,6 +226,78 @@ class CallRow:
     mean: float
     high: float
     folded: bool = False
+
+
+def statistics_frame(names: Sequence[str], ranges: Sequence[RangeStats]) -> DataFrame:
+    """One row a range, with its name. Columns, dtypes, units: ``TABLES["statistics"]`` of
+    `desktop.core.frames`: times in s, processors in proc, efficiencies and parts of 1, waiting and transfer
+    in proc·s, bytes in B; float64, NaN where a number is not known; units also in ``attrs["units"]``.
+    """
+
+    def number(value: float | None) -> float:
+        return np.nan if value is None else float(value)
+
+    def part(stats: RangeStats, activity: Activity) -> float:
+        total = float(stats.seconds.sum())
+        return stats.by_activity[activity] / total if total else np.nan
+
+    def replayed(stats: RangeStats, name: str) -> float:
+        found = getattr(stats.replayed, name) if stats.replayed else None
+        return np.nan if found is None else float(found.sum())
+
+    columns: dict[str, Any] = {"range": list(names)}
+    for field in TABLES["statistics"][1:12]:
+        columns[field.name] = [number(getattr(stats, field.name)) for stats in ranges]
+    for activity in Activity:
+        columns[f"{activity.name.lower()}_part"] = [part(stats, activity) for stats in ranges]
+    for name in ("waiting", "transfer"):
+        columns[name] = [replayed(stats, f"{name}_s") for stats in ranges]
+    sent = [stats.messages for stats in ranges]
+    columns["messages"] = [np.nan if one is None else float(one.sent.sum()) for one in sent]
+    columns["bytes"] = [np.nan if one is None else float(one.bytes_sent.sum()) for one in sent]
+    return frame(TABLES["statistics"], columns)
+
+
+def profile_frame(rows: Sequence[RegionRow]) -> DataFrame:
+    """The flat profile, one row a region. Columns, dtypes, units: ``TABLES["profile"]`` of
+    `desktop.core.frames`: region, role, activity (text), exclusive, inclusive (float64, proc·s), calls
+    (int64), share (float64, a part of 1); units also in ``attrs["units"]``.
+    """
+    columns = {
+        "region": [row.name for row in rows],
+        "role": [row.role for row in rows],
+        "activity": [_activity_name(row.activity) for row in rows],
+        "exclusive": [row.exclusive_s for row in rows],
+        "inclusive": [row.inclusive_s for row in rows],
+        "calls": [row.calls for row in rows],
+        "share": [row.share for row in rows],
+    }
+    return frame(TABLES["profile"], columns)
+
+
+def calls_frame(rows: Sequence[CallRow]) -> DataFrame:
+    """The call tree, one row a path in order of a walk from the top, the index its number. Columns, dtypes,
+    units: ``TABLES["calls"]`` of `desktop.core.frames`: path, parent, depth (int64), region, activity
+    (text), inclusive, exclusive (float64, proc·s), calls, locations (int64), low_s, mean_s, high_s (float64,
+    s), folded (bool); units also in ``attrs["units"]``.
+    """
+    columns: dict[str, Any] = {
+        "path": [row.row for row in rows],
+        "region": [row.name for row in rows],
+        "activity": [_activity_name(row.activity) for row in rows],
+        "inclusive": [row.inclusive_s for row in rows],
+        "exclusive": [row.exclusive_s for row in rows],
+        "low_s": [row.low for row in rows],
+        "mean_s": [row.mean for row in rows],
+        "high_s": [row.high for row in rows],
+    }
+    for name in ("parent", "depth", "calls", "locations", "folded"):
+        columns[name] = [getattr(row, name) for row in rows]
+    return frame(TABLES["calls"], columns, index=columns["path"])
+
+
+def _activity_name(activity: Activity | None) -> str:
+    return "" if activity is None else activity.name.capitalize().replace("Io", "I/O")
 
 
 @dataclass(frozen=True)

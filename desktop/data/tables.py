@@ -6,23 +6,35 @@ user), and every row that cannot be used keeps its reason. Nothing is repaired s
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from desktop.core.factor_fit import Measurements
-from desktop.data.reading import head, plain
+from desktop.core.frames import TABLES, frame
+from desktop.data.frames import (
+    LARGEST,
+    decoded,
+    first_cells,
+    headed,
+    is_workbook,
+    read_bytes,
+    read_cells,
+    read_sheet,
+)
+from desktop.data.reading import head
 from desktop.errors import TableError, reason
-from desktop.printing import unguarded
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 #: What a column can mean.
 ROLES = ("code", "system", "p", "time", "t_prime", "work", "peak", "repeat", "note")
@@ -53,15 +65,16 @@ _UNIT_NAMES = {
 }  # fmt: skip
 
 Repeats = Literal["points", "median", "minimum"]
-#: Largest table and cell, so that a wrong file ends in a sentence.
-_LARGEST, _ROWS, _CELL = 64 << 20, 1_000_000, 1000
+#: Longest cell, so that a wrong file ends in a sentence.
+_CELL = 1000
 #: Beyond these, squares of products leave the range of numbers.
 _MOST_P, _MOST_TIME, _MOST_VALUE = 1e9, 1e30, 1e30
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. `line` is its place in the source (from 1); `reason`: why it takes no part, or ""."""
+    """One measurement. `line` is its place in the source (from 1); `reason`: why it takes no part, or "";
+    `trace`: by what the trace that it was taken from is known again, see `desktop.data.trace_rows`."""
 
     line: int
     code: str = ""
@@ -74,6 +87,7 @@ class Row:
     note: str = ""
     source: str = ""
     reason: str = ""
+    trace: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +104,18 @@ class Table:
     transformed: bool = False
     similar: tuple[tuple[str, ...], ...] = ()
     other: tuple[str, ...] = ()
+
+    def to_frame(self) -> DataFrame:
+        """One row a measurement, the index its line. Columns, dtypes, units: ``TABLES["measurements"]`` of
+        `desktop.core.frames`: line (int64), code, system, repeat, note, source, reason (text), p (float64),
+        time (float64, s; t' without unit of a table that holds it), work (float64, op), peak (float64, op/s);
+        NaN where there is none. Units also in ``attrs["units"]``.
+        """
+        columns = {
+            field.name: [getattr(row, field.name) for row in self.rows] for field in TABLES["measurements"]
+        }
+        units = {"time": ""} if self.transformed else None
+        return frame(TABLES["measurements"], columns, index=columns["line"], units=units)
 
     def exclude(self, lines: Sequence[int], reason: str) -> Table:
         """Rows by line take no part, for a reason; an empty reason takes those back that can be used."""
@@ -201,31 +227,18 @@ def headings(source: Path | str) -> tuple[str, ...]:
         return ()
     else:
         data = head(source, _HEAD)
-        if data.startswith(b"PK\x03\x04"):
-            return _sheet_headings(source)
+        if is_workbook(data):
+            with suppress(zipfile.BadZipFile), zipfile.ZipFile(source) as archive:
+                if "xl/workbook.xml" in archive.namelist() and source.stat().st_size <= LARGEST:
+                    return tuple(headed(read_sheet(source.read_bytes(), source, 1))[0])
+            return ()  # an archive of anything else
         try:
-            text = _decoded(data.rpartition(b"\n")[0] or data, source)
+            text = decoded(data.rpartition(b"\n")[0] or data, source)
         except TableError:
             return ()
         if _LISTING.search(text):
             return ()
-    try:
-        numbered = _split(text)
-    except TableError:
-        return ()
-    return tuple(numbered[0][1]) if numbered else ()
-
-
-def _sheet_headings(path: Path) -> tuple[str, ...]:
-    """Of a workbook; an archive of anything else has none."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if "xl/workbook.xml" not in archive.namelist():
-                return ()
-    except zipfile.BadZipFile:
-        return ()
-    rows = _sheet(path.read_bytes(), path, 1) if path.stat().st_size <= _LARGEST else []
-    return tuple(rows[0][1]) if rows else ()
+    return tuple(next(iter(first_cells(text)), ()))
 
 
 def missing_roles(header: Sequence[str]) -> tuple[str, ...]:
@@ -263,106 +276,20 @@ def read_table(
     TableError : it cannot be read, lacks a column, or has no usable row; names row and column.
     """
     if isinstance(source, str):
-        return _from_text(source, "pasted text", columns or {}, units or {})
+        return _tabulate(read_cells(source, "pasted text"), "pasted text", columns or {}, units or {})
     path = Path(source)
     try:
         if path.is_dir():
             return _from_listings(path)
-        if path.stat().st_size > _LARGEST:
-            raise TableError(
-                f"has {path.stat().st_size} bytes, tables of up to {_LARGEST >> 20} MB are read",
-                file=path,
-                hint="choose a table of measurements",
-            )
-        data = plain(path).read_bytes()
     except OSError as error:
         raise TableError(f"cannot be read ({reason(error)})", file=path) from None
-    if data.startswith(b"PK\x03\x04"):
-        return _tabulate(_sheet(data, path), str(path), columns or {}, units or {})
-    text = _decoded(data, path)
+    data = read_bytes(path)
+    if is_workbook(data):
+        return _tabulate(read_sheet(data, path), str(path), columns or {}, units or {})
+    text = decoded(data, path)
     if _LISTING.search(text):
         return _listings([(path, text)], str(path))
-    return _from_text(text, str(path), columns or {}, units or {})
-
-
-def _decoded(data: bytes, path: Path) -> str:
-    for encoding in ("utf-8-sig", "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "cp1252"):
-        try:
-            text = data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        if "\0" not in text:
-            return text
-    raise TableError(
-        "is no text", file=path, hint="name a table of measurements (CSV, TSV, .xlsx, NPB listing)"
-    )
-
-
-def _from_text(text: str, source: str, columns: Mapping[str, str], units: Mapping[str, str]) -> Table:
-    return _tabulate(_split(text, source), source, columns, units)
-
-
-def _split(text: str, source: str = "") -> list[tuple[int, list[str]]]:
-    """Rows of cells with their lines."""
-    lines = [line for line in text.splitlines()[: _ROWS + 1] if line.strip() and not line.startswith("#")]
-    counts = {sign: lines[0].count(sign) if lines else 0 for sign in (",", ";", "\t")}
-    sign = max(counts, key=lambda known: counts[known]) if any(counts.values()) else ""
-    numbered: list[tuple[int, list[str]]] = []
-    if sign:
-        reader = csv.reader(io.StringIO(text), delimiter=sign)
-        try:
-            for row in reader:
-                if row and not row[0].startswith("#") and any(cell.strip() for cell in row):
-                    numbered.append((reader.line_num, [unguarded(cell.strip()) for cell in row]))
-        except csv.Error:
-            raise TableError(
-                "cannot be read (a field of it is too long, or no text)",
-                file=source,
-                where=f"line {reader.line_num}",
-            ) from None
-    else:
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.strip() and not line.startswith("#"):
-                numbered.append((number, line.split()))
-    if sign == ";":
-        # Where a semicolon separates, a comma is the decimal sign.
-        numbered = [
-            (number, [_DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells]) for number, cells in numbered
-        ]
-    return numbered
-
-
-_DECIMAL_COMMA = re.compile(r"^([+-]?\d+),(\d+(?:[eE][+-]?\d+)?)$")
-
-
-def _sheet(data: bytes, path: Path, most: int | None = None) -> list[tuple[int, list[str]]]:
-    """The first sheet of a workbook, or its first rows."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > 8 * _LARGEST:
-                raise TableError("unpacks to more than a table can have", file=path)
-        from openpyxl import load_workbook
-
-        book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        found = []
-        for number, cells in enumerate(book.worksheets[0].iter_rows(values_only=True), 1):
-            if number > _ROWS:
-                raise TableError(f"has more than {_ROWS} rows", file=path)
-            texts = ["" if cell is None else str(cell).strip() for cell in cells]
-            if any(texts):
-                found.append((number, texts))
-            if len(found) == most:
-                break
-        book.close()
-    except TableError:
-        raise
-    except Exception as error:  # openpyxl raises whatever the XML parser, zip and its own checks raise
-        raise TableError(
-            f"is no spreadsheet that can be read ({reason(error)})", file=path, hint="save it as CSV"
-        ) from None
-    if not found:
-        raise TableError("its first sheet is empty", file=path, hint="put the table on the first sheet")
-    return found
+    return _tabulate(read_cells(text, path), str(path), columns or {}, units or {})
 
 
 def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit: str | None = None) -> Table:
@@ -373,14 +300,9 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     TableError : the table of values cannot be read, or names no code or system of the first.
     """
     of: Literal["code", "system"] = "code" if role == "work" else "system"
-    try:
-        if source.stat().st_size > _LARGEST:
-            raise TableError(f"is larger than {_LARGEST >> 20} MB", file=source, hint="choose a table")
-        text = _decoded(plain(source).read_bytes(), source)
-    except OSError as error:
-        raise TableError(f"cannot be read ({reason(error)})", file=source) from None
-    numbered = _split(text, str(source))
-    header = numbered[0][1] if numbered else []
+    data = read_bytes(source)
+    sheet = is_workbook(data)
+    header, lines = headed(read_sheet(data, source) if sheet else read_cells(decoded(data, source), source))
     names = [_heading(heading) for heading in header]
     value_at = next((k for k, name in enumerate(names) if name[0].startswith(_HEADINGS[role])), None)
     name_at = next((k for k, name in enumerate(names) if name[0] in _HEADINGS[of]), None)
@@ -395,8 +317,8 @@ def with_values(table: Table, source: Path, role: Literal["work", "peak"], unit:
     if factor is None:
         raise TableError(f"the unit of {header[value_at]!r} is not known", file=source, where="line 1")
     values: dict[str, float] = {}
-    for line, cells in numbered[1:]:
-        if len(cells) > max(name_at, value_at):
+    for line, cells in lines:
+        if cells[value_at]:
             try:
                 value = float(cells[value_at]) * factor
             except ValueError:
@@ -460,17 +382,14 @@ def recognise(header: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _tabulate(
-    numbered: list[tuple[int, list[str]]], source: str, columns: Mapping[str, str], units: Mapping[str, str]
-) -> Table:
-    if not numbered:
+def _tabulate(cells: DataFrame, source: str, columns: Mapping[str, str], units: Mapping[str, str]) -> Table:
+    header, lines = headed(cells)
+    if not header:
         raise TableError("holds no table", file=source, hint="the first line names the columns")
-    if len(numbered) > _ROWS + 1:
-        raise TableError(f"has more than {_ROWS} rows", file=source, hint="choose a part of it")
     for role in units:
         if role not in UNITS:
             raise TableError(f"there is no unit of {role!r}", hint=f"known are {', '.join(UNITS)}")
-    first, header = numbered[0]
+    first = int(cells.index[0])
     places = recognise(header)
     for role, heading in columns.items():
         if role not in ROLES:
@@ -519,7 +438,7 @@ def _tabulate(
                 hint=f"known are {', '.join(known)}",
             )
         chosen[role] = unit
-    rows = tuple(_row(number, cells, places, chosen, transformed) for number, cells in numbered[1:])
+    rows = tuple(_row(number, row, places, chosen, transformed) for number, row in lines)
     return _checked(
         Table(
             source,
@@ -619,7 +538,7 @@ _FIELD = re.compile(r"^\s*([A-Za-z/ ]+?)\s*=\s*(.+?)\s*$")
 def _from_listings(folder: Path) -> Table:
     found = []
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size < _LARGEST:
+        if path.is_file() and not path.is_symlink() and path.stat().st_size < LARGEST:
             with path.open("rb") as file:
                 text = file.read().decode("utf-8", "replace")
             if _LISTING.search(text):

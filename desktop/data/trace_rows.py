@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from desktop.progress import Progress
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment
+    from desktop.core.curve import StepCurve
+    from desktop.core.phases import PhaseFit
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,38 @@ class Quantity:
 
     def __str__(self) -> str:
         return "run time" if self.phase is None else f"phase {self.phase} of {self.n} ({self.model})"
+
+
+@dataclass(frozen=True, eq=False)
+class TracedRun:
+    """A run to be measured: its `curve`; what its trace is called, and the digest of its content, by which it
+    is known again ("": not known)."""
+
+    curve: StepCurve
+    source: str
+    trace: str = ""
+
+    def row(self, code: str, system: str, seconds: float, note: str) -> Row:
+        """A measurement of this run; its processors are p."""
+        return Row(
+            1, code.strip(), system.strip(), self.curve.capacity, seconds, note=note, source=self.source,
+            trace=self.trace,
+        )  # fmt: skip
+
+    def whole(self, code: str, system: str) -> Row:
+        """The time of the run."""
+        return self.row(code, system, self.curve.duration, str(Quantity()))
+
+    def phases(
+        self, code: str, system: str, fit: PhaseFit, within: tuple[float, float] | None = None
+    ) -> tuple[Row, ...]:
+        """The durations of its phases; each is a code of its own. `within`: the range of time (seconds) that
+        was fitted, None for the whole run."""
+        of = "" if within is None else f" from {within[0]:g} to {within[1]:g} s"
+        return tuple(
+            self.row(f"{code.strip()}, phase {k}", system, float(s), str(Quantity(k, fit.n, fit.model)) + of)
+            for k, s in enumerate(fit.duration, 1)
+        )
 
 
 def trace_rows(
@@ -49,16 +83,14 @@ def trace_rows(
     for done, path in enumerate(paths):
         progress.step(done, len(paths), path.name)
         with open_trace(path, progress) as store:
-            curve = build(store, progress=progress).curve()
-        seconds, note = curve.duration, str(quantity)
+            run = TracedRun(build(store, progress=progress).curve(), path.name, store.source.sha256)
+        seconds = run.curve.duration
         if quantity.phase is not None:
-            found = fit(curve, quantity.n, quantity.model)
+            found = fit(run.curve, quantity.n, quantity.model)
             if found.n < quantity.phase:
                 raise ValueError(f"{path.name} has only {found.n} phases, there is no phase {quantity.phase}")
             seconds = float(found.duration[quantity.phase - 1])
-        rows.append(
-            Row(done + 1, code.strip(), system.strip(), curve.capacity, seconds, note=note, source=path.name)
-        )
+        rows.append(replace(run.row(code, system, seconds, str(quantity)), line=done + 1))
     return tuple(rows)
 
 

@@ -36,6 +36,9 @@ ROWS_AT_LEAST = 1 << 12
 #: Locations that are replayed side by side; more take turns, and their curves are summed.
 SIDE_BY_SIDE = 1 << 12
 
+#: Whole numbers below this are exact as float64.
+EXACT = 1 << 53
+
 #: Names under which `keep` reports what had to be repaired in the nesting of regions.
 STRAY = "leave without enter"
 UNCLOSED = "enter without leave"
@@ -191,6 +194,71 @@ def build(source: EventSource, rules: Rules | None = None, progress: Progress | 
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What is said of the curve with the default rules where nobody draws it.
+
+    start, processors, defined : as in `Utilization`.
+    seconds : (locations, len(Activity)) seconds of every location in each activity.
+    duration_s, segments, mean, integral_s : as of `Utilization.curve`.
+    most : the largest number of processors at once.
+    """
+
+    start: int
+    processors: float
+    defined: int
+    seconds: NDArray[np.float64]
+    duration_s: float
+    segments: int
+    mean: float
+    integral_s: float
+    most: float
+
+
+def outline(store: TraceStore) -> Outline:
+    """Of an imported trace what its import has kept; the curve is built where that is missing.
+
+    Raises
+    ------
+    StoreError : the rows contradict the description (a damaged file).
+    CurveError : nothing lasts longer than a tick.
+    """
+    if not store.rows("outline", 0) or not store.totals:
+        use = build(store)
+        curve = use.curve()
+        return Outline(
+            use.start,
+            use.processors,
+            use.defined,
+            use.seconds,
+            curve.duration,
+            curve.segments,
+            curve.mean,
+            curve.integral,
+            float(curve.level.max()),
+        )
+    end, segments, integral, most = (
+        int(store.column("outline", name)[0]) for name in ("end", "segments", "integral", "most")
+    )
+    begins = _begins(store)
+    if not (0 < end < EXACT and 0 < segments <= end and 0 <= most <= len(begins)) or not (
+        0 <= integral <= end * most
+    ):
+        raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
+    unit = 1.0 / store.ticks_per_second
+    return Outline(
+        min(begins),
+        len(begins),
+        _defined(store),
+        _totals(store) * np.float64(unit),
+        float(end) * unit,
+        segments,
+        float(integral) / float(end),
+        float(integral) * unit,
+        float(most),
+    )
+
+
 @dataclass(frozen=True)
 class PartialCurve:
     """The utilization of some locations, as the steps of a file; partial curves are summed by `keep`.
@@ -250,14 +318,20 @@ def keep(writer: StoreWriter, progress: Progress, parts: Sequence[PartialCurve] 
         return
     replay = _Replay(writer, Rules(), parts)
     names = [a.name.lower() for a in Activity]
+    state = np.array([0, -1, 0, 0, 0, -1], np.int64)
     for times, counts in replay.blocks(progress):
         writer.derive("utilization", 0, time=times, **dict(zip(names, counts, strict=True)))
+        _sum_up(times, counts[Activity.COMPUTING], state)
     if writer.rows("utilization", 0) < 2:
         raise TraceFormatError(
             "holds no processor with two events at different times",
             file=writer.source.path,
             hint="there is no curve to show",
         )
+    end, _, segments, integral, most, _ = state.tolist()
+    if max(end * replay.processors, integral) < EXACT:
+        row = {"end": end, "segments": segments, "integral": integral, "most": most}
+        writer.derive("outline", 0, **{name: np.array([value]) for name, value in row.items()})
     writer.description.totals = replay.totals.tolist()
     if replay.stray:
         writer.report.add(
@@ -273,6 +347,23 @@ def keep(writer: StoreWriter, progress: Progress, parts: Sequence[PartialCurve] 
             "Regions are still open at the end of their location and are closed at its last event.",
             count=replay.unclosed,
         )
+
+
+@kernel
+def _sum_up(times, level, state):
+    """Go on with a curve, whose `level` (n,) holds from `times` on.
+
+    state (6,): its last time and level (-1: there is none), segments, integral and largest level before the
+    last time, and the level of the last segment.
+    """
+    for i in range(times.size):
+        if state[1] >= 0:
+            state[3] += state[1] * (times[i] - state[0])
+            state[2] += state[1] != state[5]
+            state[4] = max(state[4], state[1])
+            state[5] = state[1]
+        state[0] = times[i]
+        state[1] = level[i]
 
 
 class _Replay:
@@ -295,7 +386,7 @@ class _Replay:
                 self._there.append(i)
                 begins.append(location.clock(self._repaired).common(location.first))
         self.processors = len(self._there)
-        self.defined = sum(location.kind == "cpu" for location in source.locations)
+        self.defined = _defined(source)
         self.start = min(begins, default=0)
         self.totals = np.zeros((len(source.locations), _CLASSES), np.int64)
         self.stray = self.unclosed = 0
@@ -844,13 +935,9 @@ def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
     """What the import has kept, without a pass over the events."""
     times = store.column("utilization", "time")
     counts = np.stack([store.column("utilization", a.name.lower()) for a in Activity])
-    there = [
-        location.clock(store.repair).common(location.first)
-        for location in store.locations
-        if location.kind == "cpu" and location.first is not None
-    ]
+    begins = _begins(store)
     good = times.size > 1 and times[0] == 0 and (times[1:] > times[:-1]).all()
-    if not good or counts.min() < 0 or counts.sum(0).max() > len(there):
+    if not good or counts.min() < 0 or counts.sum(0).max() > len(begins):
         raise StoreError("its utilization is damaged", file=store.path, hint="import the source again")
     edges, counts = _distinct(times, counts)
     findings = store.report.findings
@@ -858,14 +945,31 @@ def _of_kept(store: TraceStore, rules: Rules) -> Utilization:
         edges=edges,
         counts=counts,
         unit=1.0 / store.ticks_per_second,
-        processors=len(there),
-        defined=sum(location.kind == "cpu" for location in store.locations),
-        start=min(there),
-        totals=np.array(store.totals, np.int64).reshape(-1, _CLASSES),
+        processors=len(begins),
+        defined=_defined(store),
+        start=min(begins),
+        totals=_totals(store),
         rules=rules,
         stray=findings[STRAY].count if STRAY in findings else 0,
         unclosed=findings[UNCLOSED].count if UNCLOSED in findings else 0,
     )
+
+
+def _begins(store: TraceStore) -> list[int]:
+    """The first tick of every processor that has events, on the common clock."""
+    return [
+        location.clock(store.repair).common(location.first)
+        for location in store.locations
+        if location.kind == "cpu" and location.first is not None
+    ]
+
+
+def _defined(source: EventSource) -> int:
+    return sum(location.kind == "cpu" for location in source.locations)
+
+
+def _totals(store: TraceStore) -> NDArray[np.int64]:
+    return np.array(store.totals, np.int64).reshape(-1, _CLASSES)
 
 
 def _distinct(

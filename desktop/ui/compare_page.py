@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QColor, QGuiApplication, QHideEvent, QShowEvent
+from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -33,6 +33,7 @@ from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet
+from desktop.ui.tables import tab_separated
 from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
@@ -286,7 +287,7 @@ class ComparePage(Page):
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.view.set_theme(theme)
-        self.table.set_accent(QColor(theme.accent))
+        self.table.set_theme(theme)
 
     def show_anew(self) -> None:
         self._show_answer(self.shown)
@@ -338,7 +339,7 @@ class ComparePage(Page):
             self._select_row(-1)
 
     def copy_table(self) -> None:
-        QGuiApplication.clipboard().setText(self.table.text())
+        self.table.copy(tab_separated, everything=True)
         self.say(self.tr("The table is on the clipboard"))
 
     def copy_picture(self) -> None:

@@ -77,6 +77,9 @@ class Sheet(Protocol):
     def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
         """A colour as opaque at each point (rows, columns) of a box (x, y, w, h) as is said, 0 to 255."""
 
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        """A polygon."""
+
     def line(self, points: ArrayLike, stroke: Stroke) -> None: ...
     def lines(self, lines: ArrayLike, stroke: Stroke) -> None: ...
     def bend(
@@ -107,6 +110,7 @@ def _metrics(bold: bool) -> QFontMetricsF:
     font = QFont(FAMILY)
     font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
     font.setPixelSize(1000)
+    font.setFeature(QFont.Tag("liga"), 0)
     font.setBold(bold)
     return QFontMetricsF(font)
 
@@ -215,6 +219,9 @@ class SvgSheet:
         link = f"data:image/png;base64,{data.toBase64().toStdString()}"
         self._parts.append(f'<image {place} href="{link}"/>')
 
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        self._shape(_path(_array(points, 2)) + "Z", fill)
+
     def line(self, points: ArrayLike, stroke: Stroke) -> None:
         self._parts.append(f'<path d="{_path(_array(points, 2))}" {_pen(stroke)}/>')
 
@@ -317,6 +324,8 @@ class QtSheet:
         painter.setRenderHints(QPainter.RenderHint.Antialiasing | QPainter.RenderHint.TextAntialiasing)
         self._font = QFont(FAMILY)
         self._font.setHintingPreference(QFont.HintingPreference.PreferNoHinting)
+        # What is one sign in a PDF is not found by its letters.
+        self._font.setFeature(QFont.Tag("liga"), 0)
 
     def steps(self, x: ArrayLike, y: ArrayLike, stroke: Stroke) -> None:
         corners = _corners(x, y)
@@ -352,6 +361,12 @@ class QtSheet:
     def shade(self, opacity: NDArray[np.uint8], colour: str, box: tuple[float, float, float, float]) -> None:
         x, y, w, h = (v * self._scale for v in box)
         self._painter.drawImage(QRectF(x, y, w, h), shaded(opacity, colour))
+
+    def area(self, points: ArrayLike, fill: Fill) -> None:
+        path = QPainterPath()
+        path.addPolygon(QPolygonF(self._points(points)))
+        path.closeSubpath()
+        self._shape(path, fill)
 
     def line(self, points: ArrayLike, stroke: Stroke) -> None:
         self._painter.setPen(self._pen(stroke))

@@ -27,10 +27,11 @@ from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
 from desktop.ui.experiment.run import RunStep
-from desktop.ui.experiment.table import tab_separated
 from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
+from desktop.ui.tables import tab_separated
+from desktop.ui.workers import program_thread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 from desktop.workbench.jobs import Executor
 
@@ -54,9 +55,17 @@ class ExperimentPage(Page):
 
     bench: ExperimentBench
 
-    def __init__(self, frame: Frame, executors: dict[str, Executor] | None = None) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        executors: dict[str, Executor] | None = None,
+        bench: ExperimentBench | None = None,
+    ) -> None:
         super().__init__(frame)
-        self.bench = ExperimentBench(self._results.deliver, executors)
+        self.bench = bench or ExperimentBench(program_thread().deliver, executors)
+        if bench is not None:
+            bench.share()
+            bench.pin_kept()
         self.setObjectName("experiment_page")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
@@ -292,7 +301,11 @@ class ExperimentPage(Page):
             page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
     def _end(self) -> None:
-        self.bench.close()
+        if self.shown.running != "idle":
+            self.bench.stop(at_once=True)  # others may show the experiment, which then stays open
+        if self.unsaved:
+            self.bench.read_again()
+        self.bench.release(self._show_snapshot)
 
     @property
     def unsaved(self) -> str:

@@ -36,6 +36,7 @@ from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
 from desktop.workbench.levels import AT_FIRST, Levels
@@ -44,6 +45,7 @@ from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Contrast
+    from desktop.data.chart import Content
     from desktop.data.material import Material
     from desktop.ui.figures import Look, Style
 
@@ -72,7 +74,9 @@ def material_of(shown: Snapshot) -> Material | None:
         rows=shown.rows,
         sweep=shown.sweep,
         suggestion=shown.suggestion,
-        marks=presenting.marks(shown.project, shown.document.locations),
+        marks=presenting.marks(shown.project.annotations, shown.document.locations),
+        locked=shown.project.phases.locked,
+        doubt=shown.document.doubt.short if shown.document.doubt else "",
     )
 
 
@@ -112,16 +116,23 @@ def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
     return image
 
 
+def home_of(shown: Snapshot) -> Path:
+    """Where files about a run are offered to be written, by its name."""
+    assert shown.document is not None
+    source = shown.document.source
+    folder = source.parent if source.parent.is_dir() else Path.home()
+    return folder / file_stem(source, shown.document.options.member)
+
+
 class ExportDialog(Dialog):
     """A dialog with a lane for its work, a line that says how far it is, and buttons.
 
-    What `save` does is connected by who derives from it.
+    What `save` does is connected by who derives from it; `home` begins the names of the files it offers.
     """
 
-    def __init__(self, shown: Snapshot, deliver: Deliver, parent: QWidget | None) -> None:
+    def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None) -> None:
         super().__init__(parent)
-        assert shown.document is not None
-        self._shown = shown
+        self._home = home
         self.lane = Lane("export", latest=True, deliver=deliver)
         self.status = QLabel()
         self.status.setWordWrap(True)
@@ -150,7 +161,7 @@ class ExportDialog(Dialog):
 
     def _ask_file(self, title: str, what: str, kind: str) -> Path | None:
         """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
-        home = self._home()
+        home = self._home
         start = str(home.with_name(f"{home.name}-{what}.{kind}"))
         name, _ = QFileDialog.getSaveFileName(self, title, start, f"{kind.upper()} (*.{kind})")
         if not name:
@@ -193,56 +204,22 @@ class ExportDialog(Dialog):
         self._busy(False)
         self.status.setText(self.tr("Stopped, nothing was written."))
 
-    def _home(self) -> Path:
-        assert self._shown.document is not None
-        source = self._shown.document.source
-        folder = source.parent if source.parent.is_dir() else Path.home()
-        return folder / file_stem(source, self._shown.document.options.member)
-
     def _finish(self) -> None:
         self.lane.close(wait=False)  # a slide that is being drawn would hold up the window
 
 
-class FigureDialog(ExportDialog):
-    """Export one figure: which, how large, in what text size and style, with which texts; with a preview.
+class SheetDialog(ExportDialog):
+    """Export a sheet of paper: as what file, how large, in what text size and style, with which texts; with a
+    preview. What is drawn is said by who derives from it."""
 
-    `contrast`: a comparison of the run with others, whose figure is then the first choice. `colours`, the
-    set, and `by_region`, whether the timeline shows regions, are those of the window at first.
-    """
-
-    def __init__(
-        self,
-        shown: Snapshot,
-        deliver: Deliver,
-        span: tuple[float, float],
-        parent: QWidget | None = None,
-        contrast: Contrast | None = None,
-        *,
-        colours: str = "soft",
-        by_region: bool = False,
-        levels: Levels = AT_FIRST,
-        messages: MessageFilter | None = None,
-    ) -> None:
-        super().__init__(shown, deliver, parent)
-        self._levels, self._messages = levels, messages
-        self.setObjectName("export_figure")
-        self.setWindowTitle(self.tr("Export figure"))
+    def __init__(self, home: Path, deliver: Deliver, colours: str, parent: QWidget | None) -> None:
+        super().__init__(home, deliver, parent)
+        self._colours = colours
         self.save.clicked.connect(self._choose)
-        made = material_of(shown)
-        assert made is not None
-        self._material, self._colours = replace(made, contrast=contrast), colours
-        # The timeline of each range, by activities and by regions, as far as it was asked for.
-        self._bars: dict[tuple[Any, bool], Any] = {}
-        self.figure, self.format, self.style_box, self.range = (QComboBox() for _ in range(4))
-        self.states = states_box(by_region)
-        self._fill_figures()
-        if contrast is not None:
-            self.choose("comparison")
+        self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
             for key, title in entries.items():
                 box.addItem(self.tr(title), key)
-        self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
@@ -252,22 +229,19 @@ class FigureDialog(ExportDialog):
         self._texts = QFormLayout()
         texts = QGroupBox(self.tr("Texts"))
         texts.setLayout(self._texts)
-        form = QFormLayout()
+        self._form = QFormLayout()
         for label, widget in (
-            ("&Figure", self.figure),
             ("For&mat", self.format),
             ("&Width", self.wide),
             ("&Height", self.high),
             ("Text &size", self.points),
             ("&Resolution", self.dpi),
             ("St&yle", self.style_box),
-            ("&Time", self.range),
-            ("&Colours", self.states),
         ):
-            form.addRow(self.tr(label), widget)
-        form.addRow(self.with_csv)
+            self._form.addRow(self.tr(label), widget)
+        self._form.addRow(self.with_csv)
         left = QVBoxLayout()
-        left.addLayout(form)
+        left.addLayout(self._form)
         left.addWidget(texts)
         left.addStretch(1)
         self.preview = QLabel()
@@ -288,15 +262,156 @@ class FigureDialog(ExportDialog):
         self._later.setSingleShot(True)
         self._later.setInterval(60)
         self._later.timeout.connect(self._show_preview)
-        self.figure.currentIndexChanged.connect(self._other_figure)
         for combo in (self.format, self.style_box):
             combo.currentIndexChanged.connect(self._changed)
-        for combo in (self.range, self.states):
-            combo.currentIndexChanged.connect(self._other_bars)
         for spin in (self.wide, self.high, self.points):
             spin.valueChanged.connect(self._changed)
+
+    # ---- what is drawn
+
+    def _what(self) -> str:
+        """A word for the name of the file."""
+        raise NotImplementedError
+
+    def _all_words(self) -> dict[str, str]:
+        """The texts that may be replaced, by key."""
+        raise NotImplementedError
+
+    def _image(self, look: Look, dpi: float) -> QImage:
+        raise NotImplementedError
+
+    def _writer(self, path: Path) -> Callable[[Job], list[Path]]:
+        """What writes the file as the fields say, and its data if so asked, and says what was written."""
+        raise NotImplementedError
+
+    # ---- what all have in common
+
+    def _show_texts(self) -> None:
+        while self._texts.rowCount():
+            self._texts.removeRow(0)
+        self._words = {}
+        for key, text in self._all_words().items():
+            line = QLineEdit(text)
+            line.textChanged.connect(self._changed)
+            self._words[key] = line
+            self._texts.addRow(key.capitalize(), line)
+        self._changed()
+
+    def _changed(self) -> None:
+        self.dpi.setEnabled(self.format.currentData() == "png")
+        self._later.start()
+
+    def look(self) -> Look:
+        """As the fields say."""
+        from desktop.ui.figures import Look
+
+        return Look(
+            width=self.wide.value(),
+            height=self.high.value(),
+            points=self.points.value(),
+            style=self.style_box.currentData(),
+            colours=self._colours,
+            words={key: line.text() for key, line in self._words.items()},
+        )
+
+    def _show_preview(self) -> None:
+        look, dpr = self.look(), self.devicePixelRatioF()
+        room = self.preview.size() * dpr
+        dpi = 25.4 * min(room.width() / look.width, room.height() / look.height)
+        image = self._image(look, dpi)
+        image.setDevicePixelRatio(dpr)
+        self.preview.setPixmap(QPixmap.fromImage(image))
+
+    def resizeEvent(self, event: Any) -> None:
+        super().resizeEvent(event)
+        self._later.start()
+
+    def copy(self) -> None:
+        """The figure onto the clipboard, twice as fine as a screen."""
+        QGuiApplication.clipboard().setImage(self._image(self.look(), 192))
+        self.status.setText(self.tr("The picture is on the clipboard."))
+
+    def _choose(self) -> None:
+        path = self._ask_file(self.windowTitle(), self._what(), self.format.currentData())
+        if path is not None:
+            self.save_to(path)
+
+    def save_to(self, path: Path) -> None:
+        """Write the figure, and its data beside it if so asked."""
+
+        def done(written: list[Path]) -> None:
+            names = ", ".join(file.name for file in written)
+            self.status.setText(self.tr("Written to {0}: {1}").format(path.parent, names))
+
+        self._begin("Writing", self._writer(path), done)
+
+
+class FigureDialog(SheetDialog):
+    """Export one figure of a run, see `SheetDialog`.
+
+    `contrast`: a comparison of the run with others, whose figure is then the first choice. `colours`, the
+    set, and `by_region`, whether the timeline shows regions, are those of the window at first.
+    """
+
+    def __init__(
+        self,
+        shown: Snapshot,
+        deliver: Deliver,
+        span: tuple[float, float],
+        parent: QWidget | None = None,
+        contrast: Contrast | None = None,
+        *,
+        colours: str = "soft",
+        by_region: bool = False,
+        levels: Levels = AT_FIRST,
+        messages: MessageFilter | None = None,
+    ) -> None:
+        super().__init__(home_of(shown), deliver, colours, parent)
+        self._shown, self._levels, self._messages = shown, levels, messages
+        self.setObjectName("export_figure")
+        self.setWindowTitle(self.tr("Export figure"))
+        made = material_of(shown)
+        assert made is not None
+        self._material = replace(made, contrast=contrast)
+        # The timeline of each range, by activities and by regions, as far as it was asked for.
+        self._bars: dict[tuple[Any, bool], Any] = {}
+        self.figure, self.range = QComboBox(), QComboBox()
+        self.states = states_box(by_region)
+        self._fill_figures()
+        if contrast is not None:
+            self.choose("comparison")
+        self.range.addItem(self.tr("Whole run"), None)
+        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
+        self._form.insertRow(0, self.tr("&Figure"), self.figure)
+        last = self._form.rowCount() - 1
+        self._form.insertRow(last, self.tr("&Colours"), self.states)
+        self._form.insertRow(last, self.tr("&Time"), self.range)
+        self.figure.currentIndexChanged.connect(self._other_figure)
+        for combo in (self.range, self.states):
+            combo.currentIndexChanged.connect(self._other_bars)
         self._other_figure()
         self._read_timeline()
+
+    def _what(self) -> str:
+        return str(self.figure.currentData())
+
+    def _all_words(self) -> dict[str, str]:
+        from desktop.ui.figures import texts
+
+        return texts(self._what(), self._material)
+
+    def look(self) -> Look:
+        return replace(super().look(), span=self.range.currentData(), levels=self._levels)
+
+    def _image(self, look: Look, dpi: float) -> QImage:
+        from desktop.ui import figures
+
+        return figures.image(self._what(), self._material, look, dpi)
+
+    def _writer(self, path: Path) -> Callable[[Job], list[Path]]:
+        figure, look, material = self._what(), self.look(), self._material
+        kind, dpi, data = self.format.currentData(), self.dpi.value(), self.with_csv.isChecked()
+        return lambda job: export(figure, material, look, path, kind=kind, dpi=dpi, data=data, progress=job)
 
     def _fill_figures(self) -> None:
         from desktop.data.material import FIGURES
@@ -353,79 +468,72 @@ class FigureDialog(ExportDialog):
             self._read_timeline()
         self._changed()
 
-    def _show_texts(self) -> None:
-        from desktop.ui.figures import texts
 
-        while self._texts.rowCount():
-            self._texts.removeRow(0)
-        self._words = {}
-        for key, text in texts(self.figure.currentData(), self._material).items():
-            line = QLineEdit(text)
-            line.textChanged.connect(self._changed)
-            self._words[key] = line
-            self._texts.addRow(key.capitalize(), line)
-        self._changed()
+class ChartDialog(SheetDialog):
+    """Export a chart of the window, see `SheetDialog`; at first in the proportions that it has there.
 
-    def _changed(self) -> None:
-        self.dpi.setEnabled(self.format.currentData() == "png")
-        self._later.start()
+    `name`: what it is called; `size`: of the window's, in logical pixels.
+    """
 
-    def look(self) -> Look:
-        """As the fields say."""
-        from desktop.ui.figures import Look
+    def __init__(self, content: Content, name: str, size: QSize, parent: QWidget) -> None:
+        self._thread = MainThread()
+        theme = getattr(parent, "_theme", LIGHT)
+        folder = getattr(getattr(parent.window(), "settings", None), "folder", "")
+        home = Path(folder or Path.home())
+        super().__init__(home / "chart", self._thread.deliver, theme.colours, parent)
+        self._content, self._name = content, name
+        self.setObjectName("export_chart")
+        self.setWindowTitle(self.tr("Export chart"))
+        self.high.setValue(self.wide.value() * max(size.height(), 1) / max(size.width(), 1))
+        self._show_texts()
 
-        return Look(
-            width=self.wide.value(),
-            height=self.high.value(),
-            points=self.points.value(),
-            style=self.style_box.currentData(),
-            colours=self._colours,
-            span=self.range.currentData(),
-            levels=self._levels,
-            words={key: line.text() for key, line in self._words.items()},
-        )
+    def _what(self) -> str:
+        return "-".join("".join(c if c.isalnum() else " " for c in self._name.lower()).split()) or "chart"
 
-    def _show_preview(self) -> None:
+    def _all_words(self) -> dict[str, str]:
+        from desktop.data.chart import words
+
+        return words(self._content)
+
+    def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures
 
-        look, dpr = self.look(), self.devicePixelRatioF()
-        room = self.preview.size() * dpr
-        dpi = 25.4 * min(room.width() / look.width, room.height() / look.height)
-        image = figures.image(self.figure.currentData(), self._material, look, dpi)
-        image.setDevicePixelRatio(dpr)
-        self.preview.setPixmap(QPixmap.fromImage(image))
+        return figures.image_of(lambda sheet: figures.draw_chart(sheet, self._content, look), look, dpi)
 
-    def resizeEvent(self, event: Any) -> None:
-        super().resizeEvent(event)
-        self._later.start()
-
-    def copy(self) -> None:
-        """The figure onto the clipboard, twice as fine as a screen."""
-        from desktop.ui import figures
-
-        image = figures.image(self.figure.currentData(), self._material, self.look(), 192)
-        QGuiApplication.clipboard().setImage(image)
-        self.status.setText(self.tr("The picture is on the clipboard."))
-
-    def _choose(self) -> None:
-        path = self._ask_file("Export figure", self.figure.currentData(), self.format.currentData())
-        if path is not None:
-            self.save_to(path)
-
-    def save_to(self, path: Path) -> None:
-        """Write the figure, and its data beside it if so asked."""
-        figure, look, material = self.figure.currentData(), self.look(), self._material
+    def _writer(self, path: Path) -> Callable[[Job], list[Path]]:
+        content, look = self._content, self.look()
         kind, dpi, data = self.format.currentData(), self.dpi.value(), self.with_csv.isChecked()
+        return lambda _: export_chart(content, look, path, kind=kind, dpi=dpi, data=data)
 
-        def done(written: list[Path]) -> None:
-            names = ", ".join(file.name for file in written)
-            self.status.setText(self.tr("Written to {0}: {1}").format(path.parent, names))
+    def _finish(self) -> None:
+        super()._finish()
+        self._thread.close()
 
-        self._begin(
-            "Writing",
-            lambda job: export(figure, material, look, path, kind=kind, dpi=dpi, data=data, progress=job),
-            done,
-        )
+
+def export_chart(
+    content: Content, look: Look, path: Path, *, kind: str, dpi: float = 300, data: bool = False
+) -> list[Path]:
+    """Write a chart (`kind` of `FORMATS`); with `data` also its values, as a CSV file beside it.
+
+    Returns
+    -------
+    All files that were written.
+
+    Raises
+    ------
+    OSError : the folder cannot be written.
+    """
+    from desktop.data.atomic import write_bytes
+    from desktop.data.chart import table
+    from desktop.printing import as_csv
+    from desktop.ui import figures
+
+    files = [(path, figures.chart_file(content, look, kind, dpi))]
+    if data:
+        files.append((path.with_name(f"{path.stem}-data.csv"), "".join(as_csv(table(content))).encode()))
+    for place, written in files:
+        write_bytes(place, written)
+    return [place for place, _ in files]
 
 
 def export(
@@ -516,8 +624,9 @@ class ReportDialog(ExportDialog):
         from desktop.data.material import FIGURES
         from desktop.data.report import TABLES
 
-        super().__init__(shown, deliver, parent)
+        super().__init__(home_of(shown), deliver, parent)
         assert shown.document is not None
+        self._shown = shown
         self.setObjectName("report")
         self.setWindowTitle(self.tr("Report"))
         self.save.clicked.connect(self._choose)
@@ -555,7 +664,7 @@ class ReportDialog(ExportDialog):
             (self.tr("Figures (those that the run has)"), self.figures),
             (self.tr("Tables (of slides: in the appendix)"), self.tables),
         ):
-            group = QGroupBox(name)
+            group = self._group = QGroupBox(name)
             column = QVBoxLayout(group)
             column.setSpacing(3)
             for check in checks.values():
@@ -572,6 +681,7 @@ class ReportDialog(ExportDialog):
         command.setToolTip(self.tr("The words that make this report in a terminal"))
         command.clicked.connect(self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
+        self.appendix.toggled.connect(self._other_format)
         self._other_format()
 
     def _parts(self) -> dict[str, QCheckBox]:
@@ -582,6 +692,7 @@ class ReportDialog(ExportDialog):
         slides = self.format.currentData() == "pptx"
         self.ground.setEnabled(slides)
         self.appendix.setEnabled(slides)
+        self._group.setEnabled(not slides or self.appendix.isChecked())  # the story has no use for them
 
     @property
     def choices(self) -> ReportChoices:

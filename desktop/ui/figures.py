@@ -7,24 +7,29 @@ and lines by dashes as well), and which texts stand in place of the usual ones (
 
 from __future__ import annotations
 
+import hashlib
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSizeF, QUuid
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPageSize, QPainter, QPdfWriter
 
-from desktop.core.contrast import Contrast
-from desktop.core.curve import StepCurve
 from desktop.core.density import ink as density_ink
-from desktop.core.envelope import envelope
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
-from desktop.core.matching import NONE
+from desktop.core.pieces import Breakpoints, pieces
+from desktop.core.ticks import Ticks
+from desktop.data.chart import Chosen, Content, with_words
+from desktop.data.chart import words as chart_words
 from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
+from desktop.data.sweep_charts import epsilon_chart, epsilon_words
+from desktop.ui import chart_sheet
 from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
@@ -36,28 +41,32 @@ from desktop.ui.drawing import (
     fitted,
     text_width,
 )
-from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
-from desktop.ui.plots.scales import Ticks
+from desktop.ui.plots.words import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
 from desktop.ui.units import digits, time_scale
-from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, share
-from desktop.workbench.levels import note as levels_note
+from desktop.workbench.levels import AT_FIRST, Levels, share
+from desktop.workbench.time_plots import Axis, Comparing, Lane, Plot, Series, figure_plot
 
 Style = Literal["colour", "grey", "patterns"]
 #: The smallest sheet that holds every figure, mm.
 SMALLEST = (40.0, 30.0)
-_COLUMNS_PER_MM = 5
-_ALL_COLUMNS = 2400
+#: Columns of a plot over time: of a millimetre, at least, at most.
+_COLUMNS_PER_MM, _LEAST, _ALL_COLUMNS = 5, 50, 2400
+#: Height of a line of text, em.
+_LINE = 1.164
+#: Stands for the identity of a PDF while it is made.
+_NO_ID = "9d2f0c5e-61b7-4a38-8e4d-7c1a5b903f26"
+_OVER_TIME = ("curve", "stack", "residual", "timeline", "comparison")
 
 
 @dataclass(frozen=True)
 class Look:
     """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds (None:
-    all), `levels` how processors are shown; `phase` is a chosen one; `words` replaces texts by their key in
-    `texts`; `colours` is the set of `desktop.ui.theme`. The curve alone can be drawn in layers, so that what
-    lies `below` its fit is drawn once while the fit above it changes."""
+    all), `levels` how processors are shown, `how` compared runs are; `phase` is a chosen one; `words`
+    replaces texts by their key in `texts`; `colours` is the set of `desktop.ui.theme`. Plots over time can be
+    drawn in layers, so that what lies `below` its fit is drawn once while the fit above it changes."""
 
     width: float = 160.0
     height: float = 90.0
@@ -70,6 +79,7 @@ class Look:
     levels: Levels = AT_FIRST
     phase: int | None = None
     words: Mapping[str, str] = field(default_factory=dict)
+    how: Comparing = field(default_factory=Comparing)
     layer: Literal["all", "below", "above"] = "all"
 
 
@@ -143,117 +153,125 @@ def _region_fills(theme: Theme, style: Style) -> dict[int, Fill]:
 
 def texts(figure: str, material: Material) -> dict[str, str]:
     """The texts of a figure that may be replaced, by key."""
-    n, model = material.fit.n, material.fit.model
+    if figure in _OVER_TIME:
+        say = words()
+        figure_plot(figure, material, say, _LEAST)
+        return say.said
     common = {"title": f"{FIGURES[figure]}: {material.title}"}
-    axes = {"time": "Time", "processors": "Processors computing"}
-    fit = {"fit": f"{n} phase{'' if n == 1 else 's'} ({model})"}
-    if figure == "curve":
-        return common | axes | fit | {
-            "computing": "Computing",
-            "extremes": "Least and largest",
-            "break": "Break, and where it may lie",
-        }  # fmt: skip
-    if figure == "stack":
-        return common | axes | {"processors": "Processors"} | {name: CLASSES[name] for name in material.stack}
-    if figure == "residual":
-        return common | axes | {
-            "processors": "Curve − fit",
-            "residual": "Mean",
-            "extremes": "Least and largest",
-            "rms": "± root of the mean square, by phase",
-        }  # fmt: skip
     if figure == "epsilon":
-        unit = "parameters" if model == "budget" else "phases"
-        return common | {
-            "n": f"Number of {unit}, n",
-            "error": "Largest error ε (processors·√s)",
-            "shown": f"Shown: {material.fit.requested}",
-            "suggested": "Suggested" + (f": {material.suggestion.n}" if material.suggestion else ""),
-        }
-    if figure == "timeline":
-        assert material.bars is not None
-        named = zip(_class_keys(material.bars), material.bars.classes, strict=True)
-        return common | {"time": "Time"} | {key: CLASSES.get(name, name) for key, name in named}
-    if figure == "comparison":
-        return common | _comparison_texts(material.contrast)
+        return chart_words(epsilon_content(material)) | common
     return common
 
 
-def _class_keys(bars: Bars) -> list[str]:
-    """Under which texts the names of a timeline's classes stand; a region may be called anything."""
-    return [f"region {k}" for k, _ in enumerate(bars.classes, 1)] if bars.shades else list(bars.classes)
-
-
-def _comparison_texts(contrast: Contrast | None) -> dict[str, str]:
-    assert contrast is not None
-    alignment, placement = contrast.alignment, contrast.placement
-    reference = alignment.runs[alignment.reference].name
-    names = [run.name + (" (reference)" if run.name == reference else "") for run in alignment.runs]
-    axes = {
-        "absolute": "Time",
-        "start": "Time from each run's start",
-        "normalised": "Part of each run (%)",
-        "phases": f"Time of the phases of {reference}",
-    }
-    return {
-        "title": f"Runs compared with {reference}",
-        "time": axes[placement.axis],
-        "processors": "Of all (%)" if placement.share else "Processors",
-        "difference": "Difference",
-    } | {f"run {k}": name for k, name in enumerate(names, 1)}
+def _title(figure: str, material: Material, look: Look) -> str:
+    return look.words.get("title", texts(figure, material)["title"])
 
 
 # ------------------------------------------------------------------ files
+
+#: Draws on a sheet.
+Paint = Callable[[Sheet], None]
 
 
 def svg(figure: str, material: Material, look: Look, *, inline: bool = False, prefix: str = "") -> str:
     """The figure as SVG; `inline` to stand in HTML, then with a `prefix` of its own."""
     sheet = SvgSheet(look.width, look.height, prefix)
     draw(sheet, figure, material, look)
-    return sheet.svg(_words(figure, material, look)["title"], inline=inline)
+    return sheet.svg(_title(figure, material, look), inline=inline)
 
 
 def image(figure: str, material: Material, look: Look, dpi: float) -> QImage:
     """The figure as pixels."""
+    return image_of(lambda sheet: draw(sheet, figure, material, look), look, dpi)
+
+
+def png(figure: str, material: Material, look: Look, dpi: float) -> bytes:
+    """The figure as a PNG file that knows its size in mm."""
+    return _png(image(figure, material, look, dpi))
+
+
+def pdf(figure: str, material: Material, look: Look) -> bytes:
+    """The figure as a PDF page of its size."""
+    title = _title(figure, material, look)
+    return _pdf(lambda sheet: draw(sheet, figure, material, look), look, title)
+
+
+def draw_chart(sheet: Sheet, content: Content, look: Look) -> None:
+    """Draw a chart over the whole sheet, with the texts of `look`.
+
+    Raises
+    ------
+    ValueError : the sheet is smaller than `SMALLEST`.
+    """
+    _check_size(look)
+    content = with_words(content, look.words)
+    _Frame(sheet, look, {"title": content.title}).chart(content)
+
+
+def chart_file(content: Content, look: Look, kind: str, dpi: float = 300) -> bytes:
+    """A chart as a file; `kind`: ``svg``, ``pdf`` or ``png``. The same chart gives the same bytes."""
+    title = with_words(content, look.words).title
+
+    def paint(sheet: Sheet) -> None:
+        draw_chart(sheet, content, look)
+
+    if kind == "png":
+        return _png(image_of(paint, look, dpi))
+    if kind == "pdf":
+        return _pdf(paint, look, title)
+    sheet = SvgSheet(look.width, look.height)
+    paint(sheet)
+    return sheet.svg(title).encode()
+
+
+def image_of(paint: Paint, look: Look, dpi: float) -> QImage:
+    """What is painted on a sheet as pixels."""
     scale = dpi / 25.4
     made = QImage(round(look.width * scale), round(look.height * scale), QImage.Format.Format_RGB32)
     made.fill(QColor(ink(look).ground))  # the sheet may end within a pixel
     made.setDotsPerMeterX(round(1000 * scale))
     made.setDotsPerMeterY(round(1000 * scale))
     with QPainter(made) as painter:
-        draw(QtSheet(painter, look.width, look.height, scale), figure, material, look)
+        paint(QtSheet(painter, look.width, look.height, scale))
     return made
 
 
-def png(figure: str, material: Material, look: Look, dpi: float) -> bytes:
-    """The figure as a PNG file that knows its size in mm."""
+def _png(image: QImage) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    QImageWriter(buffer, QByteArray(b"png")).write(image(figure, material, look, dpi))
+    QImageWriter(buffer, QByteArray(b"png")).write(image)
     return bytes(buffer.data().data())
 
 
-def pdf(figure: str, material: Material, look: Look) -> bytes:
-    """The figure as a PDF page of its size."""
+def _pdf(paint: Paint, look: Look, title: str) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QPdfWriter(buffer)
     writer.setResolution(1200)
-    writer.setTitle(_words(figure, material, look)["title"])
+    writer.setTitle(title)
     writer.setCreator("Phasewright")
+    writer.setDocumentId(QUuid(_NO_ID))
     size = QSizeF(look.width, look.height)
     writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))
     writer.setPageMargins(QMarginsF(0, 0, 0, 0))
     with QPainter(writer) as painter:
-        draw(QtSheet(painter, look.width, look.height, 1200 / 25.4), figure, material, look)
-    return bytes(buffer.data().data())
+        paint(QtSheet(painter, look.width, look.height, 1200 / 25.4))
+    return _timeless(bytes(buffer.data().data()))
+
+
+def _timeless(pdf: bytes) -> bytes:
+    """A PDF without the time at which it was made, with an identity that its content gives it: the same
+    figure is the same file. No byte moves, so that its table of places holds."""
+    end = pdf.index(b"endstream")  # behind what it says of itself
+    dates = rb'/(?:Creation|Mod)Date \([^)]*\)|xmp:\w+Date="[^"]*"'
+    pdf = re.sub(dates, lambda found: b" " * len(found[0]), pdf[:end]) + pdf[end:]
+    known = str(UUID(hex=hashlib.md5(pdf, usedforsecurity=False).hexdigest()))
+    for before, after in ((_NO_ID, known), (_NO_ID.encode().hex(), known.encode().hex())):
+        pdf = pdf.replace(before.encode(), after.encode())
+    return pdf
 
 
 # ------------------------------------------------------------------ drawing
-
-
-def _words(figure: str, material: Material, look: Look) -> dict[str, str]:
-    return texts(figure, material) | dict(look.words)
 
 
 def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
@@ -265,18 +283,27 @@ def draw(sheet: Sheet, figure: str, material: Material, look: Look) -> None:
     """
     if figure not in material.figures():
         raise ValueError(f"there is no figure {figure!r} of this run")
+    _check_size(look)
+    if figure in _OVER_TIME:
+        plot = describe(figure, material, look)
+        _paint_plot(_Frame(sheet, look, {"title": plot.title}), plot)
+    else:
+        frame = _Frame(sheet, look, texts(figure, material) | dict(look.words))
+        {"epsilon": _epsilon, "phases": _phases}[figure](frame, material)
+
+
+def describe(figure: str, material: Material, look: Look) -> Plot:
+    """What a figure over time states."""
+    columns = int(min(max(look.width * _COLUMNS_PER_MM, _LEAST), _ALL_COLUMNS))
+    say = words(look.words)
+    return figure_plot(
+        figure, material, say, columns, span=look.span, levels=look.levels, phase=look.phase, how=look.how
+    )
+
+
+def _check_size(look: Look) -> None:
     if look.width < SMALLEST[0] or look.height < SMALLEST[1]:
         raise ValueError(f"a figure needs {SMALLEST[0]:g} x {SMALLEST[1]:g} mm or more")
-    frame = _Frame(sheet, look, _words(figure, material, look))
-    {
-        "curve": _curve,
-        "stack": _stack,
-        "residual": _residual,
-        "epsilon": _epsilon,
-        "timeline": _timeline,
-        "phases": _phases,
-        "comparison": _comparison,
-    }[figure](frame, material)
 
 
 @dataclass(frozen=True)
@@ -306,6 +333,10 @@ class Box:
 
     def y(self, value):
         return self.bottom - share(value, self.y0, self.y1, self.log) * self.height
+
+    def over(self, x: Axis, y: Axis) -> Box:
+        """The same rectangle with these axes."""
+        return replace(self, x0=x.low, x1=x.high, y0=y.low, y1=y.high, log=y.log)
 
     def points(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.stack([self.x(x), self.y(y)], axis=1)
@@ -355,14 +386,14 @@ class _Frame:
                 middle = self.top - 0.33 * em
                 sheet.lines([[x, middle, x + swatch, middle]], stroke)
             elif fill is not None and shown:
-                self._frame_of(x, self.top - 0.75 * em, swatch, 0.85 * em)
+                self.outline_of(x, self.top - 0.75 * em, swatch, 0.85 * em, self.outline())
             if shown:
                 sheet.text(x + swatch + 0.5 * em, self.top, name, em, self.ink.text)
             x += wide
         self.top += 0.6 * em
 
-    def _frame_of(self, x: float, y: float, w: float, h: float) -> None:
-        self.sheet.line([[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]], self.outline())
+    def outline_of(self, x: float, y: float, w: float, h: float, stroke: Stroke) -> None:
+        self.sheet.line([[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]], stroke)
 
     def room(self, labels: list[str], *, rail: float = 0.0) -> Box:
         """The box that is left for a plot whose vertical axis has these labels, below a rail so high."""
@@ -372,15 +403,6 @@ class _Frame:
         top = self.top + 0.5 * em + rail
         bottom = self.sheet.height - self.pad - 2.9 * em
         return Box(left, top, self.sheet.width - self.pad - 1.4 * em - left, max(bottom - top, 1.0))
-
-    def time_axis(self, box: Box) -> Ticks:
-        em, sheet = self.em, self.sheet
-        count = box.width / (text_width("000.000", em) * 1.5)
-        ticks = scales.time_ticks(box.x0, box.x1, max(count, 1.5))
-        self.horizontal(box, ticks, f"{self.words['time']} ({ticks.unit})")
-        if ticks.offset:
-            sheet.text(box.left, box.bottom + 2.75 * em, ticks.offset, em, self.ink.muted)
-        return ticks
 
     def horizontal(self, box: Box, ticks: Ticks, title: str) -> None:
         em, sheet = self.em, self.sheet
@@ -413,115 +435,281 @@ class _Frame:
         self.sheet.lines([[box.left, box.y(v), box.right, box.y(v)] for v in y.positions], stroke)
 
     def border(self, box: Box) -> None:
-        self._frame_of(box.left, box.top, box.width, box.height)
+        self.outline_of(box.left, box.top, box.width, box.height, self.outline())
 
-    def levels(self, low: float, high: float, height: float, log: bool = False) -> Ticks:
-        room = max(height / (1.9 * self.em), 1.5)
-        return scales.log_ticks(low, high, room) if log else scales.level_ticks(low, high, room, whole=True)
-
-    def processors(self, curve: StepCurve, a: float, b: float) -> tuple[float, float, str]:
-        """The ends of an axis of processors over the time `a` to `b`, and what is said of it if it does not
-        show all of them."""
-        env = envelope(curve)
-        low, high, _ = env.range(a, b)
-        least, most, _ = env.range(-math.inf, math.inf)
-        known = Heights(curve.capacity, least, most, *line_heights(curve), low, high)
-        return *limits(self.look.levels, known), levels_note(self.look.levels, known)
-
-    def span(self, material: Material) -> tuple[float, float]:
-        curve = material.curve
-        start, end = curve.start, curve.start + curve.duration
-        if self.look.span is None:
-            return start, end
-        a, b = max(self.look.span[0], start), min(self.look.span[1], end)
-        return (a, b) if a < b else (start, end)
+    def chart(self, content: Content) -> None:
+        """A chart in all the room that is left."""
+        chart_sheet.paint(self.sheet, content, self.ink, self.em, self.top, self.look.lines)
 
 
-def _times(material: Material, a: float, b: float, width: float) -> tuple[NDArray[np.float64], bool]:
-    """Where the picture's columns begin and end, and whether each is a single step of the curve."""
-    curve = material.curve
-    count = int(min(max(width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS))
-    first = int(np.searchsorted(curve.edges, a / curve.unit, "right"))
-    last = int(np.searchsorted(curve.edges, b / curve.unit, "left"))
-    if last - first < count:
-        return np.unique(np.concatenate([[a], curve.edges[first:last] * curve.unit, [b]])), True
-    return np.linspace(a, b, count + 1), False
+# ------------------------------------------------------------------ plots over time
+
+#: Heights in em: the phases of the only run; those of one of several, and from one to the next; a row of
+#: notes; what a lane below another one has above it, without and with a heading.
+_RAIL, _STRIP, _APART, _NOTE_ROW, _GAP, _HEADING = 1.5, 1.3, 2.1, 1.6, 0.9, 2.3
 
 
-def _paint_curve(frame: _Frame, material: Material, box: Box, x: NDArray[np.float64], exact: bool) -> None:
-    """The curve in columns between the times `x`, with its extremes unless each is one step (`exact`)."""
-    columns = envelope(material.curve).columns(x)
-    sheet, places = frame.sheet, box.x(x)
-    mean, low, high = (box.y(np.nan_to_num(v)) for v in (columns.mean, columns.minimum, columns.maximum))
-    sheet.band(places, np.full(mean.size, box.bottom), mean, frame.ink.areas["computing"])
-    if not exact:
-        sheet.band(places, low, high, Fill(frame.ink.curve, 0.3))
-    # Wider lines are for the fit: a curve that jumps about would fill its area with them.
-    sheet.steps(places, mean, frame.stroke(frame.ink.curve, 0.8 / math.sqrt(frame.look.lines)))
+def _paint_plot(frame: _Frame, plot: Plot) -> None:
+    """Everything a description says, in its order from back to front."""
+    em, look = frame.em, frame.look
+    marks = _marks(frame, plot)
+    _paint_legend(frame, plot, marks)
+    labels = [label for lane in plot.lanes for label in _labels(frame, plot, lane, look.height - frame.top)]
+    strips = _STRIP + 0.2 + (len(plot.strips) - 1) * _APART if plot.links or len(plot.strips) > 1 else _RAIL
+    rail = strips * em if plot.strips else 0.0
+    whole = replace(frame.room(labels, rail=rail), x0=plot.axis.low, x1=plot.axis.high)
+    notes = _place_notes(frame, plot.notes, whole, max(1, int(0.35 * whole.height / (_NOTE_ROW * em))))
+    rows = max((note.row for note in notes), default=-1) + 1
+    whole = replace(frame.room(labels, rail=rail + _NOTE_ROW * rows * em), x0=whole.x0, x1=whole.x1)
+    boxes = _boxes(frame, plot, whole)
+    across = plot.axis.across(whole.width, lambda text: text_width(text, em))
+    for k, (lane, box) in enumerate(boxes):
+        if look.layer != "above":
+            _paint_values(frame, plot, lane, box, marks)
+            _paint_axes(frame, plot, lane, box, across, headed=k > 0)
+        if look.layer != "below":
+            _paint_over(frame, plot, lane, box)
+    if look.layer != "above":
+        frame.horizontal(boxes[-1][1], across, plot.axis.words)
+        if across.offset:
+            frame.sheet.text(whole.left, whole.bottom + 2.75 * em, across.offset, em, frame.ink.muted)
+    if look.layer != "below":
+        _paint_strips(frame, plot, boxes[0][1], rail, marks)
+        _paint_notes(frame, plot, notes, boxes, rail, rows)
 
 
-def _paint_fit(frame: _Frame, material: Material, box: Box) -> None:
-    fit, sheet, look = material.fit, frame.sheet, frame.look
-    show = fit_overlay.visible(fit, box.x0, box.x1)
-    a, b = np.maximum(fit.breaks[show], box.x0), np.minimum(fit.breaks[show + 1], box.x1)
-    if box.log:
-        show, a, b = fit_overlay.cut(show, a, b, box.x0, 0.5 * (box.x1 - box.x0) / box.width)
-    from_y, slope = fit_overlay.polynomial(fit, show, a)
-    to_y, _ = fit_overlay.polynomial(fit, show, b)
-    middle = from_y + slope * (b - a) / 2  # where the tangents of a parabola meet
+def _boxes(frame: _Frame, plot: Plot, whole: Box) -> list[tuple[Lane, Box]]:
+    """The lanes with their rectangles, one below the other; the last one only where there is room for it."""
+    lanes, em = list(plot.lanes), frame.em
+    if len(lanes) > 1 and whole.height < 14 * em:
+        lanes = [lane for lane in lanes if not lane.zero] or lanes[:1]
+    above = [0.0, *(em * (_HEADING if lane.note else _GAP) for lane in lanes[1:])]
+    room, parts = whole.height - sum(above), sum(lane.part for lane in lanes)
+    boxes, top = [], whole.top
+    for lane, gap in zip(lanes, above, strict=True):
+        height = max(room * lane.part / parts, 1.0)
+        boxes.append((lane, replace(whole, top=top + gap, height=height).over(plot.axis, lane.axis)))
+        top += gap + height
+    return boxes
+
+
+def _labels(frame: _Frame, plot: Plot, lane: Lane, height: float) -> list[str]:
+    """What stands left of a lane so high."""
+    if plot.rows:
+        return [fitted(name, frame.em, 0.25 * frame.sheet.width) for name in plot.rows]
+    return lane.axis.upright(height, _LINE * frame.em).labels
+
+
+@dataclass(frozen=True)
+class _Mark:
+    """What a thing of a description looks like here."""
+
+    fill: Fill | None = None
+    stroke: Stroke | None = None
+
+
+def _marks(frame: _Frame, plot: Plot) -> dict[str, _Mark]:
+    """By their ink in the description."""
+    ink, thin = frame.ink, Stroke(frame.ink.text, 0.4 * MM_PER_POINT)
+    found = {name: _Mark(fill) for name, fill in ink.areas.items()}
+    found |= {f"shade {k}": _Mark(fill) for k, fill in ink.regions.items()}
+    if any(series.look == "filled" for lane in plot.lanes for series in lane.series):
+        # Wider lines are for the fit: a curve that jumps about would fill its area with them.
+        line = frame.stroke(ink.curve, 0.8 / math.sqrt(frame.look.lines))
+        found["computing"] = _Mark(ink.areas["computing"], line)
+    found |= {
+        "extremes": _Mark(Fill(ink.curve, 0.3)),
+        "fit": _Mark(None, frame.stroke(ink.fit, 2.0)),
+        "break": _Mark(Fill(ink.fit, 0.15), frame.stroke(ink.text, 0.8, (4.0, 2.0))),
+        "residual": _Mark(None, frame.stroke(ink.residual, 0.9)),
+        "residual extremes": _Mark(Fill(ink.residual, 0.3)),
+        "rms": _Mark(None, frame.stroke(ink.text, 0.9, (5.0, 2.5))),
+        "message": _Mark(None, thin),
+        "density": _Mark(None, thin),
+        "collective": _Mark(None, Stroke(ink.mark, 0.8 * MM_PER_POINT)),
+    }
+    if plot.figure == "comparison":
+        found |= {f"run {k}": _Mark(None, line) for k, line in enumerate(_run_strokes(frame, plot))}
+    return found
+
+
+def _run_strokes(frame: _Frame, plot: Plot) -> list[Stroke]:
+    """The reference is solid, the others in turn, whatever the style."""
+    width, runs = 1.1 * MM_PER_POINT * frame.look.lines, frame.ink.runs
+    places = (None if k == plot.reference else k - (k > plot.reference) for k in range(len(plot.strips)))
+    dashes = [() if at is None else _RUN_DASHES[at % len(_RUN_DASHES)] for at in places]
+    return [Stroke(runs[k % len(runs)], width, dash) for k, dash in enumerate(dashes)]
+
+
+def _extremes(frame: _Frame, ink: str, marks: Mapping[str, _Mark]) -> Fill | None:
+    """Between the least and the greatest value of what is drawn as `ink`."""
+    own = marks.get({"computing": "extremes"}.get(ink, f"{ink} extremes"))
+    if own is not None:
+        return own.fill
+    line = marks[ink].stroke
+    return None if line is None else Fill(line.colour, 0.18)
+
+
+def _paint_legend(frame: _Frame, plot: Plot, marks: Mapping[str, _Mark]) -> None:
+    entries = [(marks[e.ink].fill, marks[e.ink].stroke, e.words) for e in plot.legend if e.shown]
+    frame.legend([*entries, *((None, None, text) for text in (*plot.remarks, plot.doubt) if text)])
+
+
+def _paint_values(frame: _Frame, plot: Plot, lane: Lane, box: Box, marks: Mapping[str, _Mark]) -> None:
+    with frame.sheet.clipped(box.left, box.top, box.width, box.height):
+        below: NDArray[np.float64] | None = None
+        for series in lane.series:
+            if series.look == "stacked":
+                base = np.zeros(series.x.size - 1) if below is None else below
+                below = base + np.nan_to_num(series.columns.mean)
+                frame.sheet.band(box.x(series.x), box.y(base), box.y(below), _filled(marks[series.ink]))
+                if (below > base).any():
+                    outline = Stroke(frame.ink.border, 0.3 * MM_PER_POINT)
+                    frame.sheet.steps(box.x(series.x), box.y(below), outline)
+            else:
+                _paint_series(frame, series, box, marks)
+        if plot.bars is not None:
+            fills = [_filled(marks[e.ink]) for e in plot.legend[: len(plot.bars.classes)]]
+            _paint_bars(frame, plot.bars, box, fills)
+
+
+def _filled(mark: _Mark) -> Fill:
+    return mark.fill or Fill("#ffffff", 0.0)
+
+
+def _paint_series(frame: _Frame, series: Series, box: Box, marks: Mapping[str, _Mark]) -> None:
+    """A line with its extremes, and its area if it has one, in each stretch where there are values."""
+    c, mark = series.columns, marks[series.ink]
+    seen = np.isfinite(c.mean) if series.seen is None else series.seen
+    ends = np.flatnonzero(np.diff(seen.astype(np.int8), prepend=0, append=0))
+    mean, low, high = (box.y(np.nan_to_num(v)) for v in (c.mean, c.minimum, c.maximum))
+    places, band = box.x(series.x), _extremes(frame, series.ink, marks)
+    for a, b in ends.reshape(-1, 2).tolist():
+        x = places[a : b + 1]
+        if series.look == "filled" and mark.fill is not None:
+            frame.sheet.band(x, np.full(b - a, box.bottom), mean[a:b], mark.fill)
+        if band is not None and not series.exact:
+            frame.sheet.band(x, low[a:b], high[a:b], band)
+        if mark.stroke is not None:
+            frame.sheet.steps(x, mean[a:b], mark.stroke)
+
+
+def _paint_axes(frame: _Frame, plot: Plot, lane: Lane, box: Box, across: Ticks, *, headed: bool) -> None:
+    em, sheet = frame.em, frame.sheet
+    if plot.rows:
+        _paint_rows(frame, plot, box)
+        frame.vertical(box, Ticks([], []), lane.axis.words)
+        return
+    ticks = lane.axis.upright(box.height, _LINE * em)
+    frame.grid(box, across, ticks)
+    frame.vertical(box, ticks, lane.axis.words)
+    if headed and lane.note:
+        text = fitted(lane.note, em, sheet.width - frame.pad - box.left)
+        sheet.text(box.left, box.top - 0.6 * em, text, em, frame.ink.text)
+
+
+def _paint_over(frame: _Frame, plot: Plot, lane: Lane, box: Box) -> None:
+    """What lies over the values of a lane: breakpoints, fit, ± r.m.s., zero, what is not analysed."""
+    sheet, marks = frame.sheet, _marks(frame, plot)
+    with sheet.clipped(box.left, box.top, box.width, box.height):
+        if plot.bars is not None and plot.bars.messages is not None:
+            _paint_messages(frame, plot.bars, plot.bars.messages, box)
+        if plot.breaks is not None:
+            _paint_breaks(frame, plot.breaks, box, marks["break"], ranges=plot.ranges)
+        if lane.fitted and plot.fit is not None:
+            _paint_fit(frame, plot, box)
+        if lane.zero:
+            sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
+        if lane.spread is not None:
+            a, b, level = box.x(lane.spread.a), box.x(lane.spread.b), lane.spread.level
+            lines = [np.stack([a, box.y(v), b, box.y(v)], axis=1) for v in (-level, level)]
+            sheet.lines(np.concatenate(lines), marks["rms"].stroke or frame.outline())
+        if plot.limit is not None:
+            ends = ((box.x0, plot.limit[0]), (plot.limit[1], box.x1))
+            outside = [(float(box.x(a)), float(box.x(b))) for a, b in ends if a < b]
+            rects = [[a, box.top, b - a, box.height] for a, b in outside]
+            sheet.rects(rects, Fill(frame.ink.ground, 0.6))
+    frame.border(box)
+
+
+def _paint_fit(frame: _Frame, plot: Plot, box: Box) -> None:
+    assert plot.fit is not None
+    sheet = frame.sheet
+    found = pieces(plot.fit, box.x0, box.x1, 0.5 * (box.x1 - box.x0) / box.width if box.log else None)
+    places = [box.points(t, v).tolist() for t, v in (
+        (found.a, found.start), ((found.a + found.b) / 2, found.middle), (found.b, found.end)
+    )]  # fmt: skip
+    bent = (plot.fit.degree[found.phase] >= 2) & (not box.log)
+    wide = np.where(found.phase == plot.phase, 3.6, 2.0)
     # First in the colour of the ground and wider: the fit stands off a curve as dark as itself.
-    around = [(phase, frame.ink.ground, 1.6) for phase in enumerate(show.tolist())]
-    for (k, phase), colour, more in [*around, *((at, frame.ink.fit, 0.0) for at, _, _ in around)]:
-        stroke = frame.stroke(colour, (3.6 if phase == look.phase else 2.0) + more)
-        if more:
-            stroke = replace(stroke, dash=())
-        start, end = (
-            (float(box.x(a[k])), float(box.y(from_y[k]))),
-            (float(box.x(b[k])), float(box.y(to_y[k]))),
+    for colour, more in ((frame.ink.ground, 1.6), (frame.ink.fit, 0.0)):
+        for start, middle, end, curved, width in zip(*places, bent, wide.tolist(), strict=True):
+            stroke = frame.stroke(colour, width + more)
+            if more:
+                stroke = replace(stroke, dash=())
+            if curved:
+                sheet.bend(start, middle, end, stroke)
+            else:
+                sheet.line([start, end], stroke)
+
+
+def _paint_breaks(frame: _Frame, breaks: Breakpoints, box: Box, mark: _Mark, *, ranges: bool) -> None:
+    low, high = (box.x(np.clip(v, box.x0, box.x1)) for v in (breaks.low, breaks.high))
+    if ranges and mark.fill is not None and (wide := high > low).any():
+        top, height = np.full(low.size, box.top), np.full(low.size, box.height)
+        frame.sheet.rects(np.stack([low, top, high - low, height], axis=1)[wide], mark.fill)
+    inside = (breaks.time > box.x0) & (breaks.time < box.x1)
+    if mark.stroke is not None:
+        frame.sheet.lines(
+            [[x, box.top, x, box.bottom] for x in box.x(breaks.time[inside]).tolist()], mark.stroke
         )
-        if fit.degree[phase] < 2 or box.log:
-            sheet.line([start, end], stroke)
-        else:
-            bent = (float(box.x((a[k] + b[k]) / 2)), float(box.y(middle[k])))
-            sheet.bend(start, bent, end, stroke)
 
 
-def _break_stroke(frame: _Frame) -> Stroke:
-    return frame.stroke(frame.ink.text, 0.8, (4.0, 2.0))
-
-
-def _paint_breaks(frame: _Frame, material: Material, box: Box, *, ranges: bool = True) -> None:
-    fit = material.fit
-    low, high = (np.clip(v[1:-1], box.x0, box.x1) for v in (fit.break_low, fit.break_high))
-    inside = (fit.breaks[1:-1] > box.x0) & (fit.breaks[1:-1] < box.x1)
-    if ranges:
-        bands = [
-            [box.x(x0), box.top, box.x(x1) - box.x(x0), box.height]
-            for x0, x1 in zip(low.tolist(), high.tolist(), strict=True)
-            if x1 > x0
+def _paint_strips(frame: _Frame, plot: Plot, box: Box, rail: float, marks: Mapping[str, _Mark]) -> None:
+    """The phases of each run with their numbers above the lanes, and lines between those that match."""
+    sheet, em, ink = frame.sheet, frame.em, frame.ink
+    several = bool(plot.links) or len(plot.strips) > 1
+    high, thin = (_STRIP if several else _RAIL) * em, Stroke(ink.muted, 0.5 * MM_PER_POINT)
+    tops = [box.top - rail + k * _APART * em for k in range(len(plot.strips))]
+    size = (0.9 if several else 1.0) * em
+    for strip, top in zip(plot.strips, tops, strict=True):
+        for k, a, b in strip.seen(plot.axis):
+            x0, x1, chosen = box.left + a * box.width, box.left + b * box.width, k == strip.chosen
+            colour = ink.grid if not strip.ink else (marks[strip.ink].stroke or thin).colour
+            if chosen:
+                sheet.rects([[x0, top, x1 - x0, high]], Fill(ink.fit))
+            elif several:
+                alone = strip.alone is not None and bool(strip.alone[k])
+                sheet.rects([[x0, top, x1 - x0, high]], Fill(colour, 0.05 if alone else 0.25))
+            elif k % 2 == 0:
+                sheet.rects([[x0, top, x1 - x0, high]], Fill(colour))
+            if several:
+                frame.outline_of(x0, top, x1 - x0, high, thin)
+        found = strip.labelled(plot.axis, box.width, em, lambda text: text_width(text, size, bold=True))
+        for k, a, b, label in found:
+            x, y, chosen = box.left + (a + b) / 2, top + high / 2 + 0.36 * size, k == strip.chosen
+            shade = ink.ground if chosen else ink.text
+            sheet.text(x, y, label, size, shade, "middle", bold=chosen)
+        if not several:
+            frame.outline_of(box.left, top, box.width, high, frame.outline())
+    if plot.breaks is not None and plot.strips:
+        held = plot.breaks.time[plot.breaks.locked]
+        for t in held[(held >= box.x0) & (held <= box.x1)].tolist():
+            _paint_padlock(frame, float(box.x(t)), box.top - 0.15 * em)
+    for k in range(len(plot.strips) - 1):
+        ends = [
+            (x, y) for link in plot.links if link.upper == k for x, y in ((link.a, link.c), (link.b, link.d))
         ]
-        if bands:
-            frame.sheet.rects(bands, Fill(frame.ink.fit, 0.15))
-    places = [float(box.x(t)) for t in fit.breaks[1:-1][inside]]
-    frame.sheet.lines([[x, box.top, x, box.bottom] for x in places], _break_stroke(frame))
+        inside = [(a, c) for a, c in ends if box.x0 <= a <= box.x1 and box.x0 <= c <= box.x1]
+        sheet.lines([[box.x(a), tops[k] + high, box.x(c), tops[k + 1]] for a, c in inside], thin)
 
 
-def _paint_rail(frame: _Frame, material: Material, box: Box) -> None:
-    """The phases and their numbers above the plot, where a number fits."""
-    fit, sheet, em = material.fit, frame.sheet, frame.em
-    top, height = box.top - 1.5 * em, 1.5 * em
-    for phase in fit_overlay.visible(fit, box.x0, box.x1).tolist():
-        x0 = float(box.x(max(fit.breaks[phase], box.x0)))
-        x1 = float(box.x(min(fit.breaks[phase + 1], box.x1)))
-        chosen = phase == frame.look.phase
-        if chosen or phase % 2 == 0:
-            sheet.rects([[x0, top, x1 - x0, height]], Fill(frame.ink.fit if chosen else frame.ink.grid))
-        label = str(phase + 1)
-        if text_width(label, em, bold=chosen) + 0.3 * em < x1 - x0:
-            colour = frame.ink.ground if chosen else frame.ink.text
-            sheet.text((x0 + x1) / 2, top + 1.1 * em, label, em, colour, "middle", bold=chosen)
-    line = [[box.left, top], [box.right, top], [box.right, box.top], [box.left, box.top], [box.left, top]]
-    sheet.line(line, frame.outline())
+def _paint_padlock(frame: _Frame, x: float, bottom: float) -> None:
+    size, sheet = 0.7 * frame.em, frame.sheet
+    ring = [[x - 0.3 * size, bottom - 0.6 * size], [x - 0.3 * size, bottom - 1.1 * size]]
+    ring += [[2 * x - a, b] for a, b in reversed(ring)]
+    sheet.line(ring, Stroke(frame.ink.text, 0.15 * size))
+    sheet.rects([[x - size / 2, bottom - 0.65 * size, size, 0.65 * size]], Fill(frame.ink.text))
 
 
 @dataclass(frozen=True)
@@ -532,9 +720,6 @@ class _Note:
     row: int
     left: float
     text: str
-
-
-_NOTE_ROW = 1.6  # height of a row of notes, em
 
 
 def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> list[_Note]:
@@ -562,20 +747,24 @@ def _place_notes(frame: _Frame, marks: Sequence[Mark], box: Box, most: int) -> l
     return [*kept, _Note(Mark(math.nan, ""), last, box.right - wide, f"… and {more} more")]
 
 
-def _paint_marks(frame: _Frame, marks: Sequence[Mark], notes: list[_Note], box: Box, rows: int) -> None:
-    """Annotations: a line or a band in the plot, its text above the phases."""
-    em, sheet = frame.em, frame.sheet
-    top = box.top - 1.5 * em - rows * _NOTE_ROW * em  # of the first row
+def _paint_notes(
+    frame: _Frame, plot: Plot, notes: list[_Note], boxes: list[tuple[Lane, Box]], rail: float, rows: int
+) -> None:
+    """Annotations: a line or a band in the lanes, its text above the phases."""
+    em, sheet, box = frame.em, frame.sheet, boxes[0][1]
+    top = box.top - rail - rows * _NOTE_ROW * em  # of the first row
     row_of = {id(note.mark): note.row for note in notes}
-    for mark in marks:
+    for mark in plot.notes:
         until = mark.start_s if mark.end_s is None else mark.end_s
         x0, x1 = (float(box.x(min(max(t, box.x0), box.x1))) for t in (mark.start_s, until))
-        if x1 > x0:
-            sheet.rects([[x0, box.top, x1 - x0, box.height]], Fill(_note_colour(frame, mark), 0.15))
         stroke = frame.stroke(_note_colour(frame, mark), 1.0, (1.0, 1.5))
+        for _, lane in boxes:
+            if x1 > x0:
+                tint = Fill(_note_colour(frame, mark), 0.15)
+                sheet.rects([[x0, lane.top, x1 - x0, lane.height]], tint)
+                sheet.lines([[x1, lane.top, x1, lane.bottom]], stroke)
         high = top + (row_of[id(mark)] + 0.15) * _NOTE_ROW * em if id(mark) in row_of else box.top
-        ends = [[x1, box.top, x1, box.bottom]] if x1 > x0 else []
-        sheet.lines([[x0, high, x0, box.bottom], *ends], stroke)
+        sheet.lines([[x0, high, x0, boxes[-1][1].bottom]], stroke)
     for note in notes:
         y = top + note.row * _NOTE_ROW * em
         if math.isnan(note.mark.start_s):
@@ -592,234 +781,29 @@ def _note_colour(frame: _Frame, mark: Mark) -> str:
     return frame.ink.mark if frame.look.style == "grey" else COLOURS[mark.colour % len(COLOURS)]
 
 
-def _curve(frame: _Frame, material: Material) -> None:
-    words, look = frame.words, frame.look
-    a, b = frame.span(material)
-    x, exact = _times(material, a, b, look.width)
-    band = [(Fill(frame.ink.curve, 0.3), None, words["extremes"])]
-    low, high, shown = frame.processors(material.curve, a, b)
-    frame.legend(
-        [
-            (frame.ink.areas["computing"], frame.stroke(frame.ink.curve, 0.8), words["computing"]),
-            *([] if exact else band),
-            (None, frame.stroke(frame.ink.fit, 2.0), words["fit"]),
-            (Fill(frame.ink.fit, 0.15), _break_stroke(frame), words["break"]),
-            *([(None, None, shown)] if shown else []),
-        ]
-    )
-    log = look.levels.log
-    ticks = frame.levels(low, high, look.height - frame.top, log)
-    box = frame.room(ticks.labels, rail=1.5 * frame.em)
-    marks = [m for m in material.marks if m.start_s <= b and max(m.start_s, m.end_s or a) >= a]
-    marks.sort(key=lambda mark: mark.start_s)
-    most = max(1, int(0.35 * box.height / (_NOTE_ROW * frame.em)))
-    notes = _place_notes(frame, marks, replace(box, x0=a, x1=b), most)
-    rows = max((note.row for note in notes), default=-1) + 1
-    box = frame.room(ticks.labels, rail=(1.5 + _NOTE_ROW * rows) * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, low, high, log)
-    ticks = frame.levels(box.y0, box.y1, box.height, log)
-    if look.layer != "above":
-        with frame.sheet.clipped(box.left, box.top, box.width, box.height):
-            _paint_curve(frame, material, box, x, exact)
-        frame.grid(box, frame.time_axis(box), ticks)
-        frame.vertical(box, ticks, words["processors"])
-    if look.layer == "below":
-        return
-    with frame.sheet.clipped(box.left, box.top, box.width, box.height):
-        _paint_breaks(frame, material, box)
-        _paint_fit(frame, material, box)
-    _paint_rail(frame, material, box)
-    _paint_marks(frame, marks, notes, box, rows)
-    frame.border(box)
-
-
-def _stack(frame: _Frame, material: Material) -> None:
-    words, look = frame.words, frame.look
-    names = list(material.stack)
-    a, b = frame.span(material)
-    low, high, shown = frame.processors(material.curve, a, b)
-    entries: list[tuple[Fill | None, Stroke | None, str]] = [
-        (frame.ink.areas[name], None, words[name]) for name in names
-    ]
-    frame.legend([*entries, *([(None, None, shown)] if shown else [])])
-    log = look.levels.log
-    ticks = frame.levels(low, high, look.height - frame.top, log)
-    box = frame.room(ticks.labels, rail=1.5 * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, low, high, log)
-    ticks = frame.levels(box.y0, box.y1, box.height, log)
-    # One grid of columns for all classes, so that what lies on another fits it.
-    x = np.linspace(a, b, int(min(max(box.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS)) + 1)
-    below = np.zeros(x.size - 1)
-    for name in names:
-        above = below + np.nan_to_num(envelope(material.stack[name]).columns(x).mean)
-        with frame.sheet.clipped(box.left, box.top, box.width, box.height):
-            frame.sheet.band(box.x(x), box.y(below), box.y(above), frame.ink.areas[name])
-            if (above > below).any():
-                frame.sheet.steps(box.x(x), box.y(above), Stroke(frame.ink.border, 0.3 * MM_PER_POINT))
-        below = above
-    frame.grid(box, frame.time_axis(box), ticks)
-    _paint_breaks(frame, material, box, ranges=False)
-    _paint_rail(frame, material, box)
-    frame.border(box)
-    frame.vertical(box, ticks, words["processors"])
-
-
-def _residual(frame: _Frame, material: Material) -> None:
-    words, look, fit = frame.words, frame.look, material.fit
-    a, b = frame.span(material)
-    frame.legend(
-        [
-            (Fill(frame.ink.residual, 0.3), None, words["extremes"]),
-            (None, frame.stroke(frame.ink.residual, 0.9), words["residual"]),
-            (None, frame.stroke(frame.ink.text, 0.9, (5.0, 2.5)), words["rms"]),
-        ]
-    )
-    x = np.linspace(a, b, int(min(max(look.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS)) + 1)
-    left = fit_overlay.residual(envelope(material.curve), fit, x)
-    most = float(np.nanmax(np.abs([left.minimum, left.maximum]), initial=0.0)) or 1.0
-    ticks = frame.levels(-1.05 * most, 1.05 * most, look.height - frame.top)
-    box = frame.room(ticks.labels, rail=1.5 * frame.em)
-    box = Box(box.left, box.top, box.width, box.height, a, b, -1.05 * most, 1.05 * most)
-    ticks = frame.levels(box.y0, box.y1, box.height)
-    frame.grid(box, frame.time_axis(box), ticks)
-    low, high, mean = (box.y(np.nan_to_num(v)) for v in (left.minimum, left.maximum, left.mean))
-    frame.sheet.band(box.x(x), low, high, Fill(frame.ink.residual, 0.3))
-    frame.sheet.steps(box.x(x), mean, frame.stroke(frame.ink.residual, 0.9))
-    frame.sheet.lines([[box.left, box.y(0.0), box.right, box.y(0.0)]], frame.outline())
-    spread = []
-    for phase in fit_overlay.visible(fit, a, b).tolist():
-        x0, x1 = (box.x(min(max(float(t), a), b)) for t in fit.breaks[phase : phase + 2])
-        rms = material.rows[phase].rms
-        spread += [[x0, box.y(sign * rms), x1, box.y(sign * rms)] for sign in (-1, 1)]
-    with frame.sheet.clipped(box.left, box.top, box.width, box.height):
-        frame.sheet.lines(spread, frame.stroke(frame.ink.text, 0.9, (5.0, 2.5)))
-        _paint_breaks(frame, material, box, ranges=False)
-    _paint_rail(frame, material, box)
-    frame.border(box)
-    frame.vertical(box, ticks, words["processors"])
-
-
-def _epsilon(frame: _Frame, material: Material) -> None:
-    assert material.sweep is not None
-    words, em, sheet = frame.words, frame.em, frame.sheet
-    dot = frame.stroke(frame.ink.curve, 1.2)
-    frame.legend(
-        [
-            *([(None, frame.stroke(frame.ink.mark, 2.2, (2.0, 1.0)), words["suggested"])]
-              if material.suggestion else []),
-            (None, frame.stroke(frame.ink.fit, 2.2), words["shown"]),
-        ]
-    )  # fmt: skip
-    n, epsilon = material.sweep.n.astype(float), material.sweep.epsilon
-    shown = material.fit
-    if shown.requested not in material.sweep.n.tolist():
-        n, epsilon = np.append(n, shown.requested), np.append(epsilon, shown.epsilon)
-    positive = np.append(epsilon, shown.epsilon)
-    positive = positive[positive > 0]
-    low, high = (float(positive.min()), float(positive.max())) if positive.size else (0.5, 2.0)
-    y0, y1 = math.log10(low) - 0.08, math.log10(high) + 0.08
-    ticks = _log_ticks(y0, y1)
-    box = frame.room(ticks.labels)
-    box = Box(box.left, box.top, box.width, box.height, float(n.min()) - 0.5, float(n.max()) + 0.5, y0, y1)
-    count = box.width / (3.0 * em)
-    across = scales.level_ticks(max(box.x0, 1), box.x1, max(count, 1.5), whole=True)
-    frame.grid(box, Ticks([], []), ticks)
-    # An error of zero has no logarithm; it stands on the ground line.
-    y = np.where(epsilon > 0, np.log10(np.maximum(epsilon, 10**y0)), y0)
-    for value, stroke in (
-        (
-            material.suggestion.n if material.suggestion else None,
-            frame.stroke(frame.ink.mark, 2.2, (2.0, 1.0)),
-        ),
-        (material.fit.requested, frame.stroke(frame.ink.fit, 2.2)),
-    ):
-        if value is not None and box.x0 < value < box.x1:
-            sheet.lines([[box.x(value), box.top, box.x(value), box.bottom]], stroke)
-    order = np.argsort(n, kind="stable")
-    points = box.points(n[order], y[order])
-    sheet.line(points, dot)
-    for px, py in points.tolist():
-        sheet.circle(px, py, 0.28 * em, Fill(frame.ink.ground), dot)
-    # The fit that is shown, which need not be the best one of its n.
-    place = math.log10(max(shown.epsilon, 10**y0))
-    at = float(box.x(shown.requested)), float(box.y(place))
-    sheet.circle(*at, 0.4 * em, Fill(frame.ink.fit), Stroke(frame.ink.ground, 0.3))
-    frame.border(box)
-    frame.horizontal(box, across, words["n"])
-    frame.vertical(box, ticks, words["error"])
-
-
-def _log_ticks(y0: float, y1: float) -> Ticks:
-    """Whole decades, with 2 and 5 between them where there are few."""
-    steps = (1, 2, 5) if y1 - y0 < 2.5 else (1,)
-    found = [
-        (math.log10(m) + e, digits(m * 10.0**e, 1))
-        for e in range(math.floor(y0) - 1, math.ceil(y1) + 1)
-        for m in steps
-    ]
-    inside = [(place, label) for place, label in found if y0 <= place <= y1]
-    return Ticks([place for place, _ in inside], [label for _, label in inside])
-
-
-def _timeline(frame: _Frame, material: Material) -> None:
-    bars = material.bars
-    assert bars is not None
-    words, em, sheet = frame.words, frame.em, frame.sheet
-    fills = _bar_fills(frame, bars)
-    entries: list[tuple[Fill | None, Stroke | None, str]] = [
-        (fill, None, words[name]) for fill, name in zip(fills, _class_keys(bars), strict=True)
-    ]
-    drawn, thin = bars.messages, Stroke(frame.ink.text, 0.4 * MM_PER_POINT)
-    if drawn is not None and drawn.density is not None:
-        most = f"{int(drawn.density.max()):,}".replace(",", " ")
-        entries.append((None, thin, f"messages, up to {most} at a point"))
-    elif drawn is not None and len(drawn.lines):
-        entries.append((None, thin, "message"))
-    frame.legend(entries)
-    if max(bars.merged) > 1:
-        note = f"{sum(bars.merged)} processors in {len(bars.names)} rows: neighbours share a row"
-        frame.top += 0.7 * em
-        sheet.text(frame.pad, frame.top, fitted(note, em, sheet.width), em, frame.ink.muted)
-    names = [fitted(name, em, 0.25 * sheet.width) for name in bars.names]
-    a, b = frame.span(material)
-    box = frame.room(names, rail=1.5 * em)
-    # Rows carry their names; the axis has no title.
-    left = box.left - 1.2 * em
-    box = Box(left, box.top, box.right - left, box.height, a, b, float(len(names)), 0.0)
-    row = box.height / len(names)
-    with sheet.clipped(box.left, box.top, box.width, box.height):
-        _paint_bars(frame, bars, box, fills)
+def _paint_rows(frame: _Frame, plot: Plot, box: Box) -> None:
+    """Rules between the rows of a timeline, and their names where there is room for them."""
+    em, row = frame.em, box.height / len(plot.rows)
     if row > 0.8:
-        rules = [[box.left, box.top + k * row, box.right, box.top + k * row] for k in range(1, len(names))]
-        sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
-    if drawn is not None:
-        with sheet.clipped(box.left, box.top, box.width, box.height):
-            _paint_messages(frame, bars, drawn, box, thin)
-    every = max(1, math.ceil(1.25 * em / row))
-    for k in range(0, len(names), every):
+        rules = [
+            [box.left, box.top + k * row, box.right, box.top + k * row] for k in range(1, len(plot.rows))
+        ]
+        frame.sheet.lines(rules, Stroke(frame.ink.ground, 0.25))
+    for k in range(0, len(plot.rows), max(1, math.ceil(1.25 * em / row))):
+        name = fitted(plot.rows[k], em, 0.25 * frame.sheet.width)
         y = box.top + (k + 0.5) * row + 0.36 * em
-        sheet.text(box.left - 0.6 * em, y, names[k], em, frame.ink.muted, "end")
-    frame.time_axis(box)
-    _paint_breaks(frame, material, box, ranges=False)
-    _paint_rail(frame, material, box)
-    frame.border(box)
+        frame.sheet.text(box.left - 0.6 * em, y, name, em, frame.ink.muted, "end")
 
 
-def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box, thin: Stroke) -> None:
+def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box) -> None:
     """Lines from send to receive, or how many there are by their ink, as in the window."""
     if drawn.density is not None:
         x0, x1 = (float(box.x(t)) for t in (bars.times[0], bars.times[-1]))
         frame.sheet.shade(density_ink(drawn.density), frame.ink.text, (x0, box.top, x1 - x0, box.height))
     elif len(drawn.lines):
         sent, above, received, below = drawn.lines.T
-        frame.sheet.lines(np.stack([box.x(sent), box.y(above), box.x(received), box.y(below)], axis=1), thin)
-
-
-def _bar_fills(frame: _Frame, bars: Bars) -> list[Fill]:
-    """Areas of the classes of a timeline."""
-    if not bars.shades:
-        return [frame.ink.areas[name] for name in bars.classes]
-    return [frame.ink.regions[shade] for shade in bars.shades]
+        ends = np.stack([box.x(sent), box.y(above), box.x(received), box.y(below)], axis=1)
+        frame.sheet.lines(ends, Stroke(frame.ink.text, 0.4 * MM_PER_POINT))
 
 
 def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:
@@ -839,13 +823,42 @@ def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:
                 frame.sheet.band(x[cut], np.full(top.size, bottom), top, fills[c])
 
 
+# ------------------------------------------------------------------ other figures
+
+
+def epsilon_content(material: Material) -> Content:
+    """The error of every n, as the window shows it."""
+    assert material.sweep is not None
+    first, errors, fit = int(material.sweep.n[0]), material.sweep.epsilon, material.fit
+    beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon)
+    said = epsilon_words(
+        errors, first, fit.requested, fit.epsilon, by_hand=material.by_hand is not None and not beyond
+    )
+    chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
+    suggested = material.suggestion.n if material.suggestion else None
+    return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen)
+
+
+def _epsilon(frame: _Frame, material: Material) -> None:
+    content = with_words(epsilon_content(material), {k: v for k, v in frame.words.items() if k != "title"})
+    frame.chart(content)
+
+
 def _phases(frame: _Frame, material: Material) -> None:
     em, sheet = frame.em, frame.sheet
     curve, rows = material.curve, material.rows
     times = time_scale(curve.duration)
     kinds = ("constant", "linear", "quadratic")
     table = [
-        ("Phase", f"Start ({times.symbol})", f"Length ({times.symbol})", "Kind", "Mean", "of P", "RMS")
+        (
+            "Phase",
+            f"Start ({times.symbol})",
+            f"Length ({times.symbol})",
+            "Kind",
+            "Mean",
+            "Efficiency",
+            "R.m.s.",
+        )
     ] + [
         (
             str(k),
@@ -882,113 +895,3 @@ def _phases(frame: _Frame, material: Material) -> None:
         y += step
     if left_out:
         sheet.text(frame.pad, y, f"… and {left_out} more", em, frame.ink.muted)
-
-
-def _comparison(frame: _Frame, material: Material) -> None:
-    contrast = material.contrast
-    assert contrast is not None
-    alignment, placement = contrast.alignment, contrast.placement
-    em, sheet, words = frame.em, frame.sheet, frame.words
-    count = len(alignment.runs)
-    strokes = _run_strokes(frame, alignment.reference, count)
-    frame.legend([(None, strokes[k], words[f"run {k + 1}"]) for k in range(count)])
-    factor = 100.0 if placement.share else 1.0
-    low, high = (
-        pick([envelope(c).range(c.start, c.start + c.duration)[k] for c in placement.curves])
-        for k, pick in ((0, min), (1, max))
-    )
-    low, high = min(low, 0.0), max(high, *(c.capacity for c in placement.curves))
-    high = 1.04 * (high if high > low else low + 1)
-    others = [(k, d) for k, d in enumerate(placement.differences) if d is not None]
-    most = max(float(np.abs(d.level).max()) for _, d in others) or 1.0
-    strips = count * 1.3 * em + (count - 1) * 0.8 * em
-    labels = [
-        *frame.levels(low * factor, high * factor, sheet.height).labels,
-        *frame.levels(-most * factor, most * factor, sheet.height).labels,
-    ]
-    whole = frame.room(labels, rail=strips + 0.4 * em)
-    apart = 0.32 * whole.height if whole.height > 14 * em else 0.0  # else there is no room for differences
-    gap = 0.9 * em if apart else 0.0
-    box = replace(
-        whole, height=whole.height - apart - gap, x0=placement.start, x1=placement.end, y0=low, y1=high
-    )
-    _paint_matches(frame, contrast, box, strips, strokes)
-    boxes = [(box, list(enumerate(placement.curves)), "processors")]
-    if apart:
-        below = replace(box, top=whole.bottom - apart, height=apart, y0=-1.05 * most, y1=1.05 * most)
-        boxes.append((below, others, "difference"))
-    bottom = boxes[-1][0]
-    across = _across(frame, bottom, placement.axis)
-    for place, curves, title in boxes:
-        ticks = frame.levels(place.y0 * factor, place.y1 * factor, place.height)
-        ticks = Ticks([v / factor for v in ticks.positions], ticks.labels)
-        frame.grid(place, across, ticks)
-        for k, curve in curves:
-            _paint_run(frame, curve, place, strokes[k])
-        if title == "difference":
-            sheet.lines([[place.left, place.y(0.0), place.right, place.y(0.0)]], frame.outline())
-        frame.border(place)
-        frame.vertical(place, ticks, words[title])
-
-
-def _run_strokes(frame: _Frame, reference: int, count: int) -> list[Stroke]:
-    """The reference is solid, the others in turn, whatever the style."""
-    width = 1.1 * MM_PER_POINT * frame.look.lines
-    return [
-        Stroke(
-            frame.ink.runs[k % len(frame.ink.runs)],
-            width,
-            () if k == reference else _RUN_DASHES[(k - (k > reference)) % len(_RUN_DASHES)],
-        )
-        for k in range(count)
-    ]
-
-
-def _across(frame: _Frame, box: Box, axis: str) -> Ticks:
-    """The axis that all runs share."""
-    if axis != "normalised":
-        return frame.time_axis(box)
-    ticks = scales.level_ticks(100 * box.x0, 100 * box.x1, max(box.width / (3.5 * frame.em), 1.5))
-    ticks = Ticks([v / 100 for v in ticks.positions], ticks.labels)
-    frame.horizontal(box, ticks, frame.words["time"])
-    return ticks
-
-
-def _paint_run(frame: _Frame, curve: StepCurve, box: Box, stroke: Stroke) -> None:
-    """A curve over its own time, in columns with its extremes if it has too many steps."""
-    count = int(min(max(box.width * _COLUMNS_PER_MM, 50), _ALL_COLUMNS))
-    a, b = max(curve.start, box.x0), min(curve.start + curve.duration, box.x1)
-    exact = curve.segments < count
-    x = curve.edges * curve.unit if exact else np.linspace(a, b, count + 1)
-    columns = envelope(curve).columns(x)
-    mean, low, high = (box.y(np.nan_to_num(v)) for v in (columns.mean, columns.minimum, columns.maximum))
-    if not exact:
-        frame.sheet.band(box.x(x), low, high, Fill(stroke.colour, 0.18))
-    frame.sheet.steps(box.x(x), mean, stroke)
-
-
-def _paint_matches(frame: _Frame, contrast: Contrast, box: Box, strips: float, strokes: list[Stroke]) -> None:
-    """A strip of phases for each run above the plot, and lines between those that belong together."""
-    em, sheet, alignment = frame.em, frame.sheet, contrast.alignment
-    tops = [box.top - strips - 0.2 * em + k * 2.1 * em for k in range(len(strokes))]
-    thin = Stroke(frame.ink.muted, 0.5 * MM_PER_POINT)
-    for k, (top, stroke) in enumerate(zip(tops, strokes, strict=True)):
-        for phase, (a, b) in enumerate(contrast.placement.spans[k].tolist()):
-            x0, x1 = float(box.x(a)), float(box.x(b))
-            row = alignment.rows[alignment.rows[:, k] == phase][0]
-            alone = int((row != NONE).sum()) == 1
-            sheet.rects([[x0, top, x1 - x0, 1.3 * em]], Fill(stroke.colour, 0.05 if alone else 0.25))
-            sheet.line([[x0, top], [x1, top], [x1, top + 1.3 * em], [x0, top + 1.3 * em], [x0, top]], thin)
-            label = str(phase + 1)
-            if text_width(label, 0.9 * em) + 0.3 * em < x1 - x0:
-                sheet.text((x0 + x1) / 2, top + 0.98 * em, label, 0.9 * em, frame.ink.text, "middle")
-    for k in range(1, len(strokes)):
-        lines = []
-        for upper, lower in alignment.rows[:, k - 1 : k + 1].tolist():
-            if NONE not in (upper, lower):
-                ends = zip(
-                    contrast.placement.spans[k - 1][upper], contrast.placement.spans[k][lower], strict=True
-                )
-                lines += [[box.x(u), tops[k - 1] + 1.3 * em, box.x(v), tops[k]] for u, v in ends]
-        if lines:
-            sheet.lines(lines, thin)

@@ -52,13 +52,22 @@ class Flow(QLayout):
 
     def _place(self, rect: QRect, *, move: bool) -> int:
         """Put all in rows within `rect`; the height of these, pixels."""
-        at, high = rect.topLeft(), 0
+        top, row, right = rect.y(), list[tuple[QLayoutItem, QRect]](), rect.x()
+
+        def end() -> int:
+            """All of a row in its middle; its height."""
+            high = max((place.height() for _, place in row), default=0)
+            for item, place in row if move else ():
+                item.setGeometry(place.translated(0, (high - place.height()) // 2))
+            return high
+
         for item in self._items:
+            if item.isEmpty():  # hidden
+                continue
             hint = item.sizeHint()
-            if high and at.x() + hint.width() > rect.x() + rect.width():
-                at, high = QPoint(rect.x(), at.y() + high + self.spacing()), 0
-            if move:
-                item.setGeometry(QRect(at, hint))
-            at.setX(at.x() + hint.width() + self.spacing())
-            high = max(high, hint.height())
-        return at.y() + high - rect.y()
+            if row and right + hint.width() > rect.x() + rect.width():
+                top, right = top + end() + self.spacing(), rect.x()
+                row.clear()
+            row.append((item, QRect(QPoint(right, top), hint)))
+            right += hint.width() + self.spacing()
+        return top + end() - rect.y()

@@ -39,7 +39,6 @@ from desktop.ui import theme as themes
 from desktop.ui import units
 from desktop.ui.commands import KINDS, translated
 from desktop.ui.dialogs import end_dialogs
-from desktop.ui.lending import Borrower, Lent
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Message, Page, Running
@@ -47,6 +46,7 @@ from desktop.ui.pages import Floating, column
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
+from desktop.workbench.bench import Bench
 from desktop.workbench.jobs import Task
 
 if TYPE_CHECKING:  # each is loaded with its first page
@@ -54,6 +54,8 @@ if TYPE_CHECKING:  # each is loaded with its first page
     from desktop.ui.experiment_page import ExperimentPage
     from desktop.ui.model_page import ModelPage
     from desktop.ui.trace_page import TracePage
+    from desktop.workbench.experimenting import ExperimentBench
+    from desktop.workbench.modelling import ModelBench
 
 #: Letters of a tab at most.
 _TAB = 28
@@ -214,9 +216,11 @@ class Frame(QMainWindow):
         """All pages of a kind."""
         return [page for page in self.all_pages if kind == page.KIND]
 
-    def _make(self, kind: str) -> Page:
+    def _make(self, kind: str, bench: Bench[Any] | None = None) -> Page:
+        """Another page of a kind, of an experiment or table that is worked on at a `bench` already."""
         module = import_module(f"desktop.ui.{kind}_page")
-        made: Page = getattr(module, f"{kind.capitalize()}Page")(self.main)
+        more = {} if bench is None else {"bench": bench}
+        made: Page = getattr(module, f"{kind.capitalize()}Page")(self.main, **more)
         self.main.take(made)
         return made
 
@@ -397,35 +401,38 @@ class Frame(QMainWindow):
 
     # ---- what is opened
 
-    def open_model(self, wanted: Path | Lent | tuple[Row, ...] | None = None) -> ModelPage:
+    def open_model(self, wanted: Path | ModelBench | tuple[Row, ...] | None = None) -> ModelPage:
         """A page of the factor model, with a table of run times, one of the project, or rows if given."""
         page = cast("ModelPage", self._page_for("model", wanted))
-        if isinstance(wanted, Lent):
-            Borrower(page.bench, wanted).open()
-        elif isinstance(wanted, Path):
+        if isinstance(wanted, Path) and page.source != wanted.absolute():
             page.open_path(wanted)
-        elif wanted:
+        elif isinstance(wanted, tuple) and wanted:
             page.bench.add_rows(wanted)
         return page
 
-    def open_experiment(self, wanted: Path | Lent | str = "") -> ExperimentPage:
+    def open_experiment(self, wanted: Path | ExperimentBench | str = "") -> ExperimentPage:
         """A page of experiments, with one that is named, one of the project, or the dialog of a command."""
         page = cast("ExperimentPage", self._page_for("experiment", wanted))
-        if isinstance(wanted, Lent):
-            Borrower(page.bench, wanted).open()
-        elif isinstance(wanted, Path):
+        if isinstance(wanted, Path) and page.source != wanted.absolute():
             page.open_path(wanted)
-        elif wanted:
+        elif isinstance(wanted, str) and wanted:
             page.actions_by_id[wanted].trigger()
         return page
 
     def _page_for(self, kind: str, wanted: object) -> Page:
-        """The page that shows that file already, else one with nothing on it, else another one."""
+        """The page that shows that file or bench already, else one with nothing on it, else another one."""
         there = self.of_kind(kind)
         if not wanted:
             return self.show_kind(kind)
-        path = wanted if isinstance(wanted, Path) else getattr(getattr(wanted, "record", None), "path", None)
-        same = [page for page in there if path is not None and page.source == path.absolute()]
+        if isinstance(wanted, Bench):
+            page = next((page for page in there if page.undoing is wanted), None) or self._make(kind, wanted)
+            for idle in there:
+                if not (idle.name or idle.source or idle.tasks or idle is page):
+                    self._close_page(idle)  # nothing was on it
+            self.go_to(page)
+            return page
+        path = wanted.absolute() if isinstance(wanted, Path) else None
+        same = [page for page in there if path is not None and page.source == path]
         free = [page for page in there if not page.name and page.source is None and not page.tasks]
         page = next(iter(same or free), None) or self._make(kind)
         self.go_to(page)
@@ -437,7 +444,7 @@ class Frame(QMainWindow):
         if kept is None:
             page.say(self.tr("Save the experiment first, so that a project can refer to it"), 8000)
             return
-        Borrower(page.bench, desk.take_in(kept))
+        desk.take_in(kept, page.bench)
         page.say(self.tr("Kept in {0}; save it there").format(desk.name), 8000)
 
     # ---- what pages tell
@@ -518,12 +525,15 @@ class Frame(QMainWindow):
     def _last(self) -> Page | None:
         """The page whose step was made last."""
         pages = [page for page in self._stepping() if page.undoing.undo_number]
-        return max(pages, key=lambda page: page.undoing.undo_number, default=None)
+        # What the project has of experiments and tables is a step of the trace's too: it is seen on its page.
+        return max(
+            pages, key=lambda page: (page.undoing.undo_number, page is not self.main.trace), default=None
+        )
 
     def _next(self) -> Page | None:
         """The page whose step was taken back last, unless another one was made since."""
         pages = [page for page in self._stepping() if page.undoing.redo_number is not None]
-        page = min(pages, key=lambda page: page.undoing.redo_number, default=None)
+        page = min(pages, key=lambda page: (page.undoing.redo_number, page is self.main.trace), default=None)
         last = self._last()
         if page is None or (last is not None and last.undoing.undo_number > page.undoing.redo_number):
             return None
@@ -682,10 +692,11 @@ class Frame(QMainWindow):
             return self.show_kind("compare")
         if kind not in KINDS or not isinstance(path, str) or not path or not Path(path).exists():
             return None
-        lent = self.trace.desk.lent(Path(path))
+        # What the project has is shown as it is worked on there.
+        bench = self.trace.desk.bench_of(Path(path))
         if kind == "model":
-            return self.open_model(lent or Path(path))
-        return self.open_experiment(lent or Path(path))
+            return self.open_model(cast("ModelBench | None", bench) or Path(path))
+        return self.open_experiment(cast("ExperimentBench | None", bench) or Path(path))
 
     # ---- settings
 

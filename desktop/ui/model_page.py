@@ -27,8 +27,6 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
-from desktop.data.atomic import write_text
-from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
@@ -38,8 +36,9 @@ from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet, scrolled
-from desktop.ui.tables import comma_separated, tab_separated
+from desktop.ui.tables import tab_separated
 from desktop.ui.units import count
+from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
 from desktop.workbench.jobs import Executor
 from desktop.workbench.model_results import EMPTY
@@ -85,10 +84,19 @@ class ModelPage(Page):
 
     bench: ModelBench
 
-    def __init__(self, frame: Frame, executors: dict[str, Executor] | None = None) -> None:
+    def __init__(
+        self,
+        frame: Frame,
+        executors: dict[str, Executor] | None = None,
+        bench: ModelBench | None = None,
+    ) -> None:
         super().__init__(frame)
         # What runs at once needs no event loop to be delivered.
-        self.bench = ModelBench(executors=executors) if executors else ModelBench(self._results.deliver)
+        self.bench = bench or (
+            ModelBench(executors=executors) if executors else ModelBench(program_thread().deliver)
+        )
+        if bench is not None:
+            bench.share()
         self._merged: set[tuple[str, ...]] = set()
         self.setObjectName("model_page")
         self.setWindowTitle(_TITLE)
@@ -152,8 +160,6 @@ class ModelPage(Page):
         self.setCentralWidget(self._pages)
         self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)
         self._last_sheet = self.measured
-        for view in self.sheet_views:
-            view.exportRequested.connect(partial(self.export_table, view))
 
     def _start_page(self) -> QWidget:
         text = quiet(
@@ -405,20 +411,8 @@ class ModelPage(Page):
         view.copy(tab_separated, everything=True)
         self.say(f"{view.accessibleName()}: the table is on the clipboard")
 
-    def export_table(self, view: SheetView | None = None) -> None:
-        view = view or self._sheet_in_use()
-        name, _ = QFileDialog.getSaveFileName(
-            self, f"Export {view.accessibleName().lower()}", self.settings.folder, "CSV (*.csv)"
-        )
-        if name:
-            self.export_to(Path(name), view)
-
-    def export_to(self, path: Path, view: SheetView) -> None:
-        """A table as it is shown: its order and all its columns, numbers in full."""
-        try:
-            write_text(path, comma_separated(view.copied(everything=True)))
-        except OSError as error:
-            self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
+    def export_table(self) -> None:
+        self._sheet_in_use().ask_export()
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.plots.picture())
@@ -465,4 +459,4 @@ class ModelPage(Page):
 
     def _end(self) -> None:
         self.settings.keep_page_state(self.NAME, self._across.saveState())
-        self.bench.close()
+        self.bench.release(self._show_snapshot)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, cast
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
@@ -18,14 +18,18 @@ from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
-from desktop.ui.lending import Lent
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
+from desktop.ui.workers import program_thread
 from desktop.workbench.bundling import Outside
+from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
+from desktop.workbench.lending import WorkedOn, bench_for
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
+from desktop.workbench.modelling import ModelBench
+from desktop.workbench.side import EffectsSide, ModelSide
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
@@ -48,7 +52,20 @@ class ProjectDesk(QObject):
     def __init__(self, window: TracePage, deliver: Deliver) -> None:
         super().__init__(window)
         self._window, self._bench = window, window.workbench
-        self.keeper = Keeper(self._bench, self._locate, self._tell, self._show_project, deliver)
+        self.keeper = Keeper(
+            self._bench, self._locate, self._tell, self._show_project, deliver,
+            make_bench=lambda record: bench_for(record, program_thread().deliver),
+        )  # fmt: skip
+        self.sides: dict[str, EffectsSide | ModelSide] = {
+            "effects": EffectsSide(self._bench, self.keeper, deliver),
+            "model": ModelSide(self._bench, self.keeper),
+        }
+        for name, side in self.sides.items():
+            panel = window.panel(name)
+            panel.attach(side)
+            panel.openAsked.connect(partial(self.open_held, side.KIND))
+            panel.findAsked.connect(partial(self.find_held, side.KIND))
+            panel.addAsked.connect(self.add_files)
         self._restoring: Path | None = None  # the project with whose pages the session goes on
         self.keeper.seen = self._seen
         self._waiting: list[Path] = []  # traces that are to be added to the project
@@ -119,12 +136,19 @@ class ProjectDesk(QObject):
                 _log.error("what had changed could not be kept, %s", error)
 
     @property
+    def busy(self) -> bool:
+        """Something that panels beside the trace were asked for is not there yet."""
+        return any(side.busy for side in self.sides.values())
+
+    @property
     def worth_saving(self) -> bool:
         """Changed since it was saved; without a project file, if there is work of the hand in it."""
         return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)
 
     def close(self) -> None:
         self._timer.stop()
+        for side in self.sides.values():
+            side.close()
         self.keeper.close()
 
     @property
@@ -164,6 +188,8 @@ class ProjectDesk(QObject):
             QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.keeper.path))
         rows = held(self.keeper.workspace, self.keeper.current)
         self._panel.show_contents(rows)
+        for side in self.sides.values():
+            side.refresh()
         runs = self.keeper.workspace.runs
         window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
         if document is None and rows:
@@ -267,16 +293,17 @@ class ProjectDesk(QObject):
         if kind == "runs":
             self.keeper.show_run(index)
         elif kind == "experiments":
-            self._window.frame.open_experiment(Lent(*self.keeper.lend(kind, index)))
+            self._window.frame.open_experiment(cast(ExperimentBench, self.keeper.bench(kind, index)))
         else:
-            self._window.frame.open_model(Lent(*self.keeper.lend(kind, index)))
+            self._window.frame.open_model(cast(ModelBench, self.keeper.bench(kind, index)))
 
-    def lent(self, path: Path) -> Lent | None:
-        """The experiment or table of the project that is at a path, for a page of its own."""
-        for kind in ("experiments", "tables"):
+    def bench_of(self, path: Path) -> WorkedOn | None:
+        """Where the experiment or table of the project that is at a path is worked on."""
+        kinds: tuple[Literal["experiments", "tables"], ...] = ("experiments", "tables")
+        for kind in kinds:
             for k, one in enumerate(getattr(self.keeper.workspace, kind)):
                 if one.path == path:
-                    return Lent(*self.keeper.lend(kind, k))
+                    return self.keeper.bench(kind, k)
         return None
 
     def find_held(self, kind: Kind, index: int) -> None:
@@ -291,16 +318,18 @@ class ProjectDesk(QObject):
         if name:
             self.keeper.relocate(kind, index, Path(name))
 
-    def take_in(self, record: KeptExperiment | KeptTable) -> Lent:
-        """Keep what another window shows, in place of what the project has of the same file."""
-        kind: Kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
+    def take_in(self, record: KeptExperiment | KeptTable, bench: WorkedOn) -> None:
+        """Keep what another window works on, in place of what the project has of the same file."""
+        kind: Literal["experiments", "tables"]
+        kind = "experiments" if isinstance(record, KeptExperiment) else "tables"
         known = [one.path for one in getattr(self.keeper.workspace, kind)]
         if record.path is None or record.path not in known:
             self.keeper.add(record)
-            return Lent(*self.keeper.lend(kind, len(known)))
-        lent = Lent(*self.keeper.lend(kind, known.index(record.path)))
-        lent.keep(record)
-        return lent
+            self.keeper.work_on(kind, len(known), bench)
+            return
+        _, keep = self.keeper.lend(kind, known.index(record.path))
+        keep(record)
+        self.keeper.work_on(kind, known.index(record.path), bench)
 
     def fill_contents(self, menu: QMenu) -> None:
         """What the project holds, the shown run marked."""

@@ -1,148 +1,677 @@
-"""What all tables share: their looks, copying in several forms, and read-only rows under declared columns."""
+"""The table of the program: a pandas DataFrame shown, sorted, filtered, copied, exported, and edited.
+
+A panel gives `FrameView.show_frame` a frame, the columns that it shows (`Column`), and what belongs to rows
+beside their values (`Marks`). `FrameTree` shows rows below their parents.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, QSortFilterProxyModel, Qt
-from PySide6.QtGui import QAction, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractItemView, QMenu, QTableView, QTreeView
+import numpy as np
+from numpy.typing import NDArray
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QEvent,
+    QItemSelection,
+    QItemSelectionModel,
+    QMimeData,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QRect,
+    QSignalBlocker,
+    QSize,
+    Qt,
+    Signal,
+)
+from PySide6.QtGui import QAction, QColor, QFont, QGuiApplication, QKeySequence, QPainter, QPixmap
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QApplication,
+    QComboBox,
+    QFileDialog,
+    QHeaderView,
+    QLineEdit,
+    QMenu,
+    QMessageBox,
+    QStyle,
+    QStyledItemDelegate,
+    QStyleOptionFocusRect,
+    QStyleOptionViewItem,
+    QTableView,
+    QTreeView,
+    QWidget,
+)
 
 from desktop.printing import as_csv, guarded
-from desktop.ui.units import common, digits, scaled
+from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.units import Scale, common, digits, grouped, time_scale
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    _Base = QAbstractItemView
+else:
+    _Base = object
 
 Index = QModelIndex | QPersistentModelIndex
-SORT = Qt.ItemDataRole.UserRole
+Texts = list[list[str]]
+ROLE = Qt.ItemDataRole
 COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
+FILTER = "Ctrl+Shift+F"
 RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
+_SELECT = QItemSelectionModel.SelectionFlag
+#: Rows that are looked at to see how wide a column is.
+_SAMPLED = 200
+#: Side of a square of colour before a text.
+_SWATCH = 10
+#: Time in a unit: alone, of processors, or below a fraction bar.
+_TIME = re.compile(r"(^|·|/)s(²?)$")
+_COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
+
+
+def _safely(method: Callable[..., Any]) -> Callable[..., Any]:
+    """An override that Qt calls: an error in it reaches the crash dialog and does not end the process."""
+
+    @functools.wraps(method)
+    def safe(*args: Any, **named: Any) -> Any:
+        try:
+            return method(*args, **named)
+        except Exception:
+            sys.excepthook(*sys.exc_info())
+            return None
+
+    return safe
 
 
 @dataclass(frozen=True)
 class Column:
-    """`value(row)` is sorted and copied in full; `text(row)` is shown (None: the value's digits, or with a
-    `unit` the quantity, in one prefix for the whole column)."""
+    """How a column of a frame is shown.
+
+    name : of the frame's column ("": `title`).
+    unit : of its values, as it is; "%" of a column of parts of 1. "": what the frame's ``attrs["units"]``
+    says; times, processor-seconds and bytes then get one prefix for the whole column, that of the column
+    `like` if one is named. The unit stands in the header.
+    significant : digits of floats. whole : floats that are whole numbers are shown as such.
+    missing : text of what is not known (NaN; None is empty).
+    label : a column of texts that are shown instead of the values.
+    shown : False: only copied, unless the user shows it. stretch : takes the room that is left.
+    editable, check : text that can be written, a box (of a bool column).
+    swatch : a column of colours (``#rrggbb``), drawn as squares before the text.
+    choices : of a row of the frame, what can be chosen there: texts and values, () if nothing.
+    """
 
     title: str
-    value: Callable[[Any], Any]
     tip: str = ""
-    text: Callable[[Any], str] | None = None
-    number: bool = True
     unit: str = ""
+    significant: int = 4
+    editable: bool = False
+    check: bool = False
+    name: str = ""
+    like: str = ""
+    label: str = ""
+    whole: bool = False
+    missing: str = "–"
+    shown: bool = True
+    stretch: bool = False
+    swatch: str = ""
+    choices: Callable[[int], Sequence[tuple[str, Any]]] | None = None
 
-    def shown(self, row: Any) -> str:
-        if self.text is not None:
-            return self.text(row)
-        value = self.value(row)
-        if isinstance(value, float):
-            return digits(value)
-        return f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
-
-
-def prefixed(columns: Sequence[Column], rows: Sequence[Any]) -> tuple[Column, ...]:
-    """The columns as they show these rows: each quantity with one prefix from top to bottom."""
-
-    def one(column: Column) -> Column:
-        if not column.unit or column.text is not None:
-            return column
-        of = common((column.value(row) for row in rows), column.unit)
-        return replace(column, text=lambda row: scaled(column.value(row), of))
-
-    return tuple(one(column) for column in columns)
+    @property
+    def source(self) -> str:
+        return self.name or self.title
 
 
-class RowsModel(QAbstractTableModel):
-    """Rows of anything under declared columns."""
+@dataclass(frozen=True, eq=False)
+class Marks:
+    """What belongs to rows of a frame (from 0) beside their values.
 
-    def __init__(self, columns: Sequence[Column]) -> None:
-        super().__init__()
-        self._declared = self.columns = tuple(columns)
-        self.rows: Sequence[Any] = ()
+    tone : ``faint``, ``strong``, ``warning`` or ``error``. tip : shown at the pointer. fixed : columns that
+    cannot be edited there. bold : columns in bold there.
+    """
 
-    def show(self, rows: Sequence[Any], columns: Sequence[Column] | None = None) -> None:
-        """Take other rows; of the same number under the same columns they keep place and selection."""
-        titles = [column.title for column in self._declared]
-        same = len(rows) == len(self.rows) and (
-            columns is None or [column.title for column in columns] == titles
+    tone: Mapping[int, str] = field(default_factory=dict)
+    tip: Mapping[int, str] = field(default_factory=dict)
+    fixed: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    bold: Mapping[int, frozenset[str]] = field(default_factory=dict)
+
+
+NO_MARKS = Marks()
+
+
+Value = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of `FrameView.show_rows`: its cells in the order of the columns, and its marks. `key`: the
+    row's index; "" of what is never chosen."""
+
+    cells: tuple[Value, ...]
+    key: Any = ""
+    tone: str = ""
+    tip: str = ""
+    fixed: frozenset[str] = frozenset()
+
+
+def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[DataFrame, Marks]:
+    """The frame of rows that are put together cell by cell, for `FrameView.show_frame`."""
+    import pandas as pd
+
+    def values(k: int) -> Any:
+        cells = [row.cells[k] for row in rows]
+        kinds = {type(cell) for cell in cells}
+        return (
+            cells if len(kinds) == 1 and kinds <= {int, float, bool, str} else pd.Series(cells, dtype=object)
         )
+
+    made = pd.DataFrame({column.source: values(k) for k, column in enumerate(columns)})
+    made.index = pd.Index([row.key for row in rows], dtype=object)
+    return made, Marks(
+        {k: row.tone for k, row in enumerate(rows) if row.tone},
+        {k: row.tip for k, row in enumerate(rows) if row.tip},
+        {k: row.fixed for k, row in enumerate(rows) if row.fixed},
+    )
+
+
+def unit_scale(unit: str, values: Iterable[float]) -> Scale:
+    """The prefix of a column of such values in a base unit; "1": a part of a whole, without unit."""
+    if unit == "1":
+        return Scale(1.0, "")
+    if unit == "B":
+        return common(values, unit)
+    time = _TIME.search(unit)
+    if time is None:
+        return Scale(1.0, unit)
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    seconds = time_scale(most or 1.0)
+    power = (2 if time[2] else 1) * (-1 if time[1] == "/" else 1)
+    return Scale(seconds.factor**power, f"{unit[: time.start()]}{time[1]}{seconds.symbol}{time[2]}")
+
+
+class _Cells:
+    """One column of a frame under its declaration: texts, order, what a filter looks through."""
+
+    def __init__(self, column: Column, frame: DataFrame) -> None:
+        self.column = column
+        values = frame[column.source]
+        self.numeric = values.dtype.kind in "iufb"
+        self.values: Any = values.to_numpy() if self.numeric else values.to_numpy(object)
+        unit = frame.attrs.get("units", {}).get(column.source, "")
+        self.scale = Scale(1.0, column.unit)
+        if column.unit == "%" and unit == "1":
+            self.scale = Scale(0.01, "%")
+        elif unit and not column.unit:
+            of = frame[column.like or column.source].to_numpy(float) if self.numeric else np.zeros(0)
+            finite = of[np.isfinite(of)]
+            self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
+        self.labels = frame[column.label].to_numpy(object) if column.label else None
+        self.swatches = frame[column.swatch].to_numpy(object) if column.swatch else None
+        texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:_SAMPLED]))
+        self.right = not texts and not column.check
+        self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
+
+    def value(self, k: int) -> Any:
+        """In the unit of the header; None if it is not known."""
+        value = self.values[k]
+        if isinstance(value, str) or value is None:
+            return value
+        if isinstance(value, float | np.floating):
+            return None if math.isnan(value) else float(value) / self.scale.factor
+        if isinstance(value, bool | np.bool_):
+            return bool(value)
+        return int(value) if self.scale.factor == 1 else int(value) / self.scale.factor
+
+    def text(self, k: int, fewer: int = 0) -> str:
+        """As a cell shows it, by so many `fewer` digits where it has little room."""
+        if self.labels is not None:
+            return str(self.labels[k])
+        value = self.value(k)
+        if isinstance(value, str):
+            return value
+        if value is None:
+            return "" if self.values[k] is None else self.column.missing
+        if isinstance(value, int) or (self.whole and value == round(value)):
+            return grouped(value)
+        return digits(value, max(1, self.column.significant - fewer))
+
+    def full(self, k: int) -> str:
+        """As it is copied: every digit."""
+        value = self.values[k]
+        if self.labels is not None and isinstance(value, str):
+            return str(self.labels[k])
+        value = self.value(k)
+        if value is None or (isinstance(value, float) and not math.isfinite(value)):
+            return ""
+        if isinstance(value, bool):
+            return str(int(value))
+        if self.whole and value == round(value):
+            return str(int(value))
+        return repr(value) if isinstance(value, float) else str(value)
+
+    @property
+    def head(self) -> str:
+        return f"{self.column.title} [{self.scale.symbol}]" if self.scale.symbol else self.column.title
+
+    @functools.cached_property
+    def rank(self) -> NDArray[np.float64]:
+        """By which rows are sorted: numbers, then texts; NaN of what is not known."""
+        if self.numeric:
+            return self.values.astype(float)
+        values = self.values if self.labels is None else self.labels
+        found = np.full(len(values), np.nan)
+        numbers = [k for k, v in enumerate(values) if isinstance(v, int | float | np.number)]
+        texts = [k for k, v in enumerate(values) if isinstance(v, str)]
+        for several in (numbers, texts):
+            if not several:
+                continue
+            keys = values[several] if several is numbers else [values[k].casefold() for k in several]
+            order = sorted(range(len(several)), key=keys.__getitem__)
+            base, last, place = (np.nanmax(found, initial=-1.0) + 1.0), None, 0
+            for j in order:
+                if last is None or keys[j] != last:
+                    last, place = keys[j], place + 1
+                if not (isinstance(last, float) and math.isnan(last)):
+                    found[several[j]] = base + place
+        return found
+
+    @functools.cached_property
+    def folded(self) -> list[str]:
+        """Texts that a filter looks through, in small letters; of numbers none."""
+        if self.labels is not None:
+            return [str(text).casefold() for text in self.labels]
+        if self.numeric:
+            return []
+        return [value.casefold() if isinstance(value, str) else "" for value in self.values]
+
+
+class FrameModel(QAbstractItemModel):
+    """Rows of a frame in the order and choice of the user; the frame itself is never changed.
+
+    `edited`: index of the row, column, and the text or value that was chosen; `toggled`: index, state.
+    """
+
+    edited = Signal(object, int, object)
+    toggled = Signal(object, bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.theme: Theme = LIGHT
+        self.frame: DataFrame | None = None
+        self.columns: tuple[Column, ...] = ()
+        self.marks = NO_MARKS
+        self.cells: list[_Cells] = []
+        self.order = np.empty(0, np.int64)  # the frame's row of each row of the table
+        self._sort: tuple[str, bool] | None = None
+        self._filter = ""
+        self._parents: NDArray[np.int64] | None = None
+        self._below: dict[int, NDArray[np.int64]] = {}
+        self._place = np.empty(0, np.int64)
+
+    # ---- what is shown
+
+    def show(
+        self,
+        frame: DataFrame | None,
+        columns: Sequence[Column] | None = None,
+        marks: Marks = NO_MARKS,
+        parents: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Another frame, under the same columns if none are given (at first: all of the frame).
+
+        `parents` (rows,): the frame's row above each, -1 at the top. Without them rows come and go at the
+        end, so that a table keeps its place.
+        """
+        if columns is None:
+            columns = self.columns or (() if frame is None else [Column(str(c)) for c in frame.columns])
+        before, same = len(self.order), self.columns and parents is None and self._parents is None
+        same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
+        heads = [cells.head for cells in self.cells]
         if not same:
             self.beginResetModel()
-        self.rows = rows
-        if columns is not None:
-            self._declared = tuple(columns)
-        self.columns = prefixed(self._declared, rows)
+        self.frame, self.columns, self.marks = frame, tuple(columns), marks
+        self._parents = parents
+        self.cells = [] if frame is None else [_Cells(column, frame) for column in columns]
+        self._arrange(before if same else None)
         if not same:
             self.endResetModel()
-        elif rows:
-            self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, len(self.columns) - 1))
+        elif heads != [cells.head for cells in self.cells]:
+            self.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, max(len(self.columns) - 1, 0))
+
+    def _arrange(self, before: int | None) -> None:
+        """Order and choice of the rows; `before`: of so many there were, without a reset."""
+        order = self._chosen()
+        if before is None or self._parents is not None:
+            self._take(order)
+            return
+        after = order.size
+        if after > before:
+            self.beginInsertRows(QModelIndex(), before, after - 1)
+        elif after < before:
+            self.beginRemoveRows(QModelIndex(), after, before - 1)
+        self._take(order)
+        if after > before:
+            self.endInsertRows()
+        elif after < before:
+            self.endRemoveRows()
+        if after and self.columns:
+            self.dataChanged.emit(self.index(0, 0), self.index(after - 1, len(self.columns) - 1))
+
+    def _take(self, order: NDArray[np.int64]) -> None:
+        self.order = order
+        if self._parents is None:
+            self._below, self._place = {-1: order}, np.empty(0, np.int64)
+            return
+        above = self._parents[order]
+        grouped_by = np.argsort(above, kind="stable")
+        starts = np.flatnonzero(np.diff(above[grouped_by], prepend=-2))
+        self._below = {
+            int(above[part[0]]): order[part] for part in np.split(grouped_by, starts[1:]) if part.size
+        }
+        self._place = np.zeros(self._parents.size, np.int64)
+        for rows in self._below.values():
+            self._place[rows] = np.arange(rows.size)
+
+    def _chosen(self) -> NDArray[np.int64]:
+        size = 0 if self.frame is None else len(self.frame)
+        order = np.arange(size)
+        column = next((c for c in self.cells if self._sort and c.column.source == self._sort[0]), None)
+        if column is not None and self._sort is not None:
+            rank = column.rank
+            order = np.argsort(-rank if self._sort[1] else rank, kind="stable")  # NaN come last either way
+        if self._filter and size:
+            order = order[self._fitting(size)[order]]
+        return order
+
+    def _fitting(self, size: int) -> NDArray[np.bool_]:
+        """(rows,) which rows the filter lets through, with all that are above them."""
+        compared = _COMPARED.match(self._filter)
+        fits = np.zeros(size, bool)
+        wanted = compared[1].casefold() if compared else ""
+        column = next((c for c in self.cells if c.numeric and c.column.title.casefold() == wanted), None)
+        if compared and column is not None:
+            limit = float(compared[3].replace("−", "-"))
+            value = column.values / column.scale.factor
+            with np.errstate(invalid="ignore"):
+                fits = {"<": value < limit, ">": value > limit, "<=": value <= limit, ">=": value >= limit,
+                        "=": np.isclose(value, limit, rtol=1e-3)}[compared[2]]  # fmt: skip
+        else:
+            text = self._filter.casefold()
+            for cells in self.cells:
+                if cells.folded:
+                    fits |= np.fromiter((text in one for one in cells.folded), bool, size)
+        if self._parents is not None:
+            above = self._parents[fits]
+            while above.size and not fits[above := np.unique(above[above >= 0])].all():
+                fits[above] = True
+                above = self._parents[above]
+        return fits
+
+    def sort(self, column: int, order: Qt.SortOrder = ASCENDING) -> None:
+        """By the values of a column; equal ones stay as in the frame, what is not known comes last. -1: as in
+        the frame."""
+        wanted = (
+            (self.columns[column].source, order == DESCENDING) if 0 <= column < len(self.columns) else None
+        )
+        if wanted == self._sort:
+            return
+        self._sort = wanted
+        self.layoutAboutToBeChanged.emit()
+        old = self.persistentIndexList()
+        rows = [self.row_of(index) for index in old]
+        self._arrange(None)
+        self.changePersistentIndexList(
+            old, [self.at(k, index.column()) for k, index in zip(rows, old, strict=True)]
+        )
+        self.layoutChanged.emit()
+
+    @property
+    def sorted_by(self) -> tuple[int, Qt.SortOrder]:
+        """The column by which rows are sorted (-1: as in the frame), and in which order."""
+        sources = [column.source for column in self.columns]
+        if self._sort is None or self._sort[0] not in sources:
+            return -1, ASCENDING
+        return sources.index(self._sort[0]), DESCENDING if self._sort[1] else ASCENDING
+
+    def set_filter(self, text: str) -> None:
+        """Rows in which a text holds these letters; ``title > number`` (<, >=, <=, =): by a number, in the
+        unit of the header. "": all."""
+        if text.strip() == self._filter:
+            return
+        self._filter = text.strip()
+        if self._parents is None:
+            self._arrange(self.order.size)
+        else:
+            self.beginResetModel()
+            self._arrange(None)
+            self.endResetModel()
+
+    # ---- rows
+
+    def row_of(self, index: Index) -> int:
+        """The frame's row of an index; -1 of none."""
+        return (
+            int(index.internalId())
+            if index.isValid() and self._parents is not None
+            else (int(self.order[index.row()]) if index.isValid() else -1)
+        )
+
+    def at(self, k: int, column: int = 0) -> QModelIndex:
+        """Where a row of the frame is; an invalid index if it is not shown."""
+        if self._parents is not None:
+            return self.createIndex(int(self._place[k]), column, k) if k >= 0 else QModelIndex()
+        found = np.flatnonzero(self.order == k)
+        return self.index(int(found[0]), column) if found.size else QModelIndex()
+
+    def key(self, k: int) -> Any:
+        """The frame's index of a row."""
+        assert self.frame is not None
+        key = self.frame.index[k]
+        return key.item() if isinstance(key, np.generic) else key
+
+    def rows_of(self, keys: Iterable[Any]) -> list[int]:
+        """Shown rows whose index is among some keys, from the top."""
+        wanted = list(keys)
+        if self.frame is None or not wanted:
+            return []
+        found: list[int] = np.flatnonzero(self.frame.index.isin(wanted)[self.order]).tolist()
+        return found
+
+    def column(self, source: str) -> int:
+        """The place of a column by its name in the frame, or its title."""
+        return next(k for k, c in enumerate(self.columns) if source in (c.source, c.title))
+
+    def text(self, row: int, column: int, fewer: int = 0) -> str:
+        """As a cell of a row of the table shows it."""
+        return self.cells[column].text(int(self.order[row]), fewer)
+
+    def texts(self, rows: Iterable[int], columns: Iterable[int] | None = None) -> Texts:
+        """Headings with units, and full values of rows of the table, for copying."""
+        chosen = [self.cells[c] for c in (range(len(self.cells)) if columns is None else columns)]
+        at = [int(self.order[row]) for row in rows]
+        return [[cells.head for cells in chosen], *([cells.full(k) for cells in chosen] for k in at)]
+
+    def shown_frame(self, columns: Iterable[int]) -> DataFrame:
+        """The rows that are shown, in their order, under their headings, in the units of these."""
+        import pandas as pd
+
+        shown = [self.cells[c] for c in columns]
+        made = []
+        for cells in shown:
+            values = cells.values if cells.labels is None or cells.numeric else cells.labels
+            values = values[self.order]
+            scaled = cells.numeric and cells.scale.factor != 1
+            made.append(pd.Series(values / cells.scale.factor if scaled else values))
+        return pd.concat(made, axis=1, keys=None).set_axis([cells.head for cells in shown], axis=1)
+
+    # ---- Qt's interface
+
+    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's own signature
+        rows = self._below.get(self.row_of(parent) if self._parents is not None else -1)
+        if rows is None or not (0 <= row < rows.size and 0 <= column < len(self.columns)):
+            return QModelIndex()
+        return self.createIndex(row, column, int(rows[row]) if self._parents is not None else 0)
+
+    def parent(self, index: Index = QModelIndex()) -> Any:  # noqa: B008 - Qt's own signature
+        above = -1 if self._parents is None or not index.isValid() else int(self._parents[self.row_of(index)])
+        return QModelIndex() if above < 0 else self.createIndex(int(self._place[above]), 0, above)
 
     def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
-        return 0 if parent.isValid() else len(self.rows)
+        if self._parents is None:
+            return 0 if parent.isValid() else self.order.size
+        rows = self._below.get(self.row_of(parent)) if parent.column() <= 0 else None
+        return 0 if rows is None else rows.size
 
     def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
-        return 0 if parent.isValid() else len(self.columns)
+        return 0 if parent.isValid() and self._parents is None else len(self.columns)
 
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        column, row = self.columns[index.column()], self.rows[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return column.shown(row)
-        if role == SORT:
-            value = column.value(row)
-            return -math.inf if isinstance(value, float) and math.isnan(value) else value
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            return int(RIGHT if column.number else LEFT)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return column.shown(row)
+    def tone(self, k: int, column: int) -> str:
+        tone = self.marks.tone.get(k, "")
+        choices = self.columns[column].choices
+        return tone or ("choice" if choices is not None and choices(k) else "")
+
+    def colour(self, tone: str) -> QColor | None:
+        """Of text; None: as other text."""
+        t = self.theme
+        name = {"faint": t.muted, "warning": t.warning, "error": t.error, "choice": t.accent}.get(tone)
+        return None if name is None else QColor(name)
+
+    def bold(self, k: int, column: int) -> bool:
+        strong = self.marks.tone.get(k) in ("strong", "warning")
+        return strong or self.columns[column].source in self.marks.bold.get(k, ())
+
+    def data(self, index: Index, role: int = ROLE.DisplayRole) -> Any:
+        if not index.isValid() or not self.cells:
+            return None
+        k, cells = self.row_of(index), self.cells[index.column()]
+        column = cells.column
+        if role == ROLE.DisplayRole:
+            return "" if column.check else cells.text(k)
+        if role == ROLE.EditRole:
+            value = cells.values[k]
+            return value if column.choices else "" if value is None else str(value)
+        if role == ROLE.TextAlignmentRole:
+            return int(RIGHT if cells.right else LEFT)
+        if role == ROLE.ToolTipRole:
+            if column.choices is not None and column.choices(k):
+                return self.tr("Double-click, or F2, to choose another")
+            return self.marks.tip.get(k) or cells.text(k) or None
+        if role == ROLE.CheckStateRole and column.check:
+            return Qt.CheckState.Checked if cells.values[k] else Qt.CheckState.Unchecked
+        if role == ROLE.ForegroundRole:
+            return self.colour(self.tone(k, index.column()))
+        if role == ROLE.FontRole and self.bold(k, index.column()):
+            font = QFont()
+            font.setBold(True)
+            return font
+        if role == ROLE.DecorationRole and cells.swatches is not None:
+            square = QPixmap(_SWATCH, _SWATCH)
+            square.fill(QColor(cells.swatches[k]))
+            return square
         return None
 
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        if orientation == Qt.Orientation.Horizontal:
-            if role == Qt.ItemDataRole.DisplayRole:
-                return self.columns[section].title
-            if role == Qt.ItemDataRole.ToolTipRole:
-                return self.columns[section].tip
+    def setData(self, index: Index, value: Any, role: int = ROLE.EditRole) -> bool:
+        key = self.key(self.row_of(index))
+        if role == ROLE.CheckStateRole:
+            self.toggled.emit(key, Qt.CheckState(value) == Qt.CheckState.Checked)
+        elif role == ROLE.EditRole:
+            choosing = self.columns[index.column()].choices is not None
+            self.edited.emit(key, index.column(), value if choosing else str(value).strip())
+        else:
+            return False
+        return True
+
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        found = Qt.ItemFlag.ItemIsEnabled | Qt.ItemFlag.ItemIsSelectable
+        if not index.isValid():
+            return found
+        k, column = self.row_of(index), self.columns[index.column()]
+        if column.check:
+            found |= Qt.ItemFlag.ItemIsUserCheckable
+        chosen = column.choices is not None and bool(column.choices(k))
+        if chosen or (column.editable and column.source not in self.marks.fixed.get(k, ())):
+            found |= Qt.ItemFlag.ItemIsEditable
+        return found
+
+    def headerData(self, section: int, orientation: Qt.Orientation, role: int = ROLE.DisplayRole) -> Any:
+        if orientation != Qt.Orientation.Horizontal or not 0 <= section < len(self.columns):
+            return None
+        column = self.columns[section]
+        if role == ROLE.DisplayRole:
+            title = self.tr(column.title)
+            units = [cells.scale.symbol for cells in self.cells]
+            return f"{title}\n{units[section]}" if any(units) else title
+        if role == ROLE.ToolTipRole:
+            return self.tr(column.tip) if column.tip else None
+        if role == ROLE.TextAlignmentRole:
+            return int(RIGHT if self.cells and self.cells[section].right else LEFT)
         return None
 
 
-def sorted_by(model: Any) -> QSortFilterProxyModel:
-    """The model behind a click on its headers, numbers as numbers; filters keep the parents of what fits."""
-    proxy = QSortFilterProxyModel()
-    proxy.setSourceModel(model)
-    proxy.setSortRole(SORT)
-    proxy.setRecursiveFilteringEnabled(True)
-    proxy.setFilterCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
-    return proxy
+# ---- views
 
 
-def dress(view: QTableView | QTreeView, name: str) -> None:
-    """Whole rows, and a name for screen readers."""
-    view.setAccessibleName(name)
-    view.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-    view.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-    view.setAlternatingRowColors(True)
+class _Choice(QStyledItemDelegate):
+    """A combo box in a cell with choices; boxes with a frame that is seen on a dark ground, too."""
+
+    def paint(self, painter: QPainter, option: Any, index: Index) -> None:  # Qt's stubs lack its fields
+        super().paint(painter, option, index)
+        model = index.model()
+        if isinstance(model, FrameModel) and model.columns[index.column()].check:
+            full = QStyleOptionViewItem(option)
+            self.initStyleOption(full, index)
+            element = QStyle.SubElement.SE_ItemViewItemCheckIndicator
+            box = QApplication.style().subElementRect(element, full, None)
+            painter.setPen(QColor(model.theme.border))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRect(box.adjusted(0, 0, -1, -1))
+
+    def createEditor(self, parent: QWidget, option: Any, index: Index) -> QWidget:
+        model = index.model()
+        assert isinstance(model, FrameModel)
+        column = model.columns[index.column()]
+        if column.choices is None:
+            return super().createEditor(parent, option, index)
+        box = QComboBox(parent)
+        box.setAccessibleName(self.tr(column.title))
+        for text, value in column.choices(model.row_of(index)):
+            box.addItem(text, value)
+        values = [box.itemData(k) for k in range(box.count())]
+        now = index.data(ROLE.EditRole)
+        box.setCurrentIndex(values.index(now) if now in values else 0)
+        box.activated.connect(lambda _: self._taken(box))
+        return box
+
+    def _taken(self, box: QComboBox) -> None:
+        self.commitData.emit(box)
+        self.closeEditor.emit(box)
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        if not isinstance(editor, QComboBox):
+            super().setEditorData(editor, index)
+        else:
+            editor.showPopup()
+
+    def setModelData(self, editor: QWidget, model: Any, index: Index) -> None:
+        if not isinstance(editor, QComboBox):
+            super().setModelData(editor, model, index)
+        elif editor.currentData() != index.data(ROLE.EditRole):
+            model.setData(index, editor.currentData())
 
 
-def dress_plain(view: QTableView, name: str) -> None:
-    """The same without a grid or numbers of rows; Tab leads on, not through the cells."""
-    dress(view, name)
-    view.setObjectName(name.lower().replace(" ", "_"))
-    view.setShowGrid(False)
-    view.setWordWrap(False)
-    view.setTabKeyNavigation(False)
-    view.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-    view.verticalHeader().hide()
-    view.horizontalHeader().setHighlightSections(False)
-
-
-def keyed(
-    view: QTableView | QTreeView, text: str, key: QKeySequence.StandardKey, act: Callable[[], object]
-) -> QAction:
-    """Give a table an action whose key holds while the table has the focus."""
+def keyed(view: QWidget, text: str, key: Any, act: Callable[[], object]) -> QAction:
+    """Give a widget an action whose key holds while it has the focus."""
     action = QAction(text, view)
     action.setShortcut(key)
     action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
@@ -151,19 +680,566 @@ def keyed(
     return action
 
 
-def prepare(view: QTableView | QTreeView, name: str, copy: Callable[[], str]) -> None:
-    """All that a table to look at needs: no editing, the key of copying, and a context menu with it."""
-    dress(view, name)
-    view.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-    action = keyed(view, view.tr("Copy table"), COPY, lambda: QGuiApplication.clipboard().setText(copy()))
-    view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+class _Framed(_Base):
+    """What views of frames share: choosing by key, copying, exporting, choosing columns, filtering.
 
-    def menu(place: Any) -> None:
-        shown = QMenu(view)
-        shown.addAction(action)
-        shown.exec(view.viewport().mapToGlobal(place))
+    `copies_one`: a single selected row is copied by itself; otherwise it is taken for the place where the
+    user is, and everything is copied.
+    """
 
-    view.customContextMenuRequested.connect(menu)
+    frames: FrameModel
+    if TYPE_CHECKING:
+        pasted: Any
+        hiddenChanged: Any
+
+    def _begin(
+        self, name: str, *, paste: bool = False, copies_one: bool = False, sortable: bool = True
+    ) -> None:
+        self.frames = FrameModel()
+        self._quiet, self._paste, self._copies_one = False, paste, copies_one
+        self._heads: tuple[str, ...] = ()
+        self._hidden: frozenset[str] | None = None  # titles; None: as the columns say
+        self.setModel(self.frames)
+        self.setAccessibleName(name)
+        self.setObjectName(name.lower().replace(" ", "_"))
+        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
+        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
+        self.setAlternatingRowColors(True)
+        self.setTabKeyNavigation(False)
+        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setItemDelegate(_Choice(self))
+        header = self._header()
+        header.setSectionsClickable(True)
+        header.setSortIndicatorShown(sortable)
+        header.setSortIndicatorClearable(True)
+        header.setSortIndicator(-1, ASCENDING)
+        if sortable:
+            header.sortIndicatorChanged.connect(self._sort)
+        header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        header.customContextMenuRequested.connect(self._ask_columns)
+        self._keyed = [
+            keyed(self, self.tr("Copy"), COPY, lambda: self.copy(tab_separated)),
+            keyed(self, self.tr("Filter rows…"), FILTER, self.ask_filter),
+        ]
+        if paste:
+            self._keyed.append(keyed(self, self.tr("Paste"), PASTE, self.paste))
+        self._filter_box = QLineEdit(self)
+        self._filter_box.setPlaceholderText(self.tr("Text, or Title > number"))
+        self._filter_box.setAccessibleName(self.tr("Filter of {0}").format(name))
+        self._filter_box.setClearButtonEnabled(True)
+        self._filter_box.textChanged.connect(self.filter)
+        keyed(self._filter_box, self.tr("Close"), "Escape", self._end_filter)
+        self._filter_box.hide()
+
+    def _header(self) -> QHeaderView:
+        raise NotImplementedError
+
+    # ---- showing
+
+    def show_frame(
+        self,
+        frame: DataFrame | None,
+        columns: Sequence[Column] | None = None,
+        marks: Marks = NO_MARKS,
+        parents: NDArray[np.int64] | None = None,
+        description: str = "",
+    ) -> None:
+        """Show another frame; rows that are selected stay so by their index, if that says what they are."""
+        keys = tuple(key for key in self.keys if key != "")
+        self._quiet = True
+        self.frames.show(frame, columns, marks, parents)
+        self.setAccessibleDescription(description)
+        heads = tuple(cells.head for cells in self.frames.cells)
+        fresh, self._heads = heads != self._heads, heads
+        self._hide()
+        column, order = self.frames.sorted_by
+        if self._header().sortIndicatorSection() != column:
+            with QSignalBlocker(self._header()):
+                self._header().setSortIndicator(column, order)
+        self.fit(fresh=fresh)
+        self._quiet = False
+        if keys and keys != self.keys:
+            self.select_keys(keys)
+
+    def show_rows(self, columns: Sequence[Column], rows: Sequence[Row], description: str = "") -> None:
+        """Show rows that are put together cell by cell; columns may be called alike."""
+        titles = [column.title for column in columns]
+        columns = [
+            replace(column, name=f"{title} {k}") if title in titles[:k] and not column.name else column
+            for k, (column, title) in enumerate(zip(columns, titles, strict=True))
+        ]
+        frame, marks = table(columns, rows) if rows else (None, NO_MARKS)
+        self.show_frame(frame, columns, marks, description=description)
+
+    def fit(self, *, fresh: bool = True) -> None:
+        """Columns as wide as their headings and first rows need; those that are not `fresh` only grow, so
+        that the user's widths stay."""
+        metrics, header = self.fontMetrics(), self._header()
+        em = metrics.averageCharWidth()
+        mark = 2 * em
+        for k, cells in enumerate(self.frames.cells):
+            column = cells.column
+            if header.sectionResizeMode(k) == QHeaderView.ResizeMode.Stretch:
+                continue
+            texts = [] if column.check else [cells.text(r) for r in range(min(len(cells.values), _SAMPLED))]
+            # Bold is wider by about a tenth.
+            widest = int(1.1 * max(map(metrics.horizontalAdvance, texts), default=0))
+            widest += _SWATCH + em if cells.swatches is not None else 0
+            heading = max(map(metrics.horizontalAdvance, (column.title, cells.scale.symbol))) + mark
+            wide = min(max(widest, heading) + mark, 44 * em)
+            if fresh or wide > header.sectionSize(k):
+                header.resizeSection(k, wide)
+
+    def set_theme(self, theme: Theme) -> None:
+        self.frames.theme = theme
+        self.viewport().update()
+
+    # ---- rows by key
+
+    def selected_rows(self) -> list[int]:
+        """Rows of the table that are selected, from the top (of a tree: rows of the frame)."""
+        rows: set[int] = set()
+        chosen = self.selectionModel().selection()
+        for part in (chosen.at(k) for k in range(chosen.size())):
+            if isinstance(self, QTreeView):
+                rows.update(self.frames.row_of(index) for index in part.indexes())
+            else:
+                rows.update(range(part.top(), part.bottom() + 1))
+        return sorted(rows)
+
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """Indices of the selected rows."""
+        frame, rows = self.frames.frame, self.selected_rows()
+        if frame is None or not rows:
+            return ()
+        return tuple(frame.index[rows if isinstance(self, QTreeView) else self.frames.order[rows]].tolist())
+
+    @property
+    def key(self) -> Any:
+        """The index of the row that is chosen; "" if none is."""
+        k = self.frames.row_of(self.currentIndex())
+        return self.frames.key(k) if k >= 0 and self.selectionModel().hasSelection() else ""
+
+    def select_keys(self, keys: Iterable[Any]) -> None:
+        """Select the rows of some keys, and bring the first into sight, without telling anybody."""
+        rows = self.frames.rows_of(keys)
+        one = len(rows) == 1  # of several, the user may just have left the current one out
+        chosen, last = QItemSelection(), self.frames.columnCount() - 1
+        for first, end in _stretches(rows):
+            chosen.select(self.frames.index(first, 0), self.frames.index(end, last))
+        self._quiet = True
+        selection = self.selectionModel()
+        if not rows:
+            selection.clear()
+        else:
+            selection.select(chosen, _SELECT.ClearAndSelect)
+            if self.currentIndex().row() not in rows and (one or not self.hasFocus()):
+                index = self.frames.index(rows[0], max(self.currentIndex().column(), 0))
+                selection.setCurrentIndex(index, _SELECT.NoUpdate)
+                self.scrollTo(index)
+        self._quiet = False
+
+    def select_key(self, key: Any) -> None:
+        """Select the row of this key, or none ("")."""
+        self.select_keys(() if key == "" else (key,))
+
+    # ---- order, columns, filter
+
+    def _sort(self, column: int, order: Qt.SortOrder) -> None:
+        tree = isinstance(self, QTreeView)
+        keys, current = (() if tree else self.keys), self.frames.row_of(self.currentIndex())
+        self._quiet = True
+        if not tree:
+            self.selectionModel().clear()  # or every cell would be followed to its new place
+        self.frames.sort(column, order)
+        if not tree and current >= 0 and keys:
+            self.selectionModel().setCurrentIndex(self.frames.at(current), _SELECT.NoUpdate)
+            self.select_keys(keys)
+        self._quiet = False
+
+    def _hide(self) -> None:
+        header = self._header()
+        for k, column in enumerate(self.frames.columns):
+            hidden = not column.shown if self._hidden is None else column.title in self._hidden
+            if header.isSectionHidden(k) != (hidden and k > 0):
+                header.setSectionHidden(k, hidden and k > 0)
+
+    def set_hidden(self, titles: Iterable[str] | None) -> None:
+        """Leave columns out by their titles; None: those that are left out at first."""
+        self._hidden = None if titles is None else frozenset(titles)
+        self._hide()
+
+    def columns_menu(self) -> QMenu:
+        """Which columns there are, to be shown or left out; the first stays."""
+        menu, header = QMenu(self), self._header()
+        for number, column in list(enumerate(self.frames.columns))[1:]:
+            action = menu.addAction(self.tr(column.title))
+            action.setToolTip(self.tr(column.tip))
+            action.setCheckable(True)
+            action.setChecked(not header.isSectionHidden(number))
+            action.toggled.connect(lambda shown, number=number: self._show_column(number, shown))
+        menu.addSeparator()
+        menu.addAction(self.tr("Columns as at &first"), lambda: self._show_column(-1, True))
+        menu.addAction(self.tr("&Order as at first"), lambda: header.setSortIndicator(-1, ASCENDING))
+        return menu
+
+    def _ask_columns(self, place: QPoint) -> None:
+        menu = self.columns_menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self._header().mapToGlobal(place))
+
+    def _show_column(self, number: int, shown: bool) -> None:
+        header = self._header()
+        if number < 0:
+            self.set_hidden(None)
+        else:
+            header.setSectionHidden(number, not shown)
+            self._hidden = frozenset(
+                c.title for k, c in enumerate(self.frames.columns) if header.isSectionHidden(k)
+            )
+        self.hiddenChanged.emit(None if self._hidden is None else sorted(self._hidden))
+
+    def ask_filter(self) -> None:
+        """Open the line in which the filter is written."""
+        box = self._filter_box
+        wide = min(22 * self.fontMetrics().averageCharWidth() + 40, self.width() - 8)
+        box.setGeometry(QRect(self.width() - wide - 4, 4, wide, box.sizeHint().height()))
+        box.show()
+        box.raise_()
+        box.setFocus()
+
+    def filter(self, text: str) -> None:
+        """See `FrameModel.set_filter`; rows that stay keep their selection."""
+        keys = self.keys
+        self._quiet = True
+        self.frames.set_filter(text)
+        self._quiet = False
+        if keys != self.keys:
+            self.select_keys(keys)
+
+    def _end_filter(self) -> None:
+        self._filter_box.clear()
+        self._filter_box.hide()
+        self.setFocus()
+
+    # ---- copying and writing
+
+    def _copied_columns(self) -> list[int]:
+        """Without those that were left out by hand, but with those that are only copied."""
+        header = self._header()
+        return [k for k, c in enumerate(self.frames.columns) if not (c.shown and header.isSectionHidden(k))]
+
+    def copied(self, *, everything: bool = False) -> Texts:
+        """What is copied: selected rows, or all of them if none are selected."""
+        rows: Sequence[int] = [] if everything or isinstance(self, QTreeView) else self.selected_rows()
+        if len(rows) < (1 if self._copies_one else 2):
+            rows = range(self.frames.order.size)
+        return self.frames.texts(rows, self._copied_columns())
+
+    def copy(self, form: Callable[[Texts], str], *, everything: bool = False) -> None:
+        """Put rows with headings on the clipboard, as they are sorted."""
+        texts = self.copied(everything=everything)
+        if len(texts) < 2:
+            return
+        made = QMimeData()
+        made.setText(form(texts))
+        if form is html:
+            made.setHtml(made.text())
+        QGuiApplication.clipboard().setMimeData(made)
+
+    def write(self, path: Path) -> None:
+        """Write the table as it is shown, numbers in full, as CSV or a spreadsheet (.xlsx). OSError."""
+        from desktop.data.frames import write_frame
+
+        write_frame(path, self.frames.shown_frame(self._copied_columns()))
+
+    def ask_export(self) -> None:
+        """Ask where to, and write it there."""
+        folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
+        place = str(folder / f"{self.objectName()}.csv")
+        kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
+        name, _ = QFileDialog.getSaveFileName(self, self.tr("Export table"), place, kinds)
+        if not name:
+            return
+        try:
+            self.write(Path(name))
+        except OSError as error:
+            from desktop.errors import reason
+
+            text = self.tr("{0} cannot be written ({1}), choose another place").format(name, reason(error))
+            box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=self)
+            box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+            box.open()
+
+    def paste(self) -> None:
+        """Hand on what is on the clipboard, and where it is to begin."""
+        self.pasted.emit(QGuiApplication.clipboard().text(), str(self.key))
+
+    def table_menu(self) -> QMenu:
+        """What a right click offers."""
+        menu = QMenu(self)
+        own = [action for action in self.actions() if action not in self._keyed]
+        menu.addActions(own)
+        if own:
+            menu.addSeparator()
+        for title, form in (
+            (self.tr("&Copy"), tab_separated),
+            (self.tr("Copy as CS&V"), comma_separated),
+            (self.tr("Copy as &Markdown"), markdown),
+            (self.tr("Copy as &LaTeX"), latex),
+            (self.tr("Copy as &HTML"), html),
+        ):
+            menu.addAction(title, lambda form=form: self.copy(form))
+        if self._paste:
+            menu.addAction(self.tr("&Paste"), self.paste)
+        menu.addSeparator()
+        menu.addAction(self.tr("&Export table…"), self.ask_export)
+        menu.addAction(self.tr("&Filter rows…"), self.ask_filter)
+        columns = self.columns_menu()
+        columns.setTitle(self.tr("C&olumns"))
+        menu.addMenu(columns)
+        return menu
+
+
+class FrameView(_Framed, QTableView):
+    """The table of the program.
+
+    Signals: `chosen`, the index of the row that the user went to; `picked`, those of all selected rows;
+    `activatedKey`, by a double click or Return; `pasted`, text and the index it begins at; `hiddenChanged`,
+    titles of the columns that are left out (None: as at first).
+    """
+
+    chosen = Signal(object)
+    picked = Signal(object)
+    activatedKey = Signal(object)
+    pasted = Signal(str, str)
+    hiddenChanged = Signal(object)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        paste: bool = False,
+        copies_one: bool = False,
+        sortable: bool = True,
+        row_height: float = 1.5,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.row_height = row_height  # in heights of the text
+        self._begin(name, paste=paste, copies_one=copies_one, sortable=sortable)
+        self.setShowGrid(False)
+        self.setWordWrap(False)
+        self.verticalHeader().hide()
+        self.horizontalHeader().setHighlightSections(False)
+        self.selectionModel().currentRowChanged.connect(self._went)
+        self.selectionModel().selectionChanged.connect(lambda *_: self._tell())
+        self.doubleClicked.connect(self._activate)
+        self._measure()
+
+    def _header(self) -> QHeaderView:
+        return self.horizontalHeader()
+
+    def _measure(self) -> None:
+        """Rows as high, and columns at least as wide, as the text needs them."""
+        metrics, rows = self.fontMetrics(), self.verticalHeader()
+        rows.setMinimumSectionSize(0)  # or rows would never get lower than the style makes an empty heading
+        rows.setDefaultSectionSize(int(self.row_height * metrics.height()))
+        least = 2 * metrics.averageCharWidth()
+        header = self.horizontalHeader()
+        if header.count() and header.sectionResizeMode(0) == QHeaderView.ResizeMode.Stretch:
+            # Four digits after zeros, and a heading.
+            heading, number = (metrics.horizontalAdvance(text) for text in ("Efficiency", "−0.001234"))
+            least = max(heading + 13, number + 2 * self._margin())
+        header.setMinimumSectionSize(least)
+
+    def stretch_all(self) -> None:
+        """All columns share the width, and none is narrower than a number and its heading need."""
+        self.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Stretch)
+        self._measure()
+
+    def fit(self, *, fresh: bool = True) -> None:
+        super().fit(fresh=fresh)
+        header = self.horizontalHeader()
+        mode = QHeaderView.ResizeMode
+        stretched = [k for k, column in enumerate(self.frames.columns) if column.stretch]
+        for k in stretched:
+            header.setSectionResizeMode(k, mode.Stretch)
+        cells = self.frames.cells
+        # A number at the far end of a wide column would belong to no heading.
+        header.setStretchLastSection(bool(cells) and not stretched and not cells[-1].right)
+
+    def sizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(20 * em, 12 * em)
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(12 * em, 5 * em)
+
+    def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
+        """As a click on the heading does; -1: as at first."""
+        self.horizontalHeader().setSortIndicator(column, order)
+
+    def _margin(self) -> int:
+        return self.style().pixelMetric(QStyle.PixelMetric.PM_FocusFrameHMargin, None, self) + 1
+
+    def _went(self, current: QModelIndex, _: QModelIndex) -> None:
+        if not self._quiet and current.isValid():
+            self.chosen.emit(self.frames.key(self.frames.row_of(current)))
+
+    def _tell(self) -> None:
+        if not self._quiet:
+            self.picked.emit(self.keys)
+
+    def _activate(self, index: Index) -> None:
+        if not self.frames.flags(index) & Qt.ItemFlag.ItemIsEditable:
+            self.activatedKey.emit(self.frames.key(self.frames.row_of(index)))
+
+    @_safely
+    def keyPressEvent(self, event: Any) -> None:
+        enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+        if enter and self.currentIndex().isValid() and self.state() != QAbstractItemView.State.EditingState:
+            self._activate(self.currentIndex())
+        else:
+            super().keyPressEvent(event)
+
+    @_safely
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.FontChange:
+            self._measure()
+            self.fit()
+        super().changeEvent(event)
+
+    @_safely
+    def contextMenuEvent(self, event: Any) -> None:
+        menu = self.table_menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(event.globalPos())
+
+    @_safely
+    def paintEvent(self, event: Any) -> None:
+        """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
+        first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
+        if first < 0 or not self.frames.cells:
+            return
+        last = last if last >= 0 else self.frames.order.size - 1
+        model, header = self.frames, self.horizontalHeader()
+        metrics, palette, wide = self.fontMetrics(), self.palette(), self.viewport().width()
+        bold = QFont(self.font())
+        bold.setBold(True)
+        chosen, height, margin = self.selectionModel(), self.rowHeight(first), self._margin()
+        base = (height - metrics.height()) // 2 + metrics.ascent()
+        columns = [
+            (c, header.sectionViewportPosition(c), header.sectionSize(c))
+            for c in range(len(model.cells))
+            if not header.isSectionHidden(c)
+        ]
+        columns = [(c, left, width) for c, left, width in columns if left < wide and left + width > 0]
+        with QPainter(self.viewport()) as painter:
+            for row in range(first, last + 1):
+                top, k = self.rowViewportPosition(row), int(model.order[row])
+                selected = chosen.isRowSelected(row)
+                if selected:
+                    painter.fillRect(0, top, wide, height, palette.highlight())
+                elif row % 2:
+                    painter.fillRect(0, top, wide, height, palette.alternateBase())
+                for c, left, width in columns:
+                    cells = model.cells[c]
+                    if cells.column.check:
+                        option: Any = QStyleOptionViewItem()  # Qt's stubs lack the option's fields
+                        self.initViewItemOption(option)
+                        option.rect = QRect(left, top, width, height)
+                        self.itemDelegate().paint(painter, option, model.index(row, c))
+                        continue
+                    colour = None if selected else model.colour(model.tone(k, c))
+                    role = palette.highlightedText() if selected else palette.text()
+                    painter.setPen(role.color() if colour is None else colour)
+                    font = bold if model.bold(k, c) else self.font()
+                    painter.setFont(font)
+                    self._draw(painter, cells, k, QRect(left + margin, top, width - 2 * margin, height), base)
+            if self.hasFocus() and self.currentIndex().isValid():
+                frame: Any = QStyleOptionFocusRect()
+                frame.initFrom(self.viewport())
+                frame.rect = self.visualRect(self.currentIndex())
+                self.style().drawPrimitive(QStyle.PrimitiveElement.PE_FrameFocusRect, frame, painter, self)
+
+    def _draw(self, painter: QPainter, cells: _Cells, k: int, box: QRect, base: int) -> None:
+        """The text of a cell; a number that has too little room is rounded, as one that is cut is another."""
+        metrics, room, left = painter.fontMetrics(), box.width(), box.left()
+        if cells.swatches is not None:
+            square = QRect(left, box.top() + (box.height() - _SWATCH) // 2, _SWATCH, _SWATCH)
+            painter.fillRect(square, QColor(cells.swatches[k]))
+            left, room = left + _SWATCH + 5, room - _SWATCH - 5
+        text = cells.text(k)
+        advance, fewer = metrics.horizontalAdvance(text), 0
+        while advance > room and fewer < 3 and cells.numeric:
+            fewer += 1
+            text = cells.text(k, fewer)
+            advance = metrics.horizontalAdvance(text)
+        if advance > room:
+            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
+            advance = metrics.horizontalAdvance(text)
+        painter.drawText(left + (room - advance if cells.right else 0), box.top() + base, text)
+
+
+class FrameTree(_Framed, QTreeView):
+    """Rows of a frame below their parents. Signals as of `FrameView`."""
+
+    hiddenChanged = Signal(object)
+    pasted = Signal(str, str)
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._begin(name)
+        self.setUniformRowHeights(True)
+        self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+
+    def _header(self) -> QHeaderView:
+        return self.header()
+
+    def fit(self, *, fresh: bool = True) -> None:
+        super().fit(fresh=fresh)
+        if fresh and self.frames.cells:  # names stand further to the right with every level
+            self.header().resizeSection(
+                0, max(self.header().sectionSize(0), 18 * self.fontMetrics().height())
+            )
+
+    def sortByColumn(self, column: int, order: Qt.SortOrder) -> None:
+        """As a click on the heading does; -1: as at first."""
+        self.header().setSortIndicator(column, order)
+
+    def filter(self, text: str) -> None:
+        super().filter(text)
+        if text.strip():
+            self.expandAll()
+
+    def select_rows(self, rows: Sequence[int]) -> None:
+        """Select rows of the frame where they are shown, and bring the first of them into sight."""
+        at = [self.frames.at(k) for k in np.intersect1d(rows, self.frames.order).tolist()]
+        chosen, last = QItemSelection(), self.frames.columnCount() - 1
+        for index in at:
+            chosen.select(index, index.siblingAtColumn(last))
+        self.selectionModel().select(chosen, _SELECT.ClearAndSelect)
+        if at:
+            self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
+            self.scrollTo(at[0])
+
+    @_safely
+    def contextMenuEvent(self, event: Any) -> None:
+        menu = self.table_menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(event.globalPos())
+
+
+def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending rows as runs (first, last)."""
+    if not len(rows):
+        return []
+    at = np.asarray(rows)
+    cuts = np.flatnonzero(np.diff(at) != 1)
+    return list(zip(at[[0, *(cuts + 1)]].tolist(), at[[*cuts, -1]].tolist(), strict=True))
 
 
 # ---- forms of copying: headings and rows of cells
@@ -211,12 +1287,12 @@ def latex(texts: Iterable[Sequence[str]]) -> str:
     return f"\\begin{{tabular}}{{{form}}}\n{inside}\\end{{tabular}}\n"
 
 
-def as_text(columns: Sequence[Column], rows: Sequence[Any]) -> str:
-    """For a spreadsheet; numbers in full."""
+def html(texts: Iterable[Sequence[str]]) -> str:
+    """A table that word processors take."""
+    head, *body = ([escape(" ".join(cell.split())) for cell in line] for line in texts)
 
-    def full(value: Any) -> str:
-        text = repr(value) if isinstance(value, float) else str(value)
-        return "" if text == "nan" else text
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>\n"
 
-    titles = [column.title for column in columns]
-    return tab_separated([titles, *([full(column.value(row)) for column in columns] for row in rows)])
+    rows = "".join(line(cells, "td") for cells in body)
+    return f"<table>\n<thead>{line(head, 'th')}</thead>\n<tbody>\n{rows}</tbody>\n</table>\n"

@@ -15,6 +15,8 @@ from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from PySide6.QtWidgets import QApplication, QWidget
 
+from desktop.data.chart import SERIES as SERIES
+
 
 @dataclass(frozen=True)
 class Theme:
@@ -126,8 +128,8 @@ DARK = Theme(
 )
 
 
-#: How many series, and regions, have a colour of their own.
-SERIES, REGIONS = 6, 12
+#: How many regions have a colour of their own.
+REGIONS = 12
 # Of each series on a light and on a dark ground; the yellow of the sets is carried by no light ground.
 _OKABE_ITO = (
     ("#0072b2", "#56b4e9"),

@@ -216,7 +216,7 @@ class TracePage(Page):
             self._docks[spec.id] = dock
             if spec.area == "bottom":
                 dock.visibilityChanged.connect(partial(self._give_room, spec))
-            if spec.parts:
+            if spec.parts or hasattr(self._panels[spec.id], "watch"):
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
         self._raise_first()
@@ -266,6 +266,8 @@ class TracePage(Page):
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
         self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
+        if hasattr(self._panels[spec.id], "watch"):
+            self._panels[spec.id].watch(on_top)
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
@@ -275,17 +277,22 @@ class TracePage(Page):
         self._docks[panel_id].show()
         self._docks[panel_id].raise_()
 
+    def go_to_panel(self, panel_id: str) -> None:
+        """Show a panel and give it the keys."""
+        panel = self._panels[panel_id]
+        self.show_panel(panel_id)
+        parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
+        first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
+        first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
     def _turn_panel(self, panel_id: str) -> None:
         """Show it and give it the keys; what is in front already goes. Qt's own action would also hide what
         only stands behind another tab."""
-        dock, panel = self._docks[panel_id], self._panels[panel_id]
+        dock = self._docks[panel_id]
         if dock.isVisible() and not dock.visibleRegion().isEmpty():
             dock.close()
         else:
-            self.show_panel(panel_id)
-            parts = (part for part in panel.findChildren(QWidget) if part.isVisibleTo(panel))
-            first = next((part for part in parts if part.focusPolicy() & Qt.FocusPolicy.TabFocus), panel)
-            first.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.go_to_panel(panel_id)
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
@@ -423,6 +430,8 @@ class TracePage(Page):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if (new.marked, new.project.names) != (old.marked, old.project.names):
+            self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
         for panel in self._panels.values():
             panel.show_snapshot(old, new)
@@ -586,6 +595,11 @@ class TracePage(Page):
 
     # ---- files
 
+    def add_run_to_model(self) -> None:
+        """Add this run to the project's table of run times, and show that."""
+        self.show_panel("model")
+        self.panel("model").add_this_run()
+
     def open_path(self, path: Path) -> None:
         """Open here if nothing is open, else in another window; what is no trace on a page for it."""
         if holds_measurements(path):
@@ -718,7 +732,7 @@ class TracePage(Page):
     @property
     def busy(self) -> bool:
         """Something asked for is not shown yet."""
-        return self.workbench.busy or self.timeline.busy
+        return self.workbench.busy or self.timeline.busy or self.desk.busy
 
     def selected_range(self) -> tuple[float, float] | None:
         """The selection, or the selected phase."""
@@ -750,6 +764,7 @@ class TracePage(Page):
         elif not (self.timeline.view.cancel_drag() or self.timeline.view.dismiss()):
             self.workbench.select(None)
             self.workbench.select_phase(None)
+            self.workbench.mark_regions(())
 
     def annotate(self) -> None:
         """A remark over the selection, or at the pointer."""

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from desktop.core.ticks import TIME_UNITS as TIME_UNITS
+
 _PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 
 
-#: Seconds in each unit of time that can be asked for.
-TIME_UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}
 _time_unit = ""
 
 
@@ -59,6 +59,11 @@ def digits(value: float, significant: int = 4) -> str:
     if -4 <= size < 7:
         return f"{value:.{max(0, significant - 1 - size)}f}".replace("-", "−")
     return f"{value:.{significant - 1}e}".replace("e-0", "e-").replace("e+0", "e").replace("-", "−")
+
+
+def signed(value: float, significant: int = 4) -> str:
+    """``+0.8``, ``−0.8``."""
+    return ("+" if value > 0 else "") + digits(value, significant)
 
 
 def quantity(value: float, unit: str, significant: int = 4) -> str:

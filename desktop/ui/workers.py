@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QCoreApplication, QObject, Qt, Signal, Slot
 
 
 class MainThread(QObject):
@@ -29,3 +29,14 @@ class MainThread(QObject):
     def _call(self, call: Callable[[], None]) -> None:
         if self._open:
             call()
+
+
+def program_thread() -> MainThread:
+    """The one of the program, for results that no single window waits for."""
+    app = QCoreApplication.instance()
+    assert app is not None
+    found = app.findChild(MainThread, "program_thread")
+    if found is None:
+        found = MainThread(app)
+        found.setObjectName("program_thread")
+    return found

@@ -20,10 +20,28 @@ class Bench(Generic[S]):
     def __init__(self, snapshot: S) -> None:
         self.snapshot = snapshot
         self._listeners: list[Callable[[S, S], None]] = []
+        self._users = 1
 
     def subscribe(self, listener: Callable[[S, S], None]) -> None:
         """Call ``listener(old, new)`` after every change."""
         self._listeners.append(listener)
+
+    def unsubscribe(self, listener: Callable[[S, S], None]) -> None:
+        """Do not call it any more; nothing if it never was."""
+        if listener in self._listeners:
+            self._listeners.remove(listener)
+
+    def share(self) -> None:
+        """One more uses it, beside the one that made it, until `release`."""
+        self._users += 1
+
+    def release(self, listener: Callable[[S, S], None] | None = None) -> None:
+        """One user less, who had subscribed with `listener`; the last one closes it."""
+        if listener is not None:
+            self.unsubscribe(listener)
+        self._users -= 1
+        if not self._users:
+            self.close()
 
     def close(self) -> None:
         """Nobody is told of anything any more."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
+
+from desktop.data.frames import headed, read_cells
 
 if TYPE_CHECKING:
     from desktop.data.experiment import Experiment
@@ -29,7 +29,8 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
 
     names = [response.name for response in experiment.responses]
     keys = planned(experiment)
-    rows = _rows(text)
+    cells = read_cells(text.lstrip("\ufeff"))
+    rows: list[list[str]] = cells.to_numpy(object).tolist()
     if not rows:
         raise ValueError("there is nothing to paste; copy numbers, or a table with a heading")
     if all(_number(cell) is not None or not cell for row in rows for cell in row):
@@ -37,12 +38,11 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
             left = len(keys) - first + 1
             raise ValueError(f"{len(rows)} lines were pasted, {left} trials are left from trial {first} on")
         return {first + k: _values(row, names) for k, row in enumerate(rows) if any(row)}
-    header, body = rows[0], rows[1:]
+    header, body = headed(cells)
     columns = _response_columns(header, names, experiment.names)
     found: dict[int, tuple[float, ...]] = {}
     where = _Places(header, experiment, keys)
-    for number, row in enumerate(body, 2):
-        row = row + [""] * (len(header) - len(row))
+    for number, row in body:
         values = [row[k] if k is not None else "" for k in columns]
         if not any(values):
             continue
@@ -54,14 +54,6 @@ def entered(text: str, experiment: Experiment, first: int = 1) -> dict[int, tupl
     if not found:
         raise ValueError("the table holds no response")
     return found
-
-
-def _rows(text: str) -> list[list[str]]:
-    lines = [line for line in text.lstrip("\ufeff").splitlines() if line.strip() and not line.startswith("#")]
-    sign = max(("\t", ";", ","), key=lambda s: lines[0].count(s)) if lines else ","
-    return [
-        [cell.strip() for cell in row] for row in csv.reader(io.StringIO("\n".join(lines)), delimiter=sign)
-    ]
 
 
 def _number(cell: str) -> float | None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
     from desktop.core.design import Design, Offer
     from desktop.core.effects import Effects, Members
-    from desktop.data.experiment import Experiment, State, Trial
+    from desktop.data.experiment import Experiment, Factor, State, Trial
     from desktop.data.pilot import Pilot
     from desktop.data.places import Place
     from desktop.data.runner import Estimate, Runner
@@ -60,12 +60,13 @@ class Imported:
 @dataclass(frozen=True)
 class ExperimentProject:
     """What can be undone. `imported`: trials read from a table instead of an experiment that is run here.
-    `tables`: others to compare with."""
+    `tables`: others to compare with. `regions`: factor -> region of a trace that the user says it is."""
 
     experiment: Experiment | None = None
     imported: Imported | None = None
     analysis: AnalysisSettings = field(default_factory=AnalysisSettings)
     tables: tuple[Compared, ...] = ()
+    regions: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,62 @@ class ExperimentSnapshot:
     note: str = ""
 
     @property
+    def responses(self) -> tuple[str, ...]:
+        """Names of the responses that can be read."""
+        experiment, imported = self.project.experiment, self.project.imported
+        if experiment is not None:
+            return tuple(one.name for one in experiment.responses)
+        table = imported.table if imported is not None else None
+        return () if table is None else (table.response, *table.others)
+
+    @property
+    def read_response(self) -> str:
+        """Which of `responses` is read; "" if there are none."""
+        analysis = self.project.analysis.response if self.project.imported is None else None
+        return analysis or next(iter(self.responses), "")
+
+    @property
+    def response(self) -> str:
+        """The name of the one that is read."""
+        experiment, imported = self.project.experiment, self.project.imported
+        if imported is not None and imported.table is not None:
+            # Replicates in columns of their own are named together.
+            return imported.table.response.split(" ")[0]
+        return self.project.analysis.response or (experiment.responses[0].name if experiment else "response")
+
+    @property
+    def unit(self) -> str:
+        """Of the response; "" where nothing says it."""
+        experiment, name = self.project.experiment, self.response
+        if experiment is not None:
+            return next((one.unit or "" for one in experiment.responses if one.name == name), "")
+        return "s" if name.endswith("_s") or "_s_" in name else ""
+
+    @property
+    def factors(self) -> dict[str, Factor]:
+        """By name, where the experiment describes them."""
+        experiment = self.project.experiment
+        return {} if experiment is None else {one.name: one for one in experiment.factors}
+
+    @property
+    def why_empty(self) -> str:
+        """Why there are no effects of trials, and what to do."""
+        imported = self.project.imported
+        if self.search is not None:
+            if self.parts:
+                return (
+                    "One place at a time has no interactions: step 5 shows effects against the size of the "
+                    "delay."
+                )
+            return "An orthogonal array is a search: step 5 ranks its runs and shows the mean of every level."
+        if imported is not None and imported.table is None:
+            return "These are effects without their trials: step 5 compares them."
+        if imported is not None:
+            return f"These trials cannot be read yet: {self.unread or 'none has a response'}."
+        note = f" ({self.unread})" if self.unread else ""
+        return f"No effect can be seen yet{note}. Run trials in step 3, or paste responses there."
+
+    @property
     def run_s(self) -> float:
         """Seconds of one run: as estimated, else the mean of the trials so far; NaN if nothing ran."""
         if self.estimate is not None:
@@ -128,6 +185,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         self._history: History[ExperimentProject] = History(ExperimentProject())
         self._runner: Runner | None = None
         self._digest = ""  # of the description or table as it was read or written last
+        self._trace: Path | None = None  # where effects are pinned, or will be when somebody looks
 
     @property
     def _lanes(self) -> tuple[Lane, ...]:
@@ -196,10 +254,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
         def done(found: tuple[ExperimentProject, str, str]) -> None:
             project, digest, problem = found
-            self._begin(project, kept.path.name, saved=True)
-            self._digest = digest
-            if kept.trace is not None:
-                self.pin(kept.trace)
+            self._begin(project, kept.path.name, saved=True, digest=digest, trace=kept.trace)
             if problem:
                 self._show(problem=problem)
 
@@ -208,7 +263,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
     def kept(self) -> KeptExperiment | None:
         """What a project keeps of this; None where nothing is open or it was never written."""
-        project, pinned = self._history.project, self.snapshot.pinned
+        project = self._history.project
         imported, experiment = project.imported, project.experiment
         if imported is None and (experiment is None or not self._digest):
             return None
@@ -219,8 +274,15 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             imported.where if imported else (),
             imported.left_out if imported else (),
             tuple(KeptComparison(t.path.absolute(), t.processors, t.delay) for t in project.tables),
-            None if pinned is None else pinned.path.absolute(),
+            None if self._trace is None else self._trace.absolute(),
+            project.regions,
         )
+
+    def read_again(self) -> None:
+        """As it is on the disk; what was changed and not written is lost."""
+        kept = self.kept()
+        if kept is not None:
+            self.open_kept(replace(kept, sha256=""))
 
     def create(self, experiment: Experiment) -> None:
         """A new experiment; not written before `save`."""
@@ -256,9 +318,17 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         if self.attempt(copy):
             self.open(folder)
 
-    def _begin(self, project: ExperimentProject, name: str, *, saved: bool) -> None:
+    def _begin(
+        self,
+        project: ExperimentProject,
+        name: str,
+        *,
+        saved: bool,
+        digest: str = "",
+        trace: Path | None = None,
+    ) -> None:
         """`name`: of what is no experiment, which has a title or its folder's name."""
-        self._history, self._digest = History(project), ""
+        self._history, self._digest, self._trace = History(project), digest, trace
         experiment = project.experiment
         design = None if experiment is None else experiment.design()
         name = name if experiment is None else experiment.title or experiment.folder.name
@@ -664,14 +734,28 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
             return pin(path, job)
 
+        def done(pinned: Pinned) -> None:
+            self._trace = path
+            self._show(pinned=pinned, task=None)
+
         self._show(task=Task(f"Opening {path.name}"), problem="")
         self._tracing.submit(
-            f"Opening {path.name}",
-            work,
-            lambda pinned: self._show(pinned=pinned, task=None),
-            self._failed,
-            lambda task: self._show(task=task),
+            f"Opening {path.name}", work, done, self._failed, lambda task: self._show(task=task)
         )
+
+    def pin_kept(self) -> None:
+        """Open the trace that the project has for it, unless that is open or there is none."""
+        if self._trace is not None and self.snapshot.pinned is None and not self._tracing.busy:
+            self.pin(self._trace)
+
+    def pin_to(self, factor: str, region: str) -> None:
+        """Say which region of a trace a factor is; "": the one that is called like it."""
+        regions = dict(self._history.project.regions)
+        regions.pop(factor, None)
+        if region:
+            regions[factor] = region
+        if regions != self._history.project.regions:
+            self._change(f"pin {factor} to a region", replace(self._history.project, regions=regions))
 
     # ---- looking
 
@@ -695,6 +779,11 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         if self.snapshot.problem:
             self._show(problem="")
         return True
+
+    @property
+    def history(self) -> History[ExperimentProject]:
+        """What can be undone, see `desktop.workbench.workbench.Steps`."""
+        return self._history
 
     # ---- inside
 
@@ -825,7 +914,8 @@ def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:
             said.append(f"it cannot be compared with {one.path.name}: {error}")
             continue
         compared.append(replace(found, processors=one.processors, delay=one.delay))
-    return ExperimentProject(experiment, imported, settings, tuple(compared)), digest, "; ".join(said)
+    project = ExperimentProject(experiment, imported, settings, tuple(compared), kept.regions)
+    return project, digest, "; ".join(said)
 
 
 @dataclass(frozen=True, eq=False)

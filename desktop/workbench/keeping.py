@@ -26,6 +26,7 @@ from desktop.workbench import model
 from desktop.workbench.bundling import Outside, outside, pack
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+from desktop.workbench.lending import Kept, Loan, WorkedOn, bench_for
 from desktop.workbench.model import (
     Comparison,
     KeptExperiment,
@@ -71,6 +72,7 @@ class Keeper:
     tell : is given sentences that the user should see.
     changed : is called when `title`, `path` or `modified` may have changed.
     folder : where recoveries are kept; None: in the user's state folder.
+    make_bench : an empty bench for an experiment or table, see `bench`.
     """
 
     def __init__(
@@ -82,9 +84,12 @@ class Keeper:
         deliver: Deliver = at_once,
         folder: Path | None = None,
         executor: Executor | None = None,
+        make_bench: Callable[[Kept], WorkedOn] | None = None,
     ) -> None:
         self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
         self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
+        self._make_bench = make_bench or (lambda record: bench_for(record, deliver))
+        self._loans: dict[int, Loan] = {}
         self._recovery = (folder or recovery_folder()) / f"{os.getpid()}-{secrets.token_hex(4)}.phasewright"
         self._records: dict[int, Any] = {}
         self._numbers = count()
@@ -328,6 +333,55 @@ class Keeper:
 
         return records[number], keep
 
+    def numbers(self, kind: Kind) -> tuple[int, ...]:
+        """What runs, experiments or tables are known by, as long as this project is open here."""
+        found: tuple[int, ...] = getattr(self._contents.project, kind)
+        return found
+
+    def bench(self, kind: Literal["experiments", "tables"], index: int) -> WorkedOn:
+        """Where an experiment or table is worked on, opened as the project has it: the same for all who show
+        it, who share and release it. Its steps are undone with those of the trace."""
+        number = self.numbers(kind)[index]
+        if number not in self._loans:
+            record = self._records[number]
+            made = self._make_bench(record)
+            self._lend(kind, index, made)
+            made.open_kept(record)
+        return self._loans[number].bench
+
+    def work_on(self, kind: Literal["experiments", "tables"], index: int, bench: WorkedOn) -> None:
+        """Let an experiment or table be worked on where somebody else has it open already."""
+        number = self.numbers(kind)[index]
+        if number in self._loans:
+            self._loans.pop(number).end()
+        bench.share()
+        self._lend(kind, index, bench)
+        self._changed()
+
+    def _lend(self, kind: Kind, index: int, bench: WorkedOn) -> None:
+        number, loans = self.numbers(kind)[index], self._loans
+        record, keep = self.lend(kind, index)
+
+        def over() -> None:
+            if loans.get(number) is loan:
+                loans.pop(number).end()
+                self._undo_loans()
+                self._changed()
+
+        loan = Loan(bench, record, keep, self._bench.stepped, over)
+        loans[number] = loan
+        self._undo_loans()
+
+    def _undo_loans(self) -> None:
+        self._bench.undo_also(*(loan.bench for loan in self._loans.values()))
+        self._bench.stepped()
+
+    def _end_loans(self) -> None:
+        ended, self._loans = self._loans, {}
+        for loan in ended.values():
+            loan.end()
+        self._bench.undo_also()
+
     def _name(self, number: int) -> str:
         record = self._records[number]
         return str(record.trace.title if isinstance(record, KeptRun) else record.name)
@@ -407,6 +461,7 @@ class Keeper:
 
     def _start(self, workspace: Workspace) -> None:
         self._discard_recovery()
+        self._end_loans()
         self._records = dict(enumerate((*workspace.runs, *workspace.experiments, *workspace.tables)))
         self._numbers = count(len(self._records))
         numbers = iter(self._records)
@@ -491,6 +546,7 @@ class Keeper:
     def close(self) -> None:
         """The user has saved or does not want to."""
         self._records = {}
+        self._end_loans()
         self._lane.close()
         with suppress(OSError):
             self._recovery.unlink(missing_ok=True)

@@ -210,7 +210,7 @@ class ReportChoices:
     theme: str = "light"
     without: frozenset[str] = frozenset()
     statistics: bool = True
-    appendix: bool = True
+    appendix: bool = False
     by_region: bool = False
 
     def problem(self) -> str:
@@ -324,7 +324,8 @@ class KeptExperiment:
     """An experiment (its folder) or a table of runs, and how its trials are read.
 
     `sha256`: of the description or table when it was last opened, "" before. `where` and `left_out`: rows of
-    a table, see `desktop.workbench.experimenting.Imported`. `trace`: where effects are pinned to regions.
+    a table, see `desktop.workbench.experimenting.Imported`. `trace`: where effects are pinned to regions;
+    `regions`: factor -> region that the user says it is.
     """
 
     path: Path
@@ -334,6 +335,7 @@ class KeptExperiment:
     left_out: tuple[tuple[str, str], ...] = ()
     compared: tuple[KeptComparison, ...] = ()
     trace: Path | None = None
+    regions: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:

@@ -5,14 +5,16 @@ No window is needed for any of it. Sources of the terms: Strohmaier, UTK-CS-97-3
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from desktop.core.factor_answers import CellCheck, FTest, Ranking
     from desktop.core.factor_model import ModelFit
     from desktop.data.tables import Selection, Table
@@ -29,40 +31,43 @@ _DRAWN, _CORRELATED = 161, 60
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
-    """`values` (K,): floats (NaN: nothing to show) or texts. `whole`: shown without decimals."""
-
-    title: str
-    values: Array | Sequence[str]
-    tip: str = ""
-    significant: int = 4
-    whole: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        return isinstance(self.values, np.ndarray)
-
-
-@dataclass(frozen=True, eq=False)
 class Sheet:
-    """A table to be shown. `keys` (K,): what a row stands for (a line, a position); `alarming`, `muted`: rows
-    to be marked as odd, or as taking no part."""
+    """A table to be shown: a frame whose index says what a row stands for (a line, a position), with units in
+    ``attrs["units"]``. `kind` names its columns for the window; `alarming`, `muted`, `strong`: rows (from 0)
+    to be marked as odd, as taking no part, as what is looked at."""
 
-    columns: tuple[Column, ...]
-    keys: NDArray[np.int64]
+    kind: str
+    frame: DataFrame | None
     alarming: frozenset[int] = frozenset()
     muted: frozenset[int] = frozenset()
+    strong: frozenset[int] = frozenset()
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """(K,) the index."""
+        return np.empty(0, np.int64) if self.frame is None else self.frame.index.to_numpy(np.int64)
 
     def __len__(self) -> int:
-        return int(self.keys.size)
+        return 0 if self.frame is None else len(self.frame)
 
 
-EMPTY = Sheet((), np.empty(0, np.int64))
+EMPTY = Sheet("", None)
 
 
-def _sheet(columns: Sequence[Column], alarming: Sequence[int] = ()) -> Sheet:
-    size = len(columns[0].values) if columns else 0
-    return Sheet(tuple(columns), np.arange(size), frozenset(alarming))
+def _sheet(
+    kind: str,
+    columns: Mapping[str, Any],
+    alarming: Iterable[int] = (),
+    units: Mapping[str, str] | None = None,
+    keys: NDArray[np.int64] | None = None,
+) -> Sheet:
+    import pandas as pd
+
+    made = pd.DataFrame(columns)
+    if keys is not None:
+        made.index = pd.Index(keys)
+    made.attrs["units"] = dict(units or {})
+    return Sheet(kind, made, frozenset(alarming))
 
 
 def unit_of(fit: ModelFit) -> str:
@@ -85,40 +90,31 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
             relative[at] = 100.0 * (fit.response.y - fit.fitted) / fit.response.y
         student[at] = fit.studentized
     unit = "t'" if fit is None or fit.response.kind != "t" else "s"
-    columns = [
-        Column("Line", lines.astype(float), "Line of the source", whole=True),
-        Column("Code", [row.code for row in rows]),
-        Column("System", [row.system for row in rows]),
-        Column("p", np.array([row.p for row in rows]), "Active processors", whole=True),
-        Column("t'" if table.transformed else "Time (s)", time, "As measured"),
-    ]
+    columns: dict[str, Any] = {
+        "line": lines,
+        "code": [row.code for row in rows],
+        "system": [row.system for row in rows],
+        "p": np.array([row.p for row in rows]),
+        "t_prime" if table.transformed else "time": time,
+    }
     if unit == "t'" and not table.transformed:
-        columns.append(Column("t'", response, "Time × p × peak rate / operations: an inverse efficiency"))
-    columns += [
-        Column(f"Fitted ({unit})", fitted),
-        Column(
-            f"Residual ({unit_of(fit) if fit else unit})",
-            residual,
-            "Measured less fitted; the logarithm of measured over fitted where logarithms are fitted",
-            3,
-        ),
-        Column("Error (%)", relative, "(measured − fitted) / measured", 3),
-        Column(
-            "Studentized",
-            student,
-            "Residual over the spread that the other points have; beyond ±3 is rare",
-            3,
-        ),
-        Column("Left out because", [row.reason for row in rows]),
-        Column("Note", [row.note for row in rows]),
-    ]
+        columns["response"] = response
+    columns |= {
+        "fitted": fitted,
+        "residual": residual,
+        "error": relative,
+        "studentized": student,
+        "reason": [row.reason for row in rows],
+        "note": [row.note for row in rows],
+    }
+    units = {"time": "s", "fitted": unit, "residual": unit_of(fit) if fit else unit, "error": "%"}
     suspect: frozenset[int] = frozenset()
     if selection is not None and fit is not None:
         from desktop.core.factor_answers import suspects
 
         suspect = frozenset(at[suspects(fit)].tolist())
-    out = frozenset(k for k, row in enumerate(rows) if row.reason)
-    return Sheet(tuple(columns), lines, suspect, out)
+    made = _sheet("measured", columns, suspect, units, lines)
+    return replace(made, muted=frozenset(k for k, row in enumerate(rows) if row.reason))
 
 
 def parameter_sheet(fit: ModelFit) -> Sheet:
@@ -149,19 +145,17 @@ def parameter_sheet(fit: ModelFit) -> Sheet:
         words.append("not different from zero" if found[k].undetermined else "different from zero")
         return ", ".join(words)
 
-    return _sheet(
-        [
-            Column("Kind", [p.kind for p in found], "speed of a system, work of a code, or delta of a cell"),
-            Column("Of", [" on ".join(name for name in (p.code, p.system) if name) for p in found]),
-            Column("Function", [p.function for p in found]),
-            Column("Value", value),
-            Column("Std. error", se, "Asymptotic: s² (J'J)⁻¹", 3),
-            Column("95 % from", value - half),
-            Column("to", value + half),
-            Column("Different from zero?", [verdict(k) for k in range(len(found))]),
-        ],
-        [k for k in range(len(found)) if value[k] < 0],
-    )
+    columns = {
+        "kind": [p.kind for p in found],
+        "of": [" on ".join(name for name in (p.code, p.system) if name) for p in found],
+        "function": [p.function for p in found],
+        "value": value,
+        "se": se,
+        "low": value - half,
+        "high": value + half,
+        "verdict": [verdict(k) for k in range(len(found))],
+    }
+    return _sheet("parameters", columns, np.flatnonzero(value < 0).tolist())
 
 
 def ranking_sheet(ranking: Ranking) -> Sheet:
@@ -178,27 +172,24 @@ def ranking_sheet(ranking: Ranking) -> Sheet:
     def numbers(values: Sequence[float], of_best: float = nothing) -> Array:
         return np.array([*values, *([of_best] if best else [])], float)
 
-    columns = (
-        Column("Functions", names),
-        Column("SSE", numbers([f.sse for f in fits], ranking.best_sse), "Sum of squared residuals", 6),
-        Column("R²", numbers([f.r2 for f in fits]), "Against zero (uncentred), as the paper has it", 5),
-        Column("R² centred", numbers([f.r2_centred for f in fits]), "Against the mean", 5),
-        Column("s", numbers([f.s for f in fits]), "Residual standard deviation"),
-        Column("Parameters", numbers([f.npar for f in fits], ranking.best_npar), whole=True),
-        Column("AICc", numbers([f.aicc for f in fits]), "Smaller is better; parameters cost", 5),
-        Column("Mean error (%)", numbers([100 * f.mean_relative_error for f in fits]), "", 3),
-        Column("Largest error (%)", numbers([100 * f.max_relative_error for f in fits]), "", 3),
-        Column(
-            "Undetermined", numbers([sum(p.undetermined for p in own) for own in listed]),
-            "Parameters not different from zero", whole=True,
-        ),
-        Column("Negative", numbers([sum(p.value < 0 for p in own) for own in listed]), whole=True),
-        Column("Points", numbers([f.n for f in fits]), whole=True),
-        Column("Status", [f.status for f in fits] + [""] * best),
-    )  # fmt: skip
+    columns = {
+        "functions": names,
+        "sse": numbers([f.sse for f in fits], ranking.best_sse),
+        "r2": numbers([f.r2 for f in fits]),
+        "r2_centred": numbers([f.r2_centred for f in fits]),
+        "s": numbers([f.s for f in fits]),
+        "parameters": numbers([f.npar for f in fits], ranking.best_npar),
+        "aicc": numbers([f.aicc for f in fits]),
+        "mean_error": numbers([100 * f.mean_relative_error for f in fits]),
+        "max_error": numbers([100 * f.max_relative_error for f in fits]),
+        "undetermined": numbers([sum(p.undetermined for p in own) for own in listed]),
+        "negative": numbers([sum(p.value < 0 for p in own) for own in listed]),
+        "points": numbers([f.n for f in fits]),
+        "status": [f.status for f in fits] + [""] * best,
+    }
     keys = np.array([*range(len(fits)), *([-1] if best else [])], np.int64)
     alarming = [k for k, own in enumerate(listed) if any(p.value < 0 for p in own)]
-    return Sheet(columns, keys, frozenset(alarming))
+    return _sheet("ranking", columns, alarming, {"mean_error": "%", "max_error": "%"}, keys)
 
 
 def dropped_pairs(ranking: Ranking) -> str:
@@ -224,10 +215,8 @@ def correlation_sheet(fit: ModelFit, code: int, system: int) -> Sheet:
     with np.errstate(invalid="ignore", divide="ignore"):
         matrix = sub / np.outer(sd, sd)
     strong = np.abs(matrix - np.eye(len(chosen))) > 0.95
-    return _sheet(
-        [Column("Parameter", names), *(Column(n, matrix[:, k], "", 3) for k, n in enumerate(names))],
-        np.flatnonzero(strong.any(1)).tolist(),
-    )
+    columns = {"parameter": names} | {name: matrix[:, k] for k, name in enumerate(names)}
+    return _sheet("correlations", columns, np.flatnonzero(strong.any(1)).tolist())
 
 
 def _parameter_name(fit: ModelFit, k: int) -> str:
@@ -260,19 +249,18 @@ def prediction_sheet(fit: ModelFit, p: float) -> Sheet:
             notes.append(_range_note(fit, c, s, p))
     pairs = [(c, s) for c in range(shape[0]) for s in range(shape[1])]
     unit = time_unit(fit)
-    return _sheet(
-        [
-            Column("Code", [data.codes[c] for c, _ in pairs]),
-            Column("System", [data.systems[s] for _, s in pairs]),
-            Column("p", np.full(len(pairs), float(p)), whole=True),
-            Column(f"Predicted ({unit})", value.ravel()),
-            Column("95 % from", low.ravel(), "Of one new measurement"),
-            Column("to", high.ravel(), "Of one new measurement"),
-            Column(f"Measured ({unit})", seen.ravel(), "Median of the measurements at this p"),
-            Column("Note", notes),
-        ],
-        np.flatnonzero(value.ravel() < 0).tolist(),
-    )
+    columns = {
+        "code": [data.codes[c] for c, _ in pairs],
+        "system": [data.systems[s] for _, s in pairs],
+        "p": np.full(len(pairs), float(p)),
+        "predicted": value.ravel(),
+        "low": low.ravel(),
+        "high": high.ravel(),
+        "measured": seen.ravel(),
+        "note": notes,
+    }
+    units = dict.fromkeys(("predicted", "low", "high", "measured"), unit)
+    return _sheet("predictions", columns, np.flatnonzero(value.ravel() < 0).tolist(), units)
 
 
 def time_unit(fit: ModelFit) -> str:

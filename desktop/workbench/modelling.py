@@ -225,9 +225,7 @@ class ModelBench(Bench[ModelSnapshot]):
 
     def add_runs(self, paths: Sequence[Path], code: str, system: str, quantity: Quantity) -> None:
         """Measurements from traces, below those of the table that is open or as a table of their own."""
-        table = self._history.project.table
-        if table is not None and table.transformed:
-            self._show(problem="the table holds t' and traces give times: open a table of times for them")
+        if not self._takes_times():
             return
 
         def work(job: Job) -> tuple[Any, ...]:
@@ -243,10 +241,26 @@ class ModelBench(Bench[ModelSnapshot]):
 
     def add_rows(self, rows: tuple[Row, ...]) -> None:
         """Measurements below those of the table that is open, or as a table of their own."""
+        if not self._takes_times():
+            return
         if self._history.project.table is None:
             self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
         else:
             self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
+
+    def _takes_times(self) -> bool:
+        """Whether times can be added; False with a problem if the table holds none."""
+        table = self._history.project.table
+        if table is not None and table.transformed:
+            self._show(problem="the table holds t' and traces give times: open a table of times for them")
+            return False
+        return True
+
+    @property
+    def added(self) -> tuple[Row, ...]:
+        """The rows that were added to the table since it was read from its file."""
+        table = self._history.project.table
+        return () if table is None or self._read is None else table.rows[len(self._read.rows) :]
 
     def _settings_for(self, table: Table) -> ModelSettings:
         """Joint where there are two or more codes and systems."""
@@ -398,6 +412,11 @@ class ModelBench(Bench[ModelSnapshot]):
 
     def dismiss_problem(self) -> None:
         self._show(problem="")
+
+    @property
+    def history(self) -> History[ModelProject]:
+        """What can be undone, see `desktop.workbench.workbench.Steps`."""
+        return self._history
 
     # ---- inside
 

@@ -1,7 +1,8 @@
-"""Where a routine of a program runs: its time in every phase of a trace's utilization curve."""
+"""Where the factors of an experiment run in a trace: their regions, and their time in every phase."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -11,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from desktop.data.statistics import RangeStats
+    from desktop.progress import Progress
+    from desktop.workbench.experimenting import ExperimentSnapshot
     from desktop.workbench.jobs import Job
 
 _MODEL = "mixed"
@@ -18,10 +22,12 @@ _MODEL = "mixed"
 
 @dataclass(frozen=True, eq=False)
 class Pinned:
-    """A trace in phases. start_s, end_s (P,) of the phases; names of the regions (R,) that run at all;
-    exclusive_s, inclusive_s (P, R): seconds over all processors; busy_s (P,): all their time."""
+    """A trace in phases. phase (P,): their places in the trace, from 0; start_s, end_s (P,); names of the
+    regions (R,) that run at all; exclusive_s, inclusive_s (P, R): seconds over all processors; busy_s (P,):
+    all their time."""
 
     path: Path
+    phase: NDArray[np.int64]
     start_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
     names: tuple[str, ...]
@@ -38,6 +44,87 @@ class Pinned:
         same = [name for name in self.names if name.casefold() == wanted]
         near = [name for name in self.names if wanted in name.casefold()]
         return (same or near or [""])[0]
+
+    def largest(self, most: int) -> tuple[str, ...]:
+        """Names of the regions with most time in all phases together, in order of the alphabet."""
+        order = np.argsort(-self.inclusive_s.sum(0), kind="stable")[:most]
+        return tuple(sorted({self.names[int(k)] for k in order}, key=str.casefold))
+
+    def of(self, region: str) -> tuple[PhaseOf, ...]:
+        """The phases in which a region, or one of those called so, runs."""
+        at = [k for k, name in enumerate(self.names) if name == region]
+        inclusive, exclusive = self.inclusive_s[:, at].sum(1), self.exclusive_s[:, at].sum(1)
+        return tuple(
+            PhaseOf(int(self.phase[i]), float(inclusive[i]), float(exclusive[i]))
+            for i in np.flatnonzero(inclusive > 0)
+        )
+
+
+@dataclass(frozen=True)
+class PhaseOf:
+    """A phase (from 0) with a region; its seconds over all processors, with and without what it calls."""
+
+    phase: int
+    inclusive_s: float
+    exclusive_s: float
+
+
+def region_of(shown: ExperimentSnapshot, factor: str, pinned: Pinned) -> str:
+    """The region of a factor: as the user said, else one called as its routine or as itself; "" if none."""
+    said = shown.project.regions.get(factor, "")
+    if said in pinned.names:
+        return said
+    known = shown.factors.get(factor)
+    return pinned.likely(known.routine if known and known.routine else factor)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a factor is in a trace: its region ("": none is called like it), and the phases of that."""
+
+    factor: str
+    region: str = ""
+    phases: tuple[PhaseOf, ...] = ()
+
+
+def places_of(shown: ExperimentSnapshot, term: str, pinned: Pinned) -> tuple[Place, ...]:
+    """Of every factor of a term, or of an experiment's table where it is no term."""
+    every = shown.every or shown.effects
+    effect = next((e for e in every.effects if e.term == term), None) if every is not None else None
+    if every is None or effect is None:
+        return ()
+    found = []
+    for factor in (every.trials.factors[j] for j in effect.members):
+        region = region_of(shown, factor, pinned)
+        found.append(Place(factor, region, pinned.of(region)))
+    return tuple(found)
+
+
+def in_phases(
+    path: Path,
+    regions: Sequence[str],
+    phases: Sequence[int],
+    stats: Sequence[RangeStats],
+    job: Progress | None = None,
+) -> Pinned:
+    """The regions (all names of the trace) in these phases, from the statistics of each."""
+    total = np.zeros(len(regions))
+    for done, one in enumerate(stats):
+        if job is not None:
+            job.step(done, len(stats))
+        total += one.inclusive_s
+    runs = np.flatnonzero(total > 0)
+    return Pinned(
+        path,
+        np.array(phases, np.int64),
+        np.array([s.start_s for s in stats]),
+        np.array([s.end_s for s in stats]),
+        tuple(regions[int(k)] for k in runs),
+        np.array([s.exclusive_s[runs] for s in stats]).reshape(len(stats), runs.size),
+        np.array([s.inclusive_s[runs] for s in stats]).reshape(len(stats), runs.size),
+        np.array([s.calls[runs] for s in stats]).reshape(len(stats), runs.size),
+        np.array([s.seconds.sum() for s in stats]),
+    )
 
 
 def pin(path: Path, job: Job) -> Pinned:
@@ -62,15 +149,4 @@ def pin(path: Path, job: Job) -> Pinned:
         breaks = found.fit(suggestion.n).breaks.tolist()
         ranges = list(pairwise(breaks))
         stats = Statistics(store).ranges(ranges, use, Share(job, 0.8, 1.0))
-        inclusive = np.array([s.inclusive_s for s in stats])
-        runs = np.flatnonzero(inclusive.sum(0) > 0)
-        return Pinned(
-            path,
-            np.array([s.start_s for s in stats]),
-            np.array([s.end_s for s in stats]),
-            tuple(store.regions[int(k)].name for k in runs),
-            np.array([s.exclusive_s for s in stats])[:, runs],
-            inclusive[:, runs],
-            np.array([s.calls for s in stats])[:, runs],
-            np.array([s.seconds.sum() for s in stats]),
-        )
+        return in_phases(path, [region.name for region in store.regions], range(len(ranges)), stats)

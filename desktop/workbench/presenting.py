@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from desktop.workbench.model import Project, ReportChoices
+from desktop.workbench.model import Annotation, Project, ReportChoices
 
 if TYPE_CHECKING:  # brings numba, which the window loads only after it is on screen
     from desktop.data.material import Mark, Subject
@@ -13,11 +13,13 @@ if TYPE_CHECKING:  # brings numba, which the window loads only after it is on sc
     from desktop.data.store import TraceStore
 
 
-def marks(project: Project, locations: Sequence[str]) -> tuple[Mark, ...]:
-    """Its annotations, but for those that are hidden. `locations`: what those of the trace are called."""
+def marks(annotations: Iterable[Annotation], locations: Sequence[str]) -> tuple[Mark, ...]:
+    """Annotations, but for those that are hidden. `locations`: what those of the trace are called."""
+    shown = [note for note in annotations if not note.hidden]
+    if not shown:
+        return ()
     from desktop.data.material import Mark
 
-    shown = (note for note in project.annotations if not note.hidden)
     return tuple(
         Mark(note.start_s, note.text, note.end_s, note.colour, note.where(locations)) for note in shown
     )
@@ -54,7 +56,7 @@ def subject(project: Project, store: TraceStore | None, title: str) -> Subject:
         locked=phases.locked,
         breaks=None if phases.breaks is None else phases.breaks[1:-1],
         degrees=phases.degrees,
-        marks=marks(project, locations),
+        marks=marks(project.annotations, locations),
         names=project.names,
         limit=project.limit,
     )

@@ -12,7 +12,7 @@ from bisect import insort
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from desktop.data import memory
 from desktop.data.naming import location_name, run_name
@@ -117,7 +117,8 @@ class Problem:
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held;
-    `preparing`: kernels are being compiled, as at the first start."""
+    `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
+    trace, that are to be seen wherever regions are shown."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -134,6 +135,30 @@ class Snapshot:
     preparing: Task | None = None
     problem: Problem | None = None
     explained: Explained = NOTHING
+    marked: tuple[str, ...] = ()
+
+
+class Steps(Protocol):
+    """Where steps are made that can be taken back."""
+
+    @property
+    def history(self) -> History[Any]: ...
+    def undo(self) -> None: ...
+    def redo(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """A history, and what is called with its tree when it has become another."""
+
+    history: History[Any]
+    go: Callable[[Any], None]
+
+    def undo(self) -> None:
+        self.go(self.history.undo())
+
+    def redo(self) -> None:
+        self.go(self.history.redo())
 
 
 @dataclass
@@ -187,8 +212,9 @@ class Workbench(Bench[Snapshot]):
             lambda explained: self._show(explained=explained), deliver, given.get("statistics")
         )
         self._history = History(Project())
-        self._beside: History[Any] = History(None)
-        self._go_beside: Callable[[Any], None] = lambda _: None
+        self._beside = _Beside(History(None), lambda _: None)
+        self._also: tuple[Steps, ...] = ()
+        self._newest = 0  # the number of the last step that was made, here or beside
         self._fits = _Fits()
         self._unlimited: tuple[Run, _Fits] | None = None  # of the whole run, by the rules of `snapshot.run`
         self._widening: tuple[_Fits, Any, int] | None = (
@@ -275,6 +301,7 @@ class Workbench(Bench[Snapshot]):
                 suggestion=None,
                 opening=None,
                 problem=None,
+                marked=(),
             )
             self._resolve()
 
@@ -550,40 +577,57 @@ class Workbench(Bench[Snapshot]):
 
     def undo(self) -> None:
         """Take back the last step, of the trace or beside it."""
-        if self._last is self._beside:
-            self._went_beside(self._beside.undo())
-        else:
+        if self._last is self:
             self._go(self._history.undo())
+        else:
+            self._last.undo()
+            self._show()
 
     def redo(self) -> None:
         """Make the step again that was taken back last."""
-        if self._next is self._beside:
-            self._went_beside(self._beside.redo())
-        else:
+        if self._next is self:
             self._go(self._history.redo())
+        else:
+            self._next.redo()
+            self._show()
 
     @property
     def undo_number(self) -> int:
         """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
-        return self._last.undo_number
+        return self._last.history.undo_number
 
     @property
     def redo_number(self) -> int | None:
-        return self._next.redo_number
+        return self._next.history.redo_number
 
     def undo_beside(self, history: History[Any], go: Callable[[Any], None]) -> None:
         """Let `undo` and `redo` take the steps of another history too, in the order in which all were made.
 
         `go` is called with its tree whenever it has become another.
         """
-        self._beside, self._go_beside = history, go
+        self._beside = _Beside(history, go)
+
+    def undo_also(self, *others: Steps) -> None:
+        """Let `undo` and `redo` take the steps of these too, in the order in which all were made."""
+        self._also = others
+        self._newest = max(self._newest, *(one.history.undo_number for one in self._every))
+
+    def stepped(self) -> None:
+        """What can be undone may have changed elsewhere."""
+        self._forget_undone()
+        if (self._last.history.undo_label, self._next.history.redo_label) != (
+            self.snapshot.undo,
+            self.snapshot.redo,
+        ):
+            self._show()
 
     def edit_beside(self, label: str, tree: Any) -> None:
         """A step of the other history."""
-        self._history.forget_undone()
         self._history.seal()
-        self._beside.edit(label, tree)
-        self._went_beside(tree)
+        self._beside.history.edit(label, tree)
+        self._forget_undone()
+        self._beside.go(tree)
+        self._show()
 
     def seal(self) -> None:
         """The gesture is over: the next edit is a step of its own."""
@@ -608,6 +652,11 @@ class Workbench(Bench[Snapshot]):
         if count:
             start = (0 if by > 0 else count - 1) if phase is None else max(0, min(count - 1, phase + by))
             self.select_phase(start)
+
+    def mark_regions(self, names: tuple[str, ...]) -> None:
+        """Mark regions, by their names in the trace, in place of those marked before."""
+        if names != self.snapshot.marked:
+            self._show(marked=names)
 
     def toggle_class(self, name: str) -> None:
         """Draw a class of the stack or leave it out."""
@@ -646,22 +695,32 @@ class Workbench(Bench[Snapshot]):
         return self._history.project.rules or Rules()
 
     @property
-    def _last(self) -> History[Any]:
+    def _last(self) -> Steps:
         """Whose step was made last."""
-        return max(self._history, self._beside, key=lambda history: history.undo_number)
+        return max(self._every, key=lambda one: one.history.undo_number)
+
+    def _forget_undone(self) -> None:
+        """After a step anywhere, nothing that was taken back elsewhere can be made again."""
+        newest = max(one.history.undo_number for one in self._every)
+        if newest > self._newest:
+            self._newest = newest
+            for one in self._every:
+                if one.history.undo_number != newest:
+                    one.history.forget_undone()
 
     @property
-    def _next(self) -> History[Any]:
-        """Whose step is made again next: the one that was made first, as it was taken back last."""
-        undone = [history for history in (self._history, self._beside) if history.redo_number is not None]
-        return min(undone, key=lambda history: history.redo_number or 0, default=self._history)
+    def _every(self) -> tuple[Steps, ...]:
+        return self, self._beside, *self._also
 
-    def _went_beside(self, tree: Any) -> None:
-        self._go_beside(tree)
-        self._show()
+    @property
+    def _next(self) -> Steps:
+        """Whose step is made again next: the one that was made first, as it was taken back last."""
+        undone = [one for one in self._every if one.history.redo_number is not None]
+        return min(undone, key=lambda one: one.history.redo_number or 0, default=self)
 
     def _show(self, **changes: Any) -> None:
-        super()._show(**changes, undo=self._last.undo_label, redo=self._next.redo_label)
+        last, following = self._last.history, self._next.history
+        super()._show(**changes, undo=last.undo_label, redo=following.redo_label)
 
     def _tell(self, snapshot: Snapshot) -> None:
         super()._tell(snapshot)
@@ -676,8 +735,8 @@ class Workbench(Bench[Snapshot]):
 
     def _edit(self, label: str, key: str | None, project: Project) -> None:
         if self.snapshot.run is not None:
-            self._beside.forget_undone()
             self._history.edit(label, project, key)
+            self._forget_undone()
             self._go(project)
 
     def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
@@ -951,6 +1010,8 @@ def _stamp(source: Path) -> tuple[int, int] | None:
 
 
 def _open(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> _Opened:
+    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
+
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace

@@ -11,6 +11,7 @@ function called ``lain`` is as good as ``main``.
 
 from __future__ import annotations
 
+import lzma
 import random
 import re
 import sys
@@ -78,6 +79,41 @@ def _plain(files: Files) -> Files:
     }
 
 
+def _threads() -> bytes:
+    """A Paraver trace in microseconds, without labels: two tasks of two threads compute, wait for each other,
+    exchange a message, and compute on."""
+    rows: list[tuple[int, str]] = []
+
+    def during(task: int, thread: int, begin: int, end: int, state: int) -> None:
+        place = f"{2 * task + thread - 2}:1:{task}:{thread}"
+        rows.append((begin, f"1:{place}:{begin}:{end}:{state}"))
+        if state in (4, 5):
+            call = "50000001:1" if state == 4 else "50000002:8"
+            rows.append((begin, f"2:{place}:{begin}:{call}"))
+            rows.append((end, f"2:{place}:{end}:{call[:8]}:0"))
+
+    now = 0
+    for turn in range(60):
+        met = now + 500
+        for task in (1, 2):
+            busy = now + 100 + (turn * 37 + task * 131) % 300
+            during(task, 1, now, busy, 1)
+            during(task, 1, busy, met, 5)
+            during(task, 2, now, met - (turn * 53 + task * 71) % 200, 1)
+            during(task, 2, met - (turn * 53 + task * 71) % 200, met, 9)
+        after = met + 40 + turn % 7
+        for task in (1, 2):
+            there = 3 - task
+            during(task, 1, met, after, 4)
+            during(task, 2, met, after, 9)
+            sender, receiver = (f"{2 * k - 1}:1:{k}:1" for k in (task, there))
+            rows.append((met, f"3:{sender}:{met}:{met + 1}:{receiver}:{after - 2}:{after}:1024:{turn}"))
+        now = after
+    lines = [f"#Paraver (01/01/2026 at 10:00):{now}:2(2,2):1:2(2:1,2:2),1", "c:1:1:2:1:2"]
+    lines += [line for _, line in sorted(rows, key=lambda row: row[0])]
+    return "\n".join([*lines, ""]).encode()
+
+
 #: The samples of each format, whole ones that open without a loss; they are read when they are asked for.
 SOURCES: dict[str, dict[str, Callable[[], Files]]] = {
     "otf2": {
@@ -104,6 +140,11 @@ SOURCES: dict[str, dict[str, Callable[[], Files]]] = {
     },
     "paraver": {
         "farm_6": lambda: _one(DATA / "paraver/farm_6.prv", "farm_6.pcf", "farm_6.row"),
+        "cholesky_ring_16": lambda: {
+            "cholesky_ring_16.prv": lzma.decompress((DATA / "paraver/cholesky_ring_16.prv.xz").read_bytes()),
+            **_one(DATA / "paraver/cholesky_ring_16.pcf", "cholesky_ring_16.row"),
+        },
+        "threads_2x2": lambda: {"threads.prv": _threads()},
     },
     "picl": {
         name: lambda name=name: _one(DATA / f"picl/{name}.trf")

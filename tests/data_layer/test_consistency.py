@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from desktop.cli import run as main
-from desktop.data.consistency import doubt, misspelt
+from desktop.data.consistency import begins_round, doubt, misspelt
 from desktop.data.events import UNDEFINED, Activity, Location, MessageKind, Region
 from desktop.data.info import info
 from desktop.data.material import Subject
@@ -138,6 +138,66 @@ def test_names_of_calls_with_a_changed_letter() -> None:
     assert not any(misspelt(Region(name)) for name in real)
 
 
+@pytest.mark.parametrize(
+    ("kind", "case", "found"),
+    [
+        (kind, damage.Case(name, file, way, seed), found)
+        for kind, name, file, way, seed, found in (
+            # a leave of another process, whose region is none of MPI
+            ("otf1", "psort_8", "trace.1.events", "digit", 4170344761, "open regions"),
+            # another root, so other bounds for the clocks
+            ("otf1", "psort_8", "trace.1.events", "digit", 2936404990, "roots of collectives"),
+            # the time of the end of a collective operation
+            ("otf1", "psort_8", "trace.1.events", "hole", 2902027263, "missing lines"),
+            # calls with their messages
+            ("otf1", "farm_6 unpacked", "trace.2.events", "lines gone", 108343673, "sends without partner"),
+            # "MPI_Se.rrecv", "EZTrace fijalize", and 3b9aca00 ticks in a second that are 3b9aca4
+            ("otf1", "jacobi2d_9", "trace.0.def.z", "flip", 1015251267, "misspelt calls"),
+            ("otf1", "psort_8", "trace.0.def", "flip", 616250765, "misspelt calls"),
+            # "MP_COMM_805306366", a function of the group of MPI
+            ("otf1", "psort_8", "trace.0.def", "swap", 1330184797, "misspelt calls"),
+            ("otf1", "farm_6 unpacked", "trace.0.def", "field", 602479617, "odd timer resolution"),
+            # a thread that ends long after its program
+            ("otf2", "ezt_pthread_5", "eztrace_log/4.evt", "run", 659949528, "late threads"),
+        )
+    ],
+    ids=lambda value: str(value),
+)
+def test_damages_that_no_word_was_said_of(kind: str, case: damage.Case, found: str, tmp_path: Path) -> None:
+    outcome = Trial(kind, tmp_path).run(case)
+    assert (outcome.result, f"loss {found}" in outcome.why) == ("loss", True), outcome.why
+
+
+def test_what_a_writer_does_everywhere_is_no_damage(tmp_path: Path) -> None:
+    """Each record with its process, whether that is a new one or not; no region is left at the end."""
+    files = dict(sample("otf1", "psort_8"))
+    lines, process = [], b""
+    for line in files["trace.1.events"].splitlines(keepends=True):
+        process = line if line.startswith(b"*") else process
+        lines += [process, line] if line[:1].isupper() else [line]
+    files["trace.1.events"] = b"".join(lines)
+    write(tmp_path, files)
+    assert "loss" not in findings(master("otf1", tmp_path, files), tmp_path).values()
+    last: dict[bytes, int] = {}
+    lines = sample("otf1", "psort_8")["trace.1.events"].splitlines(keepends=True)
+    for at, line in enumerate(lines):
+        process = line if line.startswith(b"*") else process
+        if line.startswith(b"L"):
+            last[process] = at
+    files["trace.1.events"] = b"".join(line for at, line in enumerate(lines) if at not in last.values())
+    assert len(last) == 8
+    write(tmp_path, files)
+    found = findings(master("otf1", tmp_path, files), tmp_path)
+    assert (found["enter without leave"], "open regions" in found) == ("notice", False)
+
+
+def test_ticks_that_begin_like_a_power_of_ten() -> None:
+    odd = (0x3B9ACA4, 0x3B9ACA1F, 0x3B9ACA, 0xF42405, 0x3B9ACA000001)
+    assert [hex(n) for n in odd if not begins_round(n)] == [hex(0x3B9ACA1F), hex(0x3B9ACA)]
+    real = (10**6, 10**9, 10**12, 16 * 10**6, 62_500_000, 24 * 10**6, 2_394_230_000, 999_999_937, 512, 1)
+    assert not any(begins_round(n) for n in real)
+
+
 # ---------------------------------------------------------------- the rules
 
 
@@ -146,8 +206,10 @@ def made(
     events: list[tuple[int, int, int]],
     messages: list[int] = [],  # noqa: B006 - read only
     regions: tuple[str, ...] = ("main", "MPI_Send", "MPI_Recv", "helper"),
+    ranks: int = 1,
 ) -> dict[str, str]:
-    """Import one location: (time, kind, region) of events and times of sends; findings and severities."""
+    """Import one location: (time, kind, region) of events and times of sends; findings and severities. The
+    other `ranks` are in the first region all the time."""
     from desktop.data.consistency import judge
     from desktop.data.importers.otf2 import IMPORTER
     from desktop.progress import Progress
@@ -155,11 +217,15 @@ def made(
     target = tmp_path / "made.h5"
     with StoreWriter(target, Source(str(target), "made"), IMPORTER) as writer:
         writer.describe(ticks_per_second=1e9)
-        writer.location(Location(0, "rank 0", rank=0))
+        for rank in range(ranks):
+            writer.location(Location(rank, f"rank {rank}", rank=rank))
         for name in regions:
             writer.region(Region(name, "function", "user"))
         table = np.array(events, np.int64)
         writer.append("events", 0, time=table[:, 0], kind=table[:, 1].astype("u1"), region=table[:, 2])
+        whole = np.array([events[0][0], events[-1][0]], np.int64)
+        for rank in range(1, ranks):
+            writer.append("events", rank, time=whole, kind=np.array([IN, OUT], "u1"), region=np.zeros(2, int))
         if messages:
             n = len(messages)
             writer.append(
@@ -187,6 +253,9 @@ def test_calls_that_break_the_nesting(tmp_path: Path) -> None:
     assert made(tmp_path, sound) == {}
     crossed = [*sound[:3], (30, IN, RECV), (40, OUT, MAIN), (50, OUT, RECV)]
     assert made(tmp_path, crossed) == {"broken nesting: crossed": "loss"}
+    loose = [*sound[:3], (25, OUT, HELPER), *sound[3:]]
+    assert made(tmp_path, loose) == {}  # recording may have begun inside of a region
+    assert made(tmp_path, loose, ranks=3) == {"broken nesting: loose": "loss"}
     assert "broken nesting: stray" in made(tmp_path, [*sound[:4], (40, OUT, SEND), *sound[4:]])
     assert "broken nesting: unclosed" in made(tmp_path, [*sound[:2], *sound[3:]])
     # A program may end inside of its last call, and user regions may overlap.

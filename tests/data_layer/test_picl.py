@@ -645,6 +645,30 @@ def compare_random_trace(data, folder):
         assert_equals_oracle(sink, "\n".join(lines))
 
 
+@pytest.mark.parametrize(("name", "keys"), [("v1-lu8-compact", ("11",)), ("v1-farm4-flush", ("11", "18"))])
+def test_records_without_their_numbers_say_nothing(name, keys, tmp_path, monkeypatch):
+    """Statistics and flushes that are cut short, a tick behind each whole one where nothing else is, else
+    beside it: no total is 0, and no flush ends before it begins."""
+    monkeypatch.setattr(picl.walk, "CHUNK", 5)
+    lines = next(file for file in FILES if file.stem == name).read_text().splitlines()
+    short = []
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        short.append(line)
+        fields, after = line.split(), following.split()
+        if fields[0] in keys:
+            free = after[1:2] == fields[1:2] and int(after[2]) > int(fields[2]) + 1
+            short.append(f"{fields[0]} {fields[1]} {int(fields[2]) + free} {fields[3]}")
+    whole, cut = import_lines(tmp_path, lines), import_lines(tmp_path, short)
+    assert finding(cut, "lines with missing fields").count == len(short) - len(lines) > 5
+    names = [
+        sorted(f.name for f in sink.report if f.name != "lines with missing fields") for sink in (whole, cut)
+    ]
+    assert names[0] == names[1]
+    for i in range(len(whole.locations)):
+        for found in ("time", "kind", "region"):
+            assert (whole.table("events", i)[found] == cut.table("events", i)[found]).all()
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_any_damage_is_an_import_or_a_sentence(path, tmp_path, monkeypatch):
     """Cut at many places, bytes flipped, lines swapped: never another error, never a broken table."""

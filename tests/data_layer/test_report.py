@@ -29,7 +29,7 @@ from desktop import cli
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
-from desktop.data.material import Mark, Material, Subject, gather, tables
+from desktop.data.material import FIGURES, Mark, Material, Subject, gather, tables
 from desktop.data.profile import ProfileDigest
 from desktop.data.report import (
     TABLES,
@@ -159,7 +159,8 @@ def test_no_text_of_a_trace_gets_out_of_its_place(regions: list[str], location: 
         subject = Subject(
             store, mark, Rules({stem[0]: Activity.IDLE}), "constant", 2, marks=(Mark(1.0, mark, where=place),)
         )
-        report = compose([subject], command=command_line(place, subject, Contents()), date=WHEN)
+        command = command_line(place, subject, Contents())
+        report = compose([subject], Contents(appendix=True), command=command, date=WHEN)
         on = f" on {place}" if place else ""
         assert (f"Annotation at 1 s{on}", mark) in cells(report, "Options").rows
         page = to_html(report, draw)
@@ -484,7 +485,8 @@ def cholesky(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TraceStore]:
 
 @pytest.mark.parametrize("n", [1, 4, 20])
 def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceStore, n: int) -> None:
-    report = compose([Subject(cholesky, "Cholesky", n=n)], command="phasewright report x", date=WHEN)
+    subject = Subject(cholesky, "Cholesky", n=n)
+    report = compose([subject], Contents(appendix=True), command="phasewright report x", date=WHEN)
     made = deck(report)
     titles = [slide.shapes.title.text_frame.text for slide in made.slides]
     told = titles.index("Appendix")
@@ -513,7 +515,7 @@ def test_a_story_has_eight_slides_and_each_a_title_in_its_place(cholesky: TraceS
 
 @pytest.mark.parametrize("n", [4, 20])
 def test_rows_of_a_table_are_on_some_slide_and_none_alone(cholesky: TraceStore, n: int) -> None:
-    report = compose([Subject(cholesky, "Cholesky", n=n)], date=WHEN)
+    report = compose([Subject(cholesky, "Cholesky", n=n)], Contents(appendix=True), date=WHEN)
     found: dict[str, list[list[tuple[str, ...]]]] = {}
     slides = list(deck(report, "dark").slides)
     appendix = next(k for k, slide in enumerate(slides) if slide.shapes.title.text_frame.text == "Appendix")
@@ -542,10 +544,40 @@ def test_what_is_not_ticked_is_not_in_it(cholesky: TraceStore) -> None:
         assert blocks or key in needs
         if key in ("formulas", "options"):
             assert f"<h3>{TABLES[key]}" in to_html(one, draw) or f"<h2>{TABLES[key]}" in to_html(one, draw)
-    bare = compose([subject], Contents(appendix=False), date=WHEN)
-    assert len(deck(bare).slides) == 8
+    assert len(deck(compose([subject], date=WHEN)).slides) == 8, "the story alone, unless more is asked for"
     with pytest.raises(ValueError, match="no table 'pie'"):
         compose([subject], Contents(tables=("pie",)))
+
+
+@pytest.mark.parametrize(
+    ("words", "appendix"),
+    [
+        ([], False),
+        (["--appendix"], True),
+        (["--tables", "phases"], True),
+        (["--plots", "curve"], True),
+        (["--tables", "phases", "--no-appendix"], False),
+    ],
+    ids=str,
+)
+def test_slides_are_the_story_and_more_where_it_is_asked_for(
+    words: list[str], appendix: bool, cholesky: TraceStore, tmp_path: Path
+) -> None:
+    """By the command; the words that the deck gives for itself make it again."""
+    out = tmp_path / "deck.pptx"
+    command = ["report", str(cholesky.path), "-o", str(out), "-n", "2", "--no-statistics"]
+    assert cli.run([*command, *words]) == 0
+    titles = [slide.shapes.title.text_frame.text for slide in Presentation(str(out)).slides]
+    assert ("Appendix" in titles) == appendix and (len(titles) <= 8) == (not appendix)
+    contents = Contents(
+        ("curve",) if "--plots" in words else tuple(FIGURES),
+        False,
+        ("phases",) if "--tables" in words else tuple(TABLES),
+        appendix,
+    )
+    again = command_line(str(cholesky.path), Subject(cholesky, "x", n=2), contents, str(out))
+    assert cli.run(shlex.split(again)[1:]) == 0
+    assert [slide.shapes.title.text_frame.text for slide in Presentation(str(out)).slides] == titles
 
 
 def test_a_story_of_several_runs_is_as_short(cholesky: TraceStore) -> None:

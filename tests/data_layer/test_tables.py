@@ -137,7 +137,7 @@ def test_numbers_are_numbers(monkeypatch):
     assert [bool(row.reason) for row in read_table(text).rows] == [True] * 5 + [False]
     with pytest.raises(TableError, match="no unit of 'foo'"):
         read_table(text, units={"foo": "s"})
-    monkeypatch.setattr("desktop.data.tables._ROWS", 5)
+    monkeypatch.setattr("desktop.data.frames.ROWS", 5)
     with pytest.raises(TableError, match="more than 5 rows"):
         read_table(text)
 
@@ -223,7 +223,7 @@ def test_spreadsheet(tmp_path):
     assert [(r.code, r.system, r.p) for r in rows] == [row[:3] for row in ROWS]
     assert [r.time for r in rows] == pytest.approx([row[3] / 1000 for row in ROWS])
     path.write_bytes(path.read_bytes()[:900])
-    with pytest.raises(TableError, match="no spreadsheet that can be read"):
+    with pytest.raises(TableError, match="cannot be read as a spreadsheet"):
         read_table(path)
 
 
@@ -349,3 +349,24 @@ def test_real_table_from_the_command(capsys):
     )  # fmt: skip
     assert code == 0
     assert json.loads(out)["sse"] == pytest.approx(5.0028, abs=1e-4)
+
+
+def test_remarks_may_hold_more_cells_than_rows(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text("# a, b, c, d, e, f, g\ncode;system;p;time\n# x;y;z;u;v;w\nLU;a;2;1,5\n")
+    (row,) = read_table(path).rows
+    assert (row.line, row.code, row.p, row.time) == (4, "LU", 2.0, 1.5)
+
+
+def test_a_quoted_cell_that_does_not_end_is_told_with_its_line():
+    with pytest.raises(TableError, match=r"quotation mark.*line 3"):
+        read_table('code,system,p,time\nLU,a,1,2\n"LU,a,2,1\nLU,a,4,1\n')
+    (row,) = read_table('code,system,p,time\n"L\nU",a,1,2\n').rows
+    assert row.line == 3 and row.code == "L\nU"
+
+
+def test_a_line_of_many_cells_in_a_long_table_takes_no_memory():
+    """A hundred thousand cells in one line times as many lines would be 80 GB."""
+    text = "code,system,p,time\n" + "," * 100_000 + "\n" + "a,b,1,2\n" * 100_000
+    with pytest.raises(TableError, match="cells are read"):
+        read_table(text)

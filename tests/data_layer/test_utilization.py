@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from desktop.data import utilization
 from desktop.data.events import Activity, Importer, Location, Nesting, Region
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
-from desktop.data.utilization import Rules, build, keep, states
+from desktop.data.utilization import Rules, build, keep, outline, states
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
 from tests.oracles.utilization import CLASSES, KIND, PARALLEL, REGIONS, Thread, timeline
@@ -132,6 +132,16 @@ def test_sums(many: list[Thread]) -> None:
         assert curve.integral == pytest.approx(found.seconds[:, Activity.COMPUTING].sum(), rel=1e-12)
         assert curve.capacity == len(many)
         assert (np.diff(curve.level) != 0).all()
+        said = outline(store)
+        assert (said.start, said.processors, said.defined) == (found.start, len(many), len(many))
+        np.testing.assert_array_equal(said.seconds, found.seconds)
+        assert (said.duration_s, said.segments, said.mean, said.integral_s, said.most) == (
+            curve.duration,
+            curve.segments,
+            curve.mean,
+            curve.integral,
+            curve.level.max(),
+        )
 
 
 def test_as_recorded_leaves_the_shifts_out() -> None:
@@ -263,3 +273,20 @@ def test_a_kept_utilization_that_is_damaged_is_refused(tmp_path: Path) -> None:
             file[f"derived/utilization/{name}"][1] = was
     with open_store(path) as store:
         assert build(store).edges.tolist() == [0, 1, 8, 10]
+
+
+def test_what_is_said_of_a_curve_does_not_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But where an import has not kept it; a store that is damaged there says so."""
+    thread = Thread(0, 9, [(1, "enter", 3), (4, "leave", 3)])
+    with stored([thread]) as store:
+        expected = outline(store)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "rows", lambda table, location: 0)
+            built = outline(store)
+        for name in ("duration_s", "segments", "mean", "integral_s", "most"):
+            assert getattr(built, name) == getattr(expected, name)
+        monkeypatch.setattr(utilization, "build", None)
+        assert outline(store).segments == 3
+        monkeypatch.setattr(store, "column", lambda table, name: np.array([-1]))
+        with pytest.raises(StoreError, match="utilization is damaged"):
+            outline(store)

@@ -74,6 +74,8 @@ class Scene:
         self.main.workbench.select_phase(1)
         self.main.workbench.annotate("a remark", 0.1)
         self.main.desk.keep_view(1)
+        runs = SPT / "measured_2026-11-21_screen_2p6m2.csv"
+        self.main.desk.keeper.add_files(experiments=(runs,), tables=(example_table(),))
         frame.show_kind("compare")
         self.settle()
         frame.go_to(self.main)

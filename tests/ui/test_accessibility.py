@@ -44,18 +44,14 @@ from PySide6.QtWidgets import (
 
 from desktop.ui import theme as themes
 from desktop.ui.app import application
-from desktop.ui.experiment.cube import CubePlot
-from desktop.ui.panels.messages import Matrix
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.heat import HeatMap
 from desktop.ui.plots.notes import COLOURS
-from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import COLOUR_SETS, Settings
 from tests.ui.scene import Scene
 from tests.ui.test_theme import contrast
 
-PLOTS = (Chart, CubePlot, HeatMap, Matrix, SweepPlot, TimePlot)
+PLOTS = (Chart, TimePlot)
 #: What Qt makes inside of other widgets: reached through them.
 PARTS = (QScrollBar, QHeaderView, QToolBar)
 TEXTS = (QLabel, QPushButton, QToolButton, QCheckBox, QRadioButton)
@@ -222,7 +218,7 @@ def test_the_matrix_is_read_by_arrow_keys(scene: Scene) -> None:
     panel = scene.main.panel("messages")
     scene.main.show_panel("messages")
     scene.settle()
-    matrix = panel.findChild(Matrix)
+    matrix = panel.matrix
     first = matrix.accessibleDescription()
     for _ in range(40):
         QTest.keyClick(matrix, Qt.Key.Key_Left)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from desktop.core.ticks import doubling_ticks, power_ticks
+from desktop.data.chart import Axis, Content, Series, ramp
 from desktop.ui.app import load_font
-from desktop.ui.plots.chart import Axis, Chart, Content, Series, _doubling_ticks, _log_ticks
-from desktop.ui.plots.heat import HeatContent, HeatMap, heat_colour
+from desktop.ui.model.contents import cell_map
+from desktop.ui.plots.chart import Chart
 from desktop.ui.theme import DARK, LIGHT
 
 # A tool tip raises its window, which the offscreen platform cannot.
@@ -31,12 +33,11 @@ def chart(qtbot: QtBot, qapp: QApplication) -> Chart:
 
 
 def place(chart: Chart, series: int, k: int) -> QPointF:
-    chart._layout()
-    return chart._point(chart.content.series[series], k)
+    return chart.place_of((series, k))
 
 
 def click(qtbot: QtBot, widget, at: QPointF, held=Qt.KeyboardModifier.NoModifier) -> None:
-    qtbot.mouseClick(widget, Qt.MouseButton.LeftButton, held, at.toPoint())
+    qtbot.mouseClick(widget.viewport(), Qt.MouseButton.LeftButton, held, at.toPoint())
 
 
 def colours(image: QImage) -> set[str]:
@@ -66,9 +67,8 @@ def test_points_without_a_value_are_neither_hit_nor_drawn(qtbot: QtBot, chart: C
     y = FIVE.copy()
     y[2] = np.nan
     chart.set_content(Content(Axis("x"), Axis("y"), (Series("points", FIVE, y, keys=range(5)),)))
-    chart._layout()
-    assert chart._at(place(chart, 0, 3)) == (0, 3)
-    assert all(chart._at(QPointF(x, 200)) != (0, 2) for x in range(0, 600, 3))
+    assert chart.mark_at(place(chart, 0, 3)) == (0, 3)
+    assert all(chart.mark_at(QPointF(x, 200)) != (0, 2) for x in range(0, 600, 3))
 
 
 def test_arrow_keys_go_through_all_series_and_return_chooses(qtbot: QtBot, chart: Chart) -> None:
@@ -83,7 +83,7 @@ def test_arrow_keys_go_through_all_series_and_return_chooses(qtbot: QtBot, chart
         qtbot.keyClick(chart, key)
         qtbot.keyClick(chart, Qt.Key.Key_Return)
     qtbot.keyClick(chart, Qt.Key.Key_Left)
-    assert chart._name(chart._hover) == "second 1"
+    assert chart.name_of(chart._hover) == "second 1"
     qtbot.keyClick(chart, Qt.Key.Key_Return)
     assert found == [10, 11, 12, 13, 14, 20, 21, 10, 21]
 
@@ -110,11 +110,9 @@ def test_a_band_does_not_stretch_the_axis(chart: Chart) -> None:
     band = Series("band", p, 100 / p, low=np.array([-5.0, 1e-9, 1e-9]), high=np.array([1e9, 1e9, 1e9]))
     axes = Axis("p", log=True), Axis("t (s)", log=True)
     chart.set_content(Content(*axes, (line,)))
-    chart._layout()
-    alone = chart._lane.low, chart._lane.high
+    alone = chart.laid.y
     chart.set_content(Content(*axes, (band, line)))
-    chart._layout()
-    assert (chart._lane.low, chart._lane.high) == alone
+    assert chart.laid.y == alone
     assert not chart.grab().isNull()
 
 
@@ -133,10 +131,9 @@ def test_bars_lie_beside_each_other_and_are_hit(qtbot: QtBot, chart: Chart) -> N
             horizontal_bars=True,
         )
     )
-    chart._layout()
-    boxes = [chart._bar(series, k) for series in (one, two) for k in (0, 1)]
+    boxes = [QRectF(*box) for series in (one, two) for box in chart.laid.bars(series)]
     assert not any(a.intersects(b) for i, a in enumerate(boxes) for b in boxes[:i])
-    assert chart._x[1] > 9, "whiskers count for the range"
+    assert chart.laid.x[1] > 9, "whiskers count for the range"
     for key, box in enumerate(boxes):
         with qtbot.waitSignal(chart.clicked) as told:
             click(qtbot, chart, box.center())
@@ -148,10 +145,10 @@ def test_many_names_wrap_and_very_many_say_so(chart: Chart) -> None:
     def legend(count: int) -> list[str]:
         series = tuple(Series("points", FIVE, FIVE, f"system number {k}", k) for k in range(count))
         chart.set_content(Content(Axis("x"), Axis("y"), series))
-        rows = chart._legend_rows()
-        for row in rows:
-            assert sum(width for _, _, width in row) <= chart.width()
-        return [text for row in rows for _, text, _ in row]
+        laid = chart.laid
+        assert 0 < sum(laid.columns) <= chart.width()
+        assert max(entry.row for entry in laid.legend) < 4
+        return [entry.text for entry in laid.legend]
 
     assert legend(9) == [f"system number {k}" for k in range(9)]
     many = legend(60)
@@ -162,16 +159,13 @@ def test_many_names_wrap_and_very_many_say_so(chart: Chart) -> None:
 @pytest.mark.parametrize("low", [-0.7, -1234.5, 0.0001])
 def test_numbers_of_the_axis_have_room(chart: Chart, low: float) -> None:
     chart.set_content(Content(Axis("x"), Axis("y"), (Series("points", FIVE, low + FIVE * abs(low)),)))
-    chart._layout()
     metrics = chart.fontMetrics()
-    labels = chart._ticks(
-        chart.content.y, (chart._lane.low, chart._lane.high), chart._lane.rect.height()
-    ).labels
-    assert labels and max(map(metrics.horizontalAdvance, labels)) + metrics.height() < chart._lane.rect.left()
+    labels = chart.laid.y_ticks.labels
+    assert labels and max(map(metrics.horizontalAdvance, labels)) + metrics.height() < chart.laid.left
 
 
 def test_processors_have_ticks_at_powers_of_two() -> None:
-    assert _doubling_ticks(0.0, np.log10(256), 20).labels == [
+    assert doubling_ticks(0.0, np.log10(256), 20).labels == [
         "1",
         "2",
         "4",
@@ -182,9 +176,9 @@ def test_processors_have_ticks_at_powers_of_two() -> None:
         "128",
         "256",
     ]
-    assert _doubling_ticks(0.0, np.log10(1 << 20), 6).labels == ["1", "16", "256", "4096", "65536", "1048576"]
-    assert len(_doubling_ticks(np.log10(24), np.log10(30), 6).labels) > 1
-    assert _log_ticks(-2.0, 1.0, 20).labels[:4] == ["0.01", "0.02", "0.05", "0.1"]
+    assert doubling_ticks(0.0, np.log10(1 << 20), 6).labels == ["1", "16", "256", "4096", "65536", "1048576"]
+    assert len(doubling_ticks(np.log10(24), np.log10(30), 6).labels) > 1
+    assert power_ticks(-2.0, 1.0, 20).labels[:4] == ["0.01", "0.02", "0.05", "0.1"]
 
 
 def test_a_picture_is_twice_as_large_and_white_whatever_the_theme(chart: Chart) -> None:
@@ -200,47 +194,46 @@ def test_a_picture_is_twice_as_large_and_white_whatever_the_theme(chart: Chart) 
 
 
 @pytest.fixture
-def heat(qtbot: QtBot, qapp: QApplication) -> HeatMap:
+def heat(qtbot: QtBot, qapp: QApplication) -> Chart:
     load_font(qapp)
-    made = HeatMap("cells")
+    made = Chart("cells")
     qtbot.addWidget(made)
     made.resize(600, 400)
     made.show()
     values = np.array([[1.0, 20.0], [np.nan, 300.0], [4.0, 5.0]])
-    made.set_content(HeatContent("Error (%)", ("BT", "LU", "SP"), ("one", "two"), values, (0, 1)), "map")
+    made.set_content(cell_map("Error (%)", ("BT", "LU", "SP"), ("one", "two"), values, (0, 1)), "map")
     return made
 
 
-def test_a_cell_is_clicked_and_walked_to(qtbot: QtBot, heat: HeatMap) -> None:
+def test_a_cell_is_clicked_and_walked_to(qtbot: QtBot, heat: Chart) -> None:
     for cell in ((0, 0), (2, 1)):
-        with qtbot.waitSignal(heat.clicked) as told:
-            click(qtbot, heat, heat.cell_rect(*cell).center())
+        with qtbot.waitSignal(heat.cellClicked) as told:
+            click(qtbot, heat, heat.place_of(cell))
         assert told.args == list(cell)
     heat.setFocus()
     heat._point_at(None)
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Left, Qt.Key.Key_Up, Qt.Key.Key_Up):
         qtbot.keyClick(heat, key)
-    with qtbot.waitSignal(heat.clicked) as told:
+    with qtbot.waitSignal(heat.cellClicked) as told:
         qtbot.keyClick(heat, Qt.Key.Key_Return)
     assert told.args == [2, 0], "from the selected cell down, left, up and up round the edge"
 
 
-def test_a_cell_says_its_value_or_that_there_is_none(heat: HeatMap) -> None:
-    assert heat.told(1, 1) == "LU on two\nError (%): 300"
-    assert heat.told(1, 0) == "LU on one\nError (%): nothing there"
+def test_a_cell_says_its_value_or_that_there_is_none(heat: Chart) -> None:
+    assert heat.name_of((1, 1)) == "LU on two\nError (%): 300"
+    assert heat.name_of((1, 0)) == "LU on one\nError (%): nothing there"
 
 
-def test_the_map_is_drawn_with_all_its_names(heat: HeatMap) -> None:
+def test_the_map_is_drawn_with_all_its_names(heat: Chart) -> None:
     image = heat.grab().toImage()
-    left = int(heat.cell_rect(0, 0).left())
+    left = int(heat.laid.left)
     for row in range(3):
-        box = heat.cell_rect(row, 0)
-        middle = round(box.center().y())
+        middle = round(heat.place_of((row, 0)).y())
         ink = [
             image.pixelColor(x, y).lightness() for x in range(left - 4) for y in range(middle - 8, middle + 8)
         ]
         assert min(ink) < 100, f"row {row} has no name"
-    assert heat_colour(1.0).name() in colours(image)
+    assert QColor(*ramp("cividis", 1.0, False).tolist()).name() in colours(image)
 
 
 def test_the_colours_grow_lighter_all_the_way() -> None:
@@ -248,12 +241,16 @@ def test_the_colours_grow_lighter_all_the_way() -> None:
         parts = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour.getRgbF()[:3])
         return float(np.dot(list(parts), (0.2126, 0.7152, 0.0722)))
 
-    steps = [luminance(heat_colour(k / 50)) for k in range(51)]
-    assert (np.diff(steps) > 0).all()
+    steps = [
+        luminance(QColor(*ramp("cividis", k / 50, dark).tolist()))
+        for dark in (True, False)
+        for k in range(51)
+    ]
+    assert (np.diff(np.reshape(steps, (2, 51))) > 0).all()
 
 
-def test_an_empty_map_says_why(heat: HeatMap) -> None:
+def test_an_empty_map_says_why(heat: Chart) -> None:
     before = heat.grab().toImage()
-    heat.set_content(HeatContent("Error", ("BT",), ("one",), np.array([[np.nan]]), empty="Press the button."))
+    heat.set_content(cell_map("Error", ("BT",), ("one",), np.array([[np.nan]]), empty="Press the button."))
     assert heat.grab().toImage() != before
-    assert heat._content.empty == "Press the button."
+    assert heat.content.empty == "Press the button."

@@ -40,7 +40,7 @@ from tests.ui.scene import beside
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = [
     pytest.mark.usefixtures("own_places"),
-    pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise"),
+    pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise", "does not support grabbing"),
 ]
 
 
@@ -118,10 +118,10 @@ def rows(window: ComparePage) -> list[list[int]]:
 
 def choose(window: ComparePage, line: int, phase: int) -> None:
     """In the combo box of a line of the table."""
-    window.table.setCurrentIndex(window.table.cells.index(line, 0))
+    window.table.setCurrentIndex(window.table.frames.index(line, 0))
     window.actions_by_id["choose_phase"].trigger()
     box = window.table.findChildren(QComboBox)[-1]  # one that is closed may not be gone yet
-    box.setCurrentIndex(box.findData(phase))
+    box.setCurrentIndex(box.findText("none" if phase == NONE else str(phase + 1)))
     box.activated.emit(box.currentIndex())
     QApplication.processEvents()
 
@@ -136,10 +136,10 @@ def centre(window: ComparePage, run: int, phase: int) -> QPoint:
 
 def drag(qtbot: QtBot, view: TimePlot, start: QPoint, end: QPoint) -> None:
     left = Qt.MouseButton.LeftButton
-    qtbot.mousePress(view, left, pos=start)
+    qtbot.mousePress(view.viewport(), left, pos=start)
     for k in (1, 2, 3):
-        qtbot.mouseMove(view, start + (end - start) * k / 3)
-    qtbot.mouseRelease(view, left, pos=end)
+        qtbot.mouseMove(view.viewport(), start + (end - start) * k / 3)
+    qtbot.mouseRelease(view.viewport(), left, pos=end)
 
 
 # --- what it needs
@@ -169,14 +169,14 @@ def test_phases_are_matched_with_a_gap_and_the_table_says_the_same_as_the_comman
     window: ComparePage, runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert rows(window) == [[0, 0], [1, 1], [NONE, 2], [2, 3]]
-    assert window.table.cells.rowCount() == 2 * (1 + 4)
+    assert window.table.frames.rowCount() == 2 * (1 + 4)
     assert cli.run(["compare", *map(str, runs), "-n", "4", "--model", "constant", "--csv"]) == 0
     printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     window.export_to(tmp_path / "t.csv")
     assert list(csv.DictReader((tmp_path / "t.csv").open())) == printed
     window.actions_by_id["copy_table"].trigger()
     lines = QApplication.clipboard().text().splitlines()
-    assert len(lines) == 1 + len(printed) and lines[0].split("\t")[4] == "Length (s)"
+    assert len(lines) == 1 + len(printed) and lines[0].split("\t")[4] == "Length [s]"
     for line, cell in zip(lines[1:], printed, strict=True):
         assert line.split("\t")[4] == cell["duration_s"]
 
@@ -285,7 +285,7 @@ def test_a_match_is_corrected_in_the_table_undone_and_made_anew(qtbot: QtBot, wi
     assert [2, 2] in rows(window) and [NONE, 3] in rows(window)
     told = [(cell.label, cell.run) for cell in window.shown.cells]
     line = told.index(("phase 3", "large.csv"))
-    assert window.table.cells.index(line, 2).data() == "3 (by hand)"
+    assert window.table.frames.index(line, 2).data() == "3 (by hand)"
     assert "match" in window.actions_by_id["undo"].text().lower()
     window.actions_by_id["undo"].trigger()
     settle(qtbot, window._owner)
@@ -323,7 +323,7 @@ def test_a_match_is_dragged(qtbot: QtBot, window: ComparePage) -> None:
     before = rows(window)
     drag(qtbot, window.view, centre(window, 1, 0), centre(window, 1, 3))
     assert rows(window) == before, "two phases of one run are no match"
-    qtbot.mouseClick(window.view, Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
+    qtbot.mouseClick(window.view.viewport(), Qt.MouseButton.LeftButton, pos=centre(window, 1, 1))
     assert window.table.currentIndex().row() // 2 == 1 + next(k for k, r in enumerate(before) if r[1] == 1)
 
 

@@ -38,12 +38,12 @@ from desktop.ui.app import Windows
 from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.sheet import write_pdf
-from desktop.ui.experiment.table import ResultTable, comma_separated, latex, markdown
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
 from desktop.ui.handbook import handbook
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
+from desktop.ui.tables import FrameView, comma_separated, latex, markdown
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.units import digits
 from tests.experiments import SCRIPT, needs_shell, small
@@ -85,10 +85,18 @@ def opened(qtbot: QtBot, window: ExperimentPage, path: Path) -> ExperimentPage:
     return window
 
 
-def cells(table: ResultTable, title: str) -> dict[str, str]:
+def cells(table: FrameView, title: str) -> dict[str, str]:
     """What a column shows, by the key of the row."""
-    column = [c.title for c in table.grid.columns].index(title)
-    return {row.key: table.grid.text(k, column) for k, row in enumerate(table.grid.rows)}
+    column = table.frames.column(title)
+    return dict(
+        zip(keys(table), (table.frames.text(k, column) for k in range(len(keys(table)))), strict=True)
+    )
+
+
+def keys(table: FrameView) -> list[str]:
+    """What its rows stand for, from the top."""
+    model = table.frames
+    return [] if model.frame is None else model.frame.index[model.order].tolist()
 
 
 def marked(chart: Chart) -> frozenset[int]:
@@ -119,12 +127,12 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
     program.busy.setValue(64)
     program.busy.editingFinished.emit()
     program.find_button.click()
-    assert {"F7", "CS1", "FB1_1"} <= {row.key for row in program.factors.grid.rows}
+    assert {"F7", "CS1", "FB1_1"} <= set(keys(program.factors))
     settle(qtbot, window)
     nanoseconds = 300e9 * window.bench.snapshot.unit_s
     assert program.delay.text() == f"300 units, {digits(nanoseconds, 2)} ns a call here"
     for name in ("F2", "F3", "F5", "F6"):
-        program.factors.grid.toggled.emit(name, False)
+        program.factors.frames.toggled.emit(name, False)
     settle(qtbot, window)
     experiment = window.bench.snapshot.project.experiment
     assert experiment is not None and experiment.names == ("F1", "F4")
@@ -155,10 +163,10 @@ def test_the_quicksort_is_built_run_and_read_through_the_window(
     assert len(statuses) == 8 and set(statuses.values()) == {"ok"}
     # Step 4: swap() is what the run depends on.
     window.show_step(3)
-    effects = {row.key: row for row in window.read_page.effects.grid.rows}
-    assert set(effects) == {"F1", "F4", "F1:F4"}
-    rank = {row.key: row for row in window.read_page.rank.grid.rows}
-    assert set(rank) == {"F1", "F4"} and "swap" in rank["F4"].cells
+    effects = keys(window.read_page.effects)
+    assert set(effects) == {"F1", "F4", "F1:F4"} and len(effects) == 3
+    assert set(keys(window.read_page.rank)) == {"F1", "F4"}
+    assert cells(window.read_page.rank, "Routine")["F4"] == "swap"
     # Processor time hardly depends on what else the machine does: calls times delay, and none comes near.
     read = window.read_page
     read.response.setCurrentText("cpu")
@@ -272,7 +280,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     assert bench.snapshot.trials == () and not bench.snapshot.consented, "it is no yes to the trials"
     window.compare_page.tabs.setCurrentIndex(5)
     assert len(bench.snapshot.project.tables) >= 2
-    assert [row.key for row in window.compare_page.doses.grid.rows] == ["A"], "B showed at the first size"
+    assert keys(window.compare_page.doses) == ["A"], "B showed at the first size"
     page.take.click()
     settle(qtbot, window)
     assert [f.delay for f in bench.snapshot.project.experiment.factors] == [found.size] * 2
@@ -310,7 +318,7 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentPa
     page.fold.activated.emit(page.fold.currentIndex())
     settle(qtbot, window)
     assert window.frame.problem_bar.isHidden() and "added after 2 replicates" in page.warning.text()
-    assert page.seed.text().startswith("3, then ") and len(page.sheet.grid.rows) == 16
+    assert page.seed.text().startswith("3, then ") and page.sheet.frames.rowCount() == 16
     assert len(first) == 8 and "8 of 16 trials done" in run.stands.text()
     window.bench.run()
     assert "read the commands" in window.frame.problem_bar.sentence, "new treatments are new commands"
@@ -358,11 +366,11 @@ def test_a_chosen_effect_is_marked_everywhere(qtbot: QtBot, window: ExperimentPa
 def test_terms_are_clicked_off_and_on(qtbot: QtBot, window: ExperimentPage) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
     page = window.read_page
-    index = page.effects.grid.index(0, 0)
-    assert page.effects.grid.data(index, Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
-    page.effects.grid.setData(index, Qt.CheckState.Unchecked.value, Qt.ItemDataRole.CheckStateRole)
+    index = page.effects.frames.index(0, 0)
+    assert page.effects.frames.data(index, Qt.ItemDataRole.CheckStateRole) == Qt.CheckState.Checked
+    page.effects.frames.setData(index, Qt.CheckState.Unchecked.value, Qt.ItemDataRole.CheckStateRole)
     settle(qtbot, window)
-    assert len(window.bench.snapshot.effects.effects) == 14 and len(page.effects.grid.rows) == 15
+    assert len(window.bench.snapshot.effects.effects) == 14 and page.effects.frames.rowCount() == 15
     assert window.actions_by_id["undo"].text() == "Undo drop a term"
     assert "without F1" in page.notes.text()
     window.actions_by_id["undo"].trigger()
@@ -520,10 +528,10 @@ def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentPage, tm
     opened(qtbot, window, experiment.folder)
     page = window.run_page
     assert set(cells(page.trials, "Status").values()) == {"planned"}
-    column = [c.title for c in page.trials.grid.columns].index("value")
-    page.trials.grid.setData(page.trials.grid.index(0, column), "fast")
+    column = page.trials.frames.column("value")
+    page.trials.frames.setData(page.trials.frames.index(0, column), "fast")
     assert "'fast' is no number" in window.frame.problem_bar.sentence
-    page.trials.grid.setData(page.trials.grid.index(0, column), "12.5")
+    page.trials.frames.setData(page.trials.frames.index(0, column), "12.5")
     settle(qtbot, window)
     assert cells(page.trials, "value")["1.1"] == "12.50" and window.frame.problem_bar.isHidden()
     page.trials.select_key("2.0")
@@ -552,8 +560,8 @@ def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentPage, t
     assert "--array=1-12" in (tmp_path / "trials.sh").read_text()
     assert not window.bench.export_sheet(tmp_path / "gone" / "runs.csv")
     assert window.frame.problem_bar.isVisible() and "runs.csv" in window.frame.problem_bar.sentence
-    rows = window.design_page.sheet.grid.rows
-    assert [r.cells[0] for r in rows] == list(range(1, 13))
+    orders = cells(window.design_page.sheet, "Order").values()
+    assert list(orders) == [str(k) for k in range(1, 13)]
 
 
 @needs_shell
@@ -570,7 +578,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp
     page.least.activated.emit(page.least.currentIndex())
     assert set(cells(page.offers, "Runs")) == {"regular:16", "full:32"}
     page.budget.setValue(8)
-    assert not page.offers.grid.rows and page.why.text() == (
+    assert not keys(page.offers) and page.why.text() == (
         "None fits: 5 factors in resolution V need 16 treatments."
     )
     page.budget.setValue(16)
@@ -625,13 +633,13 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_
     page.run_words.setText('./program.sh "open')
     page.run_words.editingFinished.emit()
     assert "quotation mark" in window.frame.problem_bar.sentence
-    page.factors.grid.edited.emit("A", 4, "DELAY_A=2 MODE=x")
+    page.factors.frames.edited.emit("A", 4, "DELAY_A=2 MODE=x")
     assert window.bench.snapshot.project.experiment.factors[0].high.environment == (
         ("DELAY_A", "2"), ("MODE", "x"),
     )  # fmt: skip
-    page.factors.grid.edited.emit("A", 5, "many")
+    page.factors.frames.edited.emit("A", 5, "many")
     assert "'many', it must be a whole number" in window.frame.problem_bar.sentence
-    page.responses.grid.edited.emit("wall", 1, "beauty")
+    page.responses.frames.edited.emit("wall", 1, "beauty")
     assert "'beauty' is not known" in window.frame.problem_bar.sentence
     page.add_factor("C")
     assert window.bench.snapshot.design.runs == 8
@@ -652,12 +660,12 @@ def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentPage) ->
     window.bench.add_table(DATA / "measured_2026-11-21_second_2p5m1.csv")
     settle(qtbot, window)
     assert {"F1", "F5"} <= set(cells(page.versions, "Factor").values())
-    page.tables.grid.edited.emit("here", 1, "2")
-    page.tables.grid.edited.emit("0", 1, "8")
+    page.tables.frames.edited.emit("here", 1, "2")
+    page.tables.frames.edited.emit("0", 1, "8")
     settle(qtbot, window)
     assert {"F1", "F2"} <= set(cells(page.scaling, "Effect").values())
     for text in ("lots", "1e305"):  # of which the second would be one that no project can hold
-        page.tables.grid.edited.emit("0", 1, text)
+        page.tables.frames.edited.emit("0", 1, text)
         assert f"{text!r} is no number of processors" in window.frame.problem_bar.sentence
     window.bench.select("F2")
     assert page.scaling.key == page.versions.key == "F2"
@@ -716,7 +724,7 @@ def test_empty_steps_say_what_to_do(qtbot: QtBot, window: ExperimentPage, tmp_pa
 
 def test_everything_has_a_name_and_a_key(qtbot: QtBot, window: ExperimentPage) -> None:
     for widget in window.findChildren(QWidget):
-        if isinstance(widget, (ResultTable, Chart)):
+        if isinstance(widget, (FrameView, Chart)):
             assert widget.accessibleName()
             assert widget.focusPolicy() & Qt.FocusPolicy.TabFocus
     keys = [key for command in EXPERIMENT_COMMANDS for key in command.keys]
@@ -745,9 +753,9 @@ def test_tables_are_copied_with_headings(qtbot: QtBot, window: ExperimentPage) -
     table.copy(latex, everything=True)
     assert r"\begin{tabular}" in QGuiApplication.clipboard().text()
     table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
-    assert table.grid.rows[0].key == "F4"
+    assert keys(table)[0] == "F4"
     table.sortByColumn(2, Qt.SortOrder.AscendingOrder)
-    assert table.grid.rows[-1].key == "F4"
+    assert keys(table)[-1] == "F4"
 
 
 def test_dropped_files_and_windows_by_content(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QModelIndex, QPoint, Qt, QUrl
+from PySide6.QtCore import QModelIndex, QPointF, Qt, QUrl
 from PySide6.QtGui import QGuiApplication
 
 from desktop import resources
@@ -122,7 +122,7 @@ def test_profile_is_a_tree_that_can_be_searched_sorted_and_copied(qtbot, window)
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
     copied = QGuiApplication.clipboard().text().splitlines()
-    assert copied[0].split("\t")[:2] == ["Region", "Share"] and len(copied) == len(shares) + 1
+    assert copied[0].split("\t")[:2] == ["Region", "Share [%]"] and len(copied) == len(shares) + 1
 
 
 def test_messages_show_who_sends_to_whom(qtbot, window):
@@ -135,15 +135,12 @@ def test_messages_show_who_sends_to_whom(qtbot, window):
     matrix.grab()
     size = len(window.workbench.snapshot.explained.names)
     k = int(talk.bytes.argmax())
-    area, cell = matrix._area, matrix._area.width() / size
-    place = QPoint(
-        int(area.left() + (talk.receiver[k] + 0.5) * cell), int(area.top() + (talk.sender[k] + 0.5) * cell)
-    )
-    assert matrix._cell(place.toPointF()) == (talk.sender[k], talk.receiver[k])
+    pair = talk.sender[k], talk.receiver[k]
+    laid, cell = matrix.laid, matrix.laid.width / size
+    place = QPointF(laid.left + (pair[1] + 0.5) * cell, laid.top + (pair[0] + 0.5) * cell)
+    assert matrix.cell_at(place) == pair
     names = window.workbench.snapshot.explained.names
-    assert matrix._told(talk.sender[k], talk.receiver[k]).startswith(
-        f"{names[talk.sender[k]]} to {names[talk.receiver[k]]}: "
-    )
+    assert matrix.name_of(pair).startswith(f"{names[pair[0]]} to {names[pair[1]]}: ")
 
 
 def test_what_changed_is_said_for_every_break_and_a_click_selects(qtbot, window):

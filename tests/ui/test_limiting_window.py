@@ -126,9 +126,9 @@ def test_the_context_menus_limit_to_what_is_selected_or_to_the_phase(qtbot: QtBo
     texts = {a.text().replace("&", ""): a.isEnabled() for a in view.menu_at(outside).actions()}
     assert not texts["Add break here"] and not texts["Zoom to phase"]
     with qtbot.assertNotEmitted(view.phaseSelected):
-        qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=outside.toPoint())
+        qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=outside.toPoint())
         rail = QPoint(round(outside.x()), round(view._rail.center().y()))
-        qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=rail)
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=rail)
     bench.select((0.2 * length, 0.4 * length))
     choose(rows, rows._plot.center(), "Limit analysis to this range")
     assert ends(window) == pytest.approx((0.2 * length, 0.4 * length))

@@ -8,9 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QSettings, Qt, QUrl
+from PySide6.QtCore import QEvent, QMimeData, QPoint, QPointF, QRectF, QSettings, Qt, QUrl
 from PySide6.QtGui import QColor, QDragEnterEvent, QDropEvent, QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QDialogButtonBox, QInputDialog, QPushButton, QTextBrowser, QWidget
+from PySide6.QtWidgets import (  # fmt: skip
+    QApplication,
+    QDialogButtonBox,
+    QFileDialog,
+    QInputDialog,
+    QMessageBox,
+    QPushButton,
+    QTextBrowser,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from desktop.core.factor_model import ModelFit
@@ -78,19 +87,19 @@ def child(window: QWidget, kind: type, name: str = ""):
 
 
 def click_point(qtbot: QtBot, chart: Chart, key: int, held=Qt.KeyboardModifier.NoModifier) -> None:
-    chart._layout()
-    for series in chart.content.series:
+    for at, series in enumerate(chart.content.series):
         keys = list(np.asarray(series.keys))
         if series.kind == "points" and key in keys:
-            place = chart._point(series, keys.index(key)).toPoint()
-            qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, held, place)
+            place = chart.place_of((at, keys.index(key))).toPoint()
+            qtbot.mouseClick(chart.viewport(), Qt.MouseButton.LeftButton, held, place)
             return
     raise AssertionError(f"no point {key}")
 
 
 def column(view: SheetView, title: str) -> list[str]:
     model = view.model()
-    titles = [model.headerData(k, Qt.Orientation.Horizontal) for k in range(model.columnCount())]
+    heads = [model.headerData(k, Qt.Orientation.Horizontal) for k in range(model.columnCount())]
+    titles = [head.split("\n")[0] for head in heads]
     at = titles.index(title)
     return [model.index(row, at).data() for row in range(model.rowCount())]
 
@@ -161,10 +170,10 @@ def test_a_table_is_kept_in_the_project_of_its_window(
         model.actions_by_id["to_project"].trigger()
         assert [one.name for one in first.trace.desk.keeper.workspace.tables] == [example_table().name]
         assert not other.trace.desk.keeper.workspace.tables
-        assert "Kept in project" in first.statusBar().currentMessage()
+        assert "Kept in project" in first.frame.statusBar().currentMessage()
     finally:
         for window in windows._open[:]:
-            window.close_unasked()
+            window.frame.close_unasked()
 
 
 def test_drop_and_paste(qtbot: QtBot, window: ModelPage) -> None:
@@ -252,7 +261,7 @@ def test_a_click_on_a_residual_selects_its_row_everywhere_and_it_is_excluded(
     assert opened.plots.code.currentText() == data.codes[data.code[k]]
     assert opened.plots.system.currentText() == data.systems[data.system[k]]
     assert opened.measured.selected_rows() == [k]
-    told = chart._name(chart._at(chart._point(chart.content.series[0], k)))
+    told = chart.name_of(chart.mark_at(chart.place_of((0, k))))
     assert f"line {lines[k]}" in told and f"p = {data.p[k]:.0f}" in told
     before = fit_of(opened)
     trigger(opened, "exclude")
@@ -286,7 +295,7 @@ def test_ctrl_click_selects_several_and_escape_none(qtbot: QtBot, opened: ModelP
 
 def test_selected_rows_are_ringed_in_the_plots(qtbot: QtBot, opened: ModelPage) -> None:
     opened.measured.selectRow(4)
-    line = int(opened.measured.sheet_model.sheet.keys[4])
+    line = int(opened.measured.frames.key(4))
     assert opened.bench.snapshot.view.lines == {line}
     assert opened.plots.scaling.content.selected == {line}
 
@@ -297,11 +306,11 @@ def test_the_table_sorts_by_any_column_and_keeps_what_is_selected(opened: ModelP
     values = [float(text.replace("−", "-")) for text in column(opened.measured, "Studentized")]
     assert values == sorted(values, reverse=True)
     row = opened.measured.selected_rows()
-    assert len(row) == 1 and int(opened.measured.sheet_model.order[row[0]]) == 100
+    assert len(row) == 1 and int(opened.measured.frames.order[row[0]]) == 100
     opened.measured.sortByColumn(1, Qt.SortOrder.AscendingOrder)
     assert column(opened.measured, "Code") == sorted(column(opened.measured, "Code"))
     opened.measured.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
-    assert opened.measured.sheet_model.order.tolist() == list(range(116))
+    assert opened.measured.frames.order.tolist() == list(range(116))
 
 
 def test_rows_that_stand_out_are_selected_on_demand(window: ModelPage) -> None:
@@ -318,7 +327,9 @@ def test_rows_that_stand_out_are_selected_on_demand(window: ModelPage) -> None:
     assert "a on y, p = 2" in labelled
 
 
-def test_copy_is_tab_separated_with_headings(qtbot: QtBot, opened: ModelPage, tmp_path: Path) -> None:
+def test_copy_is_tab_separated_with_headings(
+    qtbot: QtBot, opened: ModelPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened.measured.selectRow(2)
     opened.measured.setFocus()
     qtbot.keyClick(opened.measured, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
@@ -329,10 +340,14 @@ def test_copy_is_tab_separated_with_headings(qtbot: QtBot, opened: ModelPage, tm
     trigger(opened, "copy_table")
     assert len(QGuiApplication.clipboard().text().splitlines()) == 117
     out = tmp_path / "parameters.csv"
-    opened.export_to(out, opened.tables.parameters)
+    opened.tables.show_tab("Parameters")
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_: (str(out), "")))
+    opened.tables.parameters.ask_export()
     assert out.read_text(encoding="utf-8").splitlines()[2].startswith("speed,Intel Paragon,1/p,0.37")
-    opened.export_to(tmp_path / "no" / "folder.csv", opened.tables.parameters)
-    assert "cannot be written" in opened.frame.problem_bar.sentence
+    out = tmp_path / "no" / "folder.csv"
+    opened.tables.parameters.ask_export()
+    assert "cannot be written" in child(opened, QMessageBox).text()
+    child(opened, QMessageBox).close()
 
 
 def test_a_hundred_thousand_rows_stay_fluent(window: ModelPage) -> None:
@@ -458,13 +473,13 @@ def test_extrapolation_is_dashed_and_p_is_marked(opened: ModelPage) -> None:
 def test_a_cell_of_the_map_a_bar_and_a_prediction_are_looked_at(qtbot: QtBot, opened: ModelPage) -> None:
     opened.plots.show_tab("Cells")
     cells = opened.plots.cells
-    qtbot.mouseClick(cells, Qt.MouseButton.LeftButton, pos=cells.cell_rect(2, 3).center().toPoint())
-    assert opened.bench.snapshot.cell == (2, 3) and cells.content.selected == (2, 3)
+    place = cells.place_of((2, 3)).toPoint()
+    qtbot.mouseClick(cells.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert opened.bench.snapshot.cell == (2, 3) and cells.content.cells.selected == (2, 3)
     opened.plots.show_tab("Speeds and works")
-    opened.plots.speeds._layout()
     bars = next(s for s in opened.plots.speeds.content.series if s.kind == "bars")
-    place = opened.plots.speeds._bar(bars, 0).center().toPoint()
-    qtbot.mouseClick(opened.plots.speeds, Qt.MouseButton.LeftButton, pos=place)
+    place = QRectF(*opened.plots.speeds.laid.bars(bars)[0]).center().toPoint()
+    qtbot.mouseClick(opened.plots.speeds.viewport(), Qt.MouseButton.LeftButton, pos=place)
     assert opened.bench.snapshot.cell == (2, 0)
     opened.tables.show_tab("Predictions")
     opened.tables.predictions.selectRow(7)
@@ -535,7 +550,7 @@ def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
     dialog.n.setValue(2)
     dialog.buttons.button(QDialogButtonBox.StandardButton.Ok).click()
     assert column(opened.measured, "Note")[-1] == "phase 1 of 2 (constant)"
-    assert column(opened.measured, "Time (s)")[-1] == "3.000" and fit_of(opened).n == 117
+    assert column(opened.measured, "Time")[-1] == "3.000" and fit_of(opened).n == 117
 
 
 # --- looks ---

@@ -23,14 +23,15 @@ import desktop.ui
 from desktop import resources
 from desktop.core import phases
 from desktop.core.curve import StepCurve
+from desktop.data.chart import Axis, Content, Series
 from desktop.ui.compare.runs_view import RunsView
-from desktop.ui.experiment.cube import CORNERS, CubePlot
+from desktop.ui.experiment.charts import CORNERS, cube
 from desktop.ui.frame import Frame
-from desktop.ui.panels.messages import Matrix
+from desktop.ui.model.contents import cell_map
+from desktop.ui.panels.messages import MessagesPanel
 from desktop.ui.plots import plot_menu
-from desktop.ui.plots.chart import Axis, Chart, Content, Series
+from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
-from desktop.ui.plots.heat import HeatContent, HeatMap
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.plots.timeline_view import TimelineView
@@ -40,9 +41,11 @@ from desktop.ui.trace_page import TracePage
 #: What paints itself and is no plot.
 OTHERS = {
     "Presentation": "a window of its own with its own keys",
-    "TableView": "a table, whose menu copies",
+    "FrameView": "a table, whose menu copies",
+    "CellsTable": "a table, whose menu copies",
     "_Result": "a line of text",
     "SweepPlot": "what two plots have in common",
+    "PlotView": "what all plots on pyqtgraph have in common",
     "TimePlot": "what three plots have in common",
 }
 NAMES = {"plot_picture", "plot_export", "plot_tsv", "plot_csv", "plot_help"}
@@ -58,7 +61,11 @@ def painting() -> dict[str, type[QWidget]]:
         kind = left.pop()
         left += kind.__subclasses__()
         ours = [k for k in kind.__mro__ if k.__module__.startswith("desktop.ui")]
-        if ours and any("paintEvent" in vars(k) for k in ours) and kind.__module__.startswith("desktop.ui"):
+        if (
+            ours
+            and any({"paintEvent", "drawForeground"} & set(vars(k)) for k in ours)
+            and kind.__module__.startswith("desktop.ui")
+        ):
             classes[kind.__name__] = kind
     return classes
 
@@ -87,15 +94,6 @@ def made(kind: type[QWidget]) -> Any:
                 "points", np.array([0.0, 1.0]), np.array([2.5, math.nan]), "=1+1", names=("a", "b")
             )
             plot.set_content(Content(Axis("x", categories=("left", "right")), Axis("y (s)"), (series,)))
-        case "HeatMap":
-            plot = HeatMap("map")
-            plot.set_content(HeatContent("t", ("r",), ("c", "d"), np.array([[1.5, math.nan]])))
-        case "CubePlot":
-            plot = CubePlot()
-            plot.show_cube(("A", "B", "C"), {corner: float(k) for k, corner in enumerate(CORNERS)}, "s")
-        case "Matrix":
-            plot = Matrix()
-            plot.show_pairs(np.array([0]), np.array([1]), np.array([512]), ("rank 0", "rank 1"), "B")
         case "RunsView":
             plot = RunsView()
         case "TimelineView":
@@ -111,13 +109,31 @@ def made(kind: type[QWidget]) -> Any:
     return plot
 
 
+def shown(content: Content) -> Chart:
+    plot = Chart("chart")
+    plot.set_content(content)
+    return plot
+
+
+def cells() -> Content:
+    return cell_map("t", ("r",), ("c", "d"), np.array([[1.5, math.nan]]))
+
+
+def a_cube() -> Content:
+    return cube(("A", "B", "C"), {corner: float(k) for k, corner in enumerate(CORNERS)}, "s")[0]
+
+
+def messages() -> Content:
+    names = ("rank 0", "rank 1")
+    return MessagesPanel._matrix(QWidget(), np.array([0]), np.array([1]), np.array([512]), names, "B")[0]  # type: ignore[arg-type]  # for its tr
+
+
 PLOTS = {name: kind for name, kind in painting().items() if name not in OTHERS}
 
 
 def test_all_plots_are_known() -> None:
     assert set(PLOTS) == {
-        "BreakPicture", "Chart", "CubePlot", "CurveView", "EpsilonPlot", "HeatMap", "Matrix", "RunsView",
-        "TimelineView",
+        "BreakPicture", "Chart", "CurveView", "EpsilonPlot", "RunsView", "TimelineView",
     }  # fmt: skip
     assert set(OTHERS) <= set(painting())
 
@@ -169,7 +185,7 @@ def test_every_plot_offers_its_picture_its_data_and_what_it_means(
     assert plot_menu.picture(plot).width() >= 900
     # the handbook has the place that it names
     place_named = getattr(plot, "HELP", "")
-    assert place_named or name in ("Chart", "HeatMap")  # whose panels say it
+    assert place_named or name == "Chart"  # whose panels say it
     if place_named:
         page, _, heading = place_named.partition("#")
         text = (resources.folder() / "docs" / page).read_text() if hasattr(resources, "folder") else ""
@@ -201,16 +217,16 @@ def test_the_data_are_the_numbers_that_are_drawn(qtbot: QtBot) -> None:
         ["=1+1", "left", "2.5", "", "", "a"],
         ["=1+1", "right", "", "", "", "b"],
     ]
-    assert list(made(Matrix).table())[1:] == [("rank 0", "rank 1", 512)]
-    assert plot_menu.texts(made(HeatMap).table()) == [["t", "c", "d"], ["r", "1.5", ""]]
-    assert len(list(made(CubePlot).table())) == 9
+    assert list(shown(messages()).table())[1:] == [("rank 0", "rank 1", 512)]
+    assert plot_menu.texts(shown(cells()).table()) == [["t", "c", "d"], ["r", "1.5", ""]]
+    assert len(list(shown(a_cube()).table())) == 9
     assert list(made(EpsilonPlot).table())[1:] == [(1, 3.0), (2, 2.0), (3, 1.0)]
     ((n, k, at, low, high),) = list(made(BreakPicture).table())[1:]
     assert (n, k) == (2, 1) and low <= at <= high
 
 
 def test_a_picture_goes_into_a_file(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plot = made(HeatMap)
+    plot = made(RunsView)
     qtbot.addWidget(plot)
     plot.resize(300, 200)
     for target, there in ((tmp_path / "map.png", True), (tmp_path / "no" / "map.png", False)):
@@ -272,7 +288,7 @@ def test_a_right_click_beside_the_plot_opens_the_menu_too(
 ) -> None:
     view = opened.curve_view
     for place in (QPoint(20, round(view._main.rect.center().y())), view._axis.center().toPoint()):
-        qtbot.mouseClick(view, Qt.MouseButton.RightButton, pos=place)
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.RightButton, pos=place)
         assert len(no_menu_opens) == 1
         no_menu_opens.clear()
 
@@ -291,11 +307,12 @@ def test_panels_below_start_with_room_for_what_they_show(
     opened.show_panel("messages")
     matrix = opened.panel("messages").matrix
     qtbot.waitUntil(lambda: matrix.height() >= matrix.sizeHint().height(), timeout=5000)
-    qtbot.waitUntil(lambda: not opened.busy and bool(matrix._grid.any()), timeout=60_000)
+    qtbot.waitUntil(lambda: not opened.busy and matrix.content.shown, timeout=60_000)
     matrix.grab()
-    scale = matrix._scale_width()
-    assert matrix.width() - matrix._area.right() >= scale > 0
-    assert matrix._area.width() >= 10 * matrix.fontMetrics().height()
+    laid = matrix.laid
+    assert laid.scale is not None and laid.scale[0] > laid.right
+    assert all(word.x + word.width / 2 <= matrix.width() for word in laid.scale_words) and laid.scale_words
+    assert laid.width >= 10 * matrix.fontMetrics().height()
     # After that it is the user's.
     dock = opened._docks["messages"]
     opened.resizeDocks([dock], [150], Qt.Orientation.Vertical)

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import QApplication
 from desktop.core import phases
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
+from desktop.data.sweep_charts import links
 from desktop.ui import theme
 from desktop.ui.plots import fit_overlay, scales
 from desktop.ui.plots.curve_lanes import HALF
@@ -68,7 +69,9 @@ def view(qtbot, curve, fit):
 def send(view, kind, x, y, button=LEFT, buttons=None, modifiers=NONE):
     p = QPointF(x, y)
     held = button if buttons is None else buttons
-    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+    QApplication.sendEvent(
+        view.viewport(), QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers)
+    )
 
 
 def drag(view, x0, x1, y, button=LEFT, modifiers=NONE, release=True):
@@ -86,7 +89,7 @@ def wheel(view, x, y, turn, modifiers=NONE):
     event = QWheelEvent(
         p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers, phase, False
     )
-    QApplication.sendEvent(view, event)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def x_of(view, t):
@@ -455,7 +458,7 @@ def test_a_drag_on_the_axis_stretches_it_and_a_double_click_resets_it(view, qtbo
     send(view, QEvent.Type.MouseMove, x, r.center().y() + 40, Qt.MouseButton.NoButton, MIDDLE)
     send(view, QEvent.Type.MouseButtonRelease, x, r.center().y() + 40, MIDDLE)
     assert seen(view)[0] == pytest.approx(low + 40 / r.height() * (high - low), rel=0.02)
-    qtbot.mouseDClick(view, LEFT, pos=QPoint(round(x), round(r.center().y())))
+    qtbot.mouseDClick(view.viewport(), LEFT, pos=QPoint(round(x), round(r.center().y())))
     assert seen(view) == before and view.levels == AT_FIRST
     # given up by Esc
     send(view, QEvent.Type.MouseButtonPress, x, r.center().y(), LEFT)
@@ -615,6 +618,11 @@ def test_labels_and_offset_add_up_to_the_position(a, span):
 # ---- which n ---------------------------------------------------------------------------------------
 
 
+def at_n(plot, n):
+    """Where a number of phases stands, in pixels from the left."""
+    return float(plot.laid.px(n))
+
+
 def test_a_click_on_the_error_curve_sets_n(qtbot):
     p = EpsilonPlot()
     qtbot.addWidget(p)
@@ -624,13 +632,13 @@ def test_a_click_on_the_error_curve_sets_n(qtbot):
     p.grab()
     for n in (1, 7, 12):
         with qtbot.waitSignal(p.nClicked) as seen:
-            qtbot.mouseClick(p, LEFT, pos=QPoint(round(p._x(n)), 120))
+            qtbot.mouseClick(p.viewport(), LEFT, pos=QPoint(round(at_n(p, n)), 120))
         assert seen.args == [n]
     with qtbot.waitSignal(p.nClicked) as seen:
         qtbot.keyClick(p, Qt.Key.Key_Right)
     assert seen.args == [3]
     # Equal factors are equal distances on the logarithmic axis.
-    heights = np.diff([p._y(e) for e in (1.0, 0.1, 0.01)])
+    heights = np.diff([p.laid.py(e) for e in (1.0, 0.1, 0.01)])
     assert heights[0] == pytest.approx(heights[1]) and heights[0] > 0
     with qtbot.assertNotEmitted(p.nClicked):
         p.set_n(5)
@@ -644,7 +652,8 @@ def test_an_n_that_was_not_swept_paints_nothing(qtbot, monkeypatch):
     p.show()
     qtbot.waitExposed(p)
     paints: list[int] = []
-    monkeypatch.setattr(p, "_paint_above", lambda painter: paints.append(p._n))
+    paint = p.drawForeground
+    monkeypatch.setattr(p, "drawForeground", lambda *given: (paints.append(p._n), paint(*given)))
     for n in (19, 180, 181, 182, 3):
         p.set_n(n)
         QApplication.processEvents()
@@ -658,12 +667,16 @@ def test_the_n_in_use_is_shown_where_the_sweep_does_not_reach_it(qtbot):
     p.set_sweep(1 / np.arange(1, 21), 4, "mixed")
     p.set_n(70)
     p.set_beyond(70, 0.002)
-    image, at = p.grab().toImage(), QPointF(p._x(70), p._y(0.002))
-    assert p._lane.rect.contains(at) and p._x(20) < at.x() / 2
+    image, at = p.grab().toImage(), QPointF(at_n(p, 70), p.laid.py(0.002))
+    assert (
+        p.laid.left <= at.x() <= p.laid.right
+        and p.laid.top <= at.y() <= p.laid.bottom
+        and at_n(p, 20) < at.x() / 2
+    )
     assert _distance(image.pixelColor(at.toPoint()), QColor(theme.LIGHT.fit)) < 30
     p.set_sweep(1 / np.arange(1, 81), 4, "mixed")  # the sweep has come that far
     p.grab()
-    assert p._x(80) > 0.9 * p.width() and p._beyond is None
+    assert at_n(p, 80) > 0.9 * p.width() and p._beyond is None
 
 
 def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
@@ -673,10 +686,10 @@ def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
     p.set_sweep(10.0 ** -np.arange(8), 4, "mixed")
     p.set_n(5)
     p.grab()
-    mark, x = QColor(theme.LIGHT.fit), p._x(5)
+    mark, x = QColor(theme.LIGHT.fit), at_n(p, 5)
 
     def marked(epsilon: float) -> bool:
-        return _distance(p.grab().toImage().pixelColor(round(x) + 2, round(p._y(epsilon))), mark) < 30
+        return _distance(p.grab().toImage().pixelColor(round(x) + 2, round(p.laid.py(epsilon))), mark) < 30
 
     assert marked(1e-4) and not marked(1e-2)
     p.set_by_hand(1e-2)
@@ -694,17 +707,17 @@ def test_a_click_on_the_break_picture_sets_n(qtbot, curve):
     p.set_n(4)
     image = p.grab().toImage()
     for n in (1, 8):
-        y = round(p._area.top() + (n - 0.5) / 8 * p._area.height())
+        y = round(p.laid.top + (n - 0.5) / 8 * p.laid.height)
         with qtbot.waitSignal(p.nClicked) as seen:
-            qtbot.mouseClick(p, LEFT, pos=QPoint(200, y))
+            qtbot.mouseClick(p.viewport(), LEFT, pos=QPoint(200, y))
         assert seen.args == [n]
     # The three jumps of the curve last from n = 4 on, and are painted in their rows.
-    r, breaks = p._area, fits[3].breaks
+    laid, breaks = p.laid, fits[3].breaks
     for t in breaks[1:-1]:
-        x = r.left() + (t - breaks[0]) / (breaks[-1] - breaks[0]) * r.width()
-        colour = image.pixelColor(int(x), round(r.top() + 3.5 / 8 * r.height()))
-        assert colour != image.pixelColor(int(x) + 6, round(r.top() + 3.5 / 8 * r.height()))
-        assert any(abs(a - t) < 1e-9 for k, a, _ in p._links if k == 3)
+        x = laid.left + (t - breaks[0]) / (breaks[-1] - breaks[0]) * laid.width
+        colour = image.pixelColor(int(x), round(laid.top + 3.5 / 8 * laid.height))
+        assert colour != image.pixelColor(int(x) + 6, round(laid.top + 3.5 / 8 * laid.height))
+        assert any(abs(a - t) < 1e-9 for k, a, _ in links(p._rows) if k == 3)
 
 
 def test_plots_without_a_sweep_say_so(qtbot):
@@ -713,7 +726,7 @@ def test_plots_without_a_sweep_say_so(qtbot):
         p.resize(300, 200)
         p.grab()
         with qtbot.assertNotEmitted(p.nClicked):
-            qtbot.mouseClick(p, LEFT)
+            qtbot.mouseClick(p.viewport(), LEFT)
         assert p.accessibleName()
 
 

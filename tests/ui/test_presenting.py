@@ -131,7 +131,14 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     made.figures["residual"].setChecked(False)
     assert all(check.isChecked() for check in made.tables.values())
     made.tables["formulas"].setChecked(False)
+    boxes = made.tables["formulas"].isEnabled
+    assert boxes()
     made.format.setCurrentIndex(made.format.findData("pptx"))
+    assert (made.appendix.isChecked(), boxes()) == (False, False), (
+        "slides are the story, which has no use for it"
+    )
+    made.appendix.click()
+    assert boxes()
     for kind, head in (("html", b"<!DOCTYPE html>"), ("pdf", b"%PDF-"), ("pptx", b"PK")):
         made.save_to(tmp_path / f"r.{kind}")
         qtbot.waitUntil(lambda: not made.lane.busy, timeout=60_000)
@@ -141,7 +148,7 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     assert "Formulas" not in page and "<h3>Breaks</h3>" in page
     # What was chosen is the project's, and what the next dialog begins with.
     kept = window.workbench.snapshot.project.report
-    assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}))
+    assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}), appendix=True)
     again = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
     assert again.choices == kept and not again.tables["formulas"].isChecked()
     again.frame.close()

@@ -25,6 +25,7 @@ from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
 from desktop.ui.model_page import ModelPage
+from desktop.ui.panels.project import ProjectPanel
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.plots.timeline_pane import describe
@@ -196,21 +197,21 @@ def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: TracePage)
     qtbot.keyClick(view, Qt.Key.Key_7)
     assert bench.snapshot is before and "Ctrl+7" in window.frame.statusBar().currentMessage()
     panel.keep()
-    assert [kept.number for kept in panel.views.rows] == [1, 3]
+    assert [kept.number for kept in panel._views] == [1, 3]
     panel.view_table.selectRow(1)
     view.show_all()
     panel.go_to_view()
     assert view.visible_range() == pytest.approx((0.5, 1.25))
     panel.delete_view()
-    assert [kept.number for kept in panel.views.rows] == [1]
+    assert [kept.number for kept in panel._views] == [1]
     window.actions_by_id["undo"].trigger()
-    assert [kept.number for kept in panel.views.rows] == [1, 3]
+    assert [kept.number for kept in panel._views] == [1, 3]
     panel.view_table.selectRow(1)
     panel.rename_view()
     (dialog,) = panel.findChildren(QInputDialog)
     dialog.setTextValue("the peak")
     dialog.accept()
-    assert panel.views.rows[1].name == "the peak"
+    assert panel._views[1].name == "the peak"
 
 
 def test_classes_are_drawn_by_alt_and_digit(qtbot: QtBot, window: TracePage) -> None:
@@ -228,7 +229,7 @@ def note_dialog(window: TracePage) -> NoteDialog:
 def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window: TracePage) -> None:
     view, bench, panel = window.curve_view, window.workbench, window.panel("views")
     place = QPoint(round(view._map().x(1.5)), round(view._main.rect.center().y()))
-    qtbot.mouseMove(view, place)
+    qtbot.mouseMove(view.viewport(), place)
     qtbot.keyClick(view, Qt.Key.Key_I)
     dialog = note_dialog(window)
     dialog._take()
@@ -249,15 +250,18 @@ def test_annotations_at_the_pointer_and_over_the_selection(qtbot: QtBot, window:
     first, second = bench.snapshot.project.annotations
     assert first.start_s == pytest.approx(1.5, abs=0.01) and first.end_s is None
     assert (second.text, second.start_s, second.end_s, second.colour) == ("calm", 0.5, 1.0, 4)
-    assert panel.notes.rowCount() == 2 and window.actions_by_id["undo"].text() == "Undo add annotation"
+    assert (
+        panel.note_table.model().rowCount() == 2
+        and window.actions_by_id["undo"].text() == "Undo add annotation"
+    )
 
     view.grab()
     flags = {flag.index: flag for flag in view._notes._flags}
     assert flags[1].text == "calm" and flags[0].text == "<b>peak</b> & more"
     at = flags[0].box.center().toPoint()
-    qtbot.mouseMove(view, at)
+    qtbot.mouseMove(view.viewport(), at)
     assert "&lt;b&gt;" in view.toolTip() and "<b>" not in view.toolTip(), "text from outside is no markup"
-    qtbot.mouseDClick(view, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.mouseDClick(view.viewport(), Qt.MouseButton.LeftButton, pos=at)
     dialog = note_dialog(window)
     dialog.text.setPlainText("peak")
     dialog._take()
@@ -352,6 +356,11 @@ def test_tables_and_experiments_are_kept_and_listed(
     qtbot.waitUntil(lambda: page.source == table, timeout=60_000)
 
 
+def listed(panel: ProjectPanel, column: int) -> list[str]:
+    """A column of the contents of the project."""
+    return [panel.model.text(row, column) for row in range(panel.model.rowCount())]
+
+
 def test_the_panel_lists_opens_finds_and_takes_out(
     qtbot: QtBot, window: TracePage, traces: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -363,31 +372,33 @@ def test_the_panel_lists_opens_finds_and_takes_out(
     settle(qtbot, window)
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: ([str(table)], "")))
     panel.buttons["file"].click()
-    rows = [(row.kind, row.name, row.state) for row in panel.model.rows]
-    assert rows == [("runs", "first.csv", ""), ("runs", "second.csv", "shown"), ("tables", "times.csv", "")]
+    rows = list(zip(listed(panel, 1), listed(panel, 0), listed(panel, 2), strict=True))
+    assert rows == [
+        ("Trace", "first.csv", ""), ("Trace", "second.csv", "shown"), ("Table of run times", "times.csv", "")
+    ]  # fmt: skip
     assert not panel.buttons["open"].isEnabled(), "nothing is chosen"
     panel.table.selectRow(1)
     assert not panel.buttons["open"].isEnabled() and panel.buttons["remove"].isEnabled()
     panel.table.selectRow(0)
     panel.buttons["open"].click()
     settle(qtbot, window)
-    assert [row.state for row in panel.model.rows] == ["shown", "", ""]
+    assert listed(panel, 2) == ["shown", "", ""]
     table.rename(tmp_path / "moved.csv")
     window.workbench.annotate("so that it is looked again", 1.0)
-    assert [row.state for row in panel.model.rows] == ["shown", "", "not found"]
+    assert listed(panel, 2) == ["shown", "", "not found"]
     panel.table.selectRow(2)
     asked_for(monkeypatch, tmp_path / "moved.csv")
     panel.buttons["place"].click()
-    assert [row.name for row in panel.model.rows] == ["first.csv", "second.csv", "moved.csv"]
+    assert listed(panel, 0) == ["first.csv", "second.csv", "moved.csv"]
     assert window.actions_by_id["undo"].text() == "Undo find times.csv elsewhere"
     panel.table.selectRow(1)
     panel.buttons["remove"].click()
-    assert [row.name for row in panel.model.rows] == ["first.csv", "moved.csv"]
+    assert listed(panel, 0) == ["first.csv", "moved.csv"]
     panel.table.selectRow(0)
     assert not panel.buttons["remove"].isEnabled(), "a project of traces keeps one"
     for _ in range(3):
         window.actions_by_id["undo"].trigger()
-    assert [row.name for row in panel.model.rows] == ["first.csv", "second.csv", "times.csv"]
+    assert listed(panel, 0) == ["first.csv", "second.csv", "times.csv"]
     assert len(keeper.workspace.runs) == 2
 
 
@@ -466,7 +477,7 @@ def test_a_project_of_tables_alone(
     window.actions_by_id["save"].trigger()
     assert window.windowTitle() == "p.phasewright[*] – Phasewright" and not window.isWindowModified()
     other = opened(qtbot, make(qtbot, tmp_path), tmp_path / "p.phasewright")
-    assert [row.name for row in other.panel("project").model.rows] == ["times.csv"]
+    assert listed(other.panel("project"), 0) == ["times.csv"]
     asked_for(monkeypatch, traces[0])
     other.actions_by_id["add_run"].trigger()
     settle(qtbot, other)
@@ -491,7 +502,7 @@ def test_moved_changed_and_newer_in_the_window(
     settle(qtbot, lost)
     assert "first.csv: is not where it was" in lost.frame.problem_bar.sentence
     panel = lost.panel("project")
-    assert [row.state for row in panel.model.rows] == ["not found"] and panel.isVisible()
+    assert listed(panel, 2) == ["not found"] and panel.isVisible()
     panel.table.selectRow(0)
     asked_for(monkeypatch, tmp_path / "elsewhere.csv")
     panel.buttons["place"].click()
@@ -598,14 +609,19 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
 ) -> None:
     load_font(qapp)
     window = opened(qtbot, make(qtbot, tmp_path), samples()[0].path)
-    table, profile = window.panel("classes").table, window.panel("profile")
+    table, profile = window.panel("classes").table.frames, window.panel("profile")
     window.show_panel("profile")
     qtbot.waitUntil(lambda: profile.model.rowCount() > 0, timeout=60_000)
     row = next(k for k in range(table.rowCount()) if table.index(k, 0).data() == "MPI_Recv")
     table.setData(table.index(row, 0), " wait for the panel ")
+    (row,) = table.rows_of(["MPI_Recv"])  # which is sorted by its other name
     assert table.index(row, 0).data() == "wait for the panel"
     assert "MPI_Recv" in table.index(row, 0).data(Qt.ItemDataRole.ToolTipRole)
-    names = [one.name for one in profile.model.rows]
+
+    def regions() -> list[str]:
+        return [] if profile.model.frame is None else list(profile.model.frame["region"])
+
+    names = regions()
     assert "wait for the panel" in names and "MPI_Recv" not in names
     assert window.actions_by_id["undo"].text() == "Undo rename MPI_Recv"
     pane, new = window.timeline, "wait for the panel"
@@ -627,7 +643,7 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     window.workbench.undo()
     window.workbench.undo()
     window.show_panel("profile")
-    qtbot.waitUntil(lambda: "MPI_Recv" in [one.name for one in profile.model.rows], timeout=60_000)
+    qtbot.waitUntil(lambda: "MPI_Recv" in regions(), timeout=60_000)
     window.frame.close_unasked()
 
 
@@ -659,7 +675,7 @@ def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     window.grab()
     assert [flag.index for flag in rows._notes._flags] == [1]
     at = rows._notes._flags[0].box.center().toPoint()
-    qtbot.mouseDClick(rows, Qt.MouseButton.LeftButton, pos=at)
+    qtbot.mouseDClick(rows.viewport(), Qt.MouseButton.LeftButton, pos=at)
     assert note_dialog(window).text.toPlainText() == "tail"
 
 

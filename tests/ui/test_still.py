@@ -33,8 +33,6 @@ from desktop.ui.message_bar import MessageBar
 from desktop.ui.model_page import ModelPage
 from desktop.ui.page import Page
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.heat import HeatMap
-from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.task_line import TaskLine
 from desktop.workbench.jobs import Task
@@ -43,7 +41,7 @@ from tests.ui.scene import Scene
 LONG = "a sentence that is so long that it needs more than one line of any window, " * 8
 USED = (
     *(QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit),
-    *(QPlainTextEdit, QProgressBar, Chart, HeatMap, SweepPlot, TimePlot),
+    *(QPlainTextEdit, QProgressBar, Chart, TimePlot),
 )
 
 

@@ -8,14 +8,13 @@ import re
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
-from desktop.ui.experiment.table import Column, ResultTable, Row
-from desktop.ui.tables import comma_separated, markdown, tab_separated
+from desktop.ui.tables import Column, FrameView, Row, comma_separated, markdown, tab_separated
 
 ODD = ["a\tb", "a|b", "a\nb", 'a,"b"', ""]
 
 
 def test_whatever_cells_hold_rows_and_columns_stay(qtbot: QtBot) -> None:
-    table = ResultTable("Odd names")
+    table = FrameView("Odd names")
     qtbot.addWidget(table)
     table.show_rows([Column("Name"), Column("t", unit="s")], [Row((odd, 0.1)) for odd in ODD])
     table.copy(tab_separated, everything=True)

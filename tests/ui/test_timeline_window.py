@@ -124,7 +124,9 @@ def send(
     modifiers: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier,
 ) -> None:
     held = Qt.MouseButton.NoButton if kind == QEvent.Type.MouseButtonRelease else button
-    QApplication.sendEvent(view, QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers))
+    QApplication.sendEvent(
+        view.viewport(), QMouseEvent(kind, p, view.mapToGlobal(p), button, held, modifiers)
+    )
 
 
 def drag(view: TimelineView, a: QPointF, b: QPointF) -> None:
@@ -144,7 +146,7 @@ def wheel(view: TimelineView, p: QPointF, turn: int, modifiers: Qt.KeyboardModif
         p, view.mapToGlobal(p), QPoint(), QPoint(0, turn), Qt.MouseButton.NoButton, modifiers,
         Qt.ScrollPhase.NoScrollPhase, False,
     )  # fmt: skip
-    QApplication.sendEvent(view, event)
+    QApplication.sendEvent(view.viewport(), event)
 
 
 def place(view: TimelineView, time_s: float, row: int) -> QPointF:
@@ -497,7 +499,7 @@ def test_finding_a_region_goes_from_one_to_the_next(qtbot: QtBot, opened: TraceP
     assert pane._search.hasFocus()
     qtbot.keyClicks(pane._search, "file_w")
     assert pane._result.text() == "in 1 of 8 locations"
-    assert view._marked == {4}
+    assert view._marked_rows == {4}
     view.zoom_to(0.1, 0.2)
     qtbot.keyClick(pane._search, Qt.Key.Key_Return)
     settle(qtbot, opened)
@@ -764,11 +766,11 @@ def test_legend_entries_switch_classes(qtbot: QtBot, opened: TracePage) -> None:
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
     assert {"computing", "idle"} <= places.keys()
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" not in opened.workbench.snapshot.project.view.shown
     opened.grab()
     places = {key: place for place, key in curve._legend._places}
-    qtbot.mouseClick(curve, Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
+    qtbot.mouseClick(curve.viewport(), Qt.MouseButton.LeftButton, pos=places["idle"].center().toPoint())
     assert "idle" in opened.workbench.snapshot.project.view.shown
 
 
@@ -927,7 +929,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     opened.curve_view.grab()
     assert [f.text for f in opened.curve_view._notes._flags] == ["rank 2: <b>late</b>"]
     panel = opened.panel("views")
-    assert panel.notes.index(0, 0).data() == "rank 2: <b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "rank 2: <b>late</b>"
     material = material_of(bench.snapshot)
     assert material is not None and [mark.told for mark in material.marks] == ["rank 2: <b>late</b>"]
     # It goes with its row, and out of view.
@@ -952,7 +954,7 @@ def test_a_remark_on_one_location_is_in_its_row_only(qtbot: QtBot, opened: Trace
     dialog.location.setCurrentIndex(0)
     dialog._take()
     assert bench.snapshot.project.annotations[0].location is None
-    assert panel.notes.index(0, 0).data() == "<b>late</b>"
+    assert panel.note_table.model().index(0, 0).data() == "<b>late</b>"
     settle(qtbot, opened)
     assert all(painted(view, k, note.start_s, note.colour) for k in range(3, len(rows.rows)))
     opened.actions_by_id["undo"].trigger()

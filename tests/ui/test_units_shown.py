@@ -8,10 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as deadlines
 from hypothesis import strategies as st
+from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from desktop.cli import _column
+from desktop.core.frames import TABLES, Field, frame
 from desktop.resources import samples
 from desktop.ui.frame import Frame
 from desktop.ui.panels import why_empty
@@ -19,7 +22,7 @@ from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import time_unit
 from desktop.ui.settings import Settings
-from desktop.ui.tables import Column, prefixed
+from desktop.ui.tables import Column, FrameModel
 from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
@@ -27,10 +30,16 @@ from tests.ui.scene import Scene
 TIME = st.floats(1e-9, 1e6)
 
 
+@deadlines(deadline=None)  # the first example loads pandas
 @given(st.lists(TIME, min_size=1, max_size=8))
 def test_a_column_has_one_prefix(values: list[float]) -> None:
-    (column,) = prefixed([Column("Time", lambda value: value, unit="s")], values)
-    assert len({column.shown(value).split(" ")[-1] for value in values}) == 1
+    made = frame([Field("time_s", "float64", "s", "")], {"time_s": values})
+    model = FrameModel()
+    model.show(made, [Column("Time", name="time_s")])
+    unit = model.headerData(0, Qt.Orientation.Horizontal).split("\n")[1]
+    seconds = {"s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9, "ps": 1e-12}[unit]
+    for row, value in enumerate(values):
+        assert float(model.text(row, 0).replace("−", "-")) * seconds == pytest.approx(value, rel=1e-3)
     assert len({text[-1:] if text[-1:].isalpha() else "" for text in _column(values)}) == 1
 
 
@@ -72,8 +81,8 @@ def test_kept_views_and_selections_say_times_in_the_unit_of_the_run(scene: Scene
     for _ in range(12):
         main.curve_view.zoom(0.5)
     main.desk.keep_view(3)
-    rows = main.panel("views").views
-    texts = [rows.columns[2].shown(row) for row in rows.rows]
+    rows = main.panel("views").view_table.model()
+    texts = [rows.index(row, 2).data() for row in range(rows.rowCount())]
     unit = time_unit(duration)[1]
     assert all(re.fullmatch(rf"[\d.]+ {unit} – [\d.]+ {unit}", text) for text in texts), texts
     assert texts[-1].startswith("0 ")
@@ -89,10 +98,13 @@ def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
     qtbot.waitUntil(lambda: panel.replay.isEnabled() and not main.busy, timeout=60_000)
     panel.replay.click()
     qtbot.waitUntil(lambda: bool(panel._explained.replayed) and not main.busy, timeout=60_000)
-    rows = {m.title: panel.model.columns[1].shown(m) for m in panel.model.rows}
+    model = panel.model
+    rows = {model.index(row, 0).data(): model.index(row, 1).data() for row in range(model.rowCount())}
     assert rows["Waiting"].split(" ")[1].startswith("proc·") and "proc" not in rows["Duration"]
-    for columns in (FLAT, TREE):
-        assert {c.unit for c in columns if c.title in ("Inclusive", "Exclusive")} == {"proc·s"}
+    for columns, fields in ((FLAT, TABLES["profile"]), (TREE, TABLES["calls"])):
+        units = {field.name: field.unit for field in fields}
+        said = {units[c.source] for c in columns if c.title in ("Inclusive", "Exclusive")}
+        assert said == {"proc·s"}
 
 
 def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings) -> None:

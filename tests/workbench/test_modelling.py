@@ -155,7 +155,7 @@ def test_an_exclusion_refits_keeps_the_former_fit_and_is_undone(class_a: ModelBe
     shown = class_a.snapshot
     assert fit_of(class_a).n == 115 and shown.previous is before and shown.undo == f"leave out row {line}"
     assert shown.sheet is not None and shown.sheet.muted == {5}
-    assert "swapped" in shown.sheet.columns[-2].values
+    assert "swapped" in list(shown.sheet.frame["reason"])
     class_a.undo()
     assert fit_of(class_a).sse == pytest.approx(before.sse, rel=1e-12)
     assert class_a.snapshot.redo == f"leave out row {line}"
@@ -250,8 +250,8 @@ def test_all_pairs_in_the_order_of_table_4(class_a: ModelBench) -> None:
     ranking = class_a.snapshot.ranking
     assert ranking is not None
     sheet = results.ranking_sheet(ranking)
-    named = dict(zip(sheet.columns[0].values, sheet.columns[1].values, strict=True))
-    assert list(sheet.columns[0].values)[:3] == ["1/p + 1/sqrt(p)", "1/p + 1", "1/p + log(p)/p"]
+    named = dict(zip(sheet.frame.iloc[:, 0], sheet.frame.iloc[:, 1], strict=True))
+    assert list(sheet.frame.iloc[:, 0])[:3] == ["1/p + 1/sqrt(p)", "1/p + 1", "1/p + log(p)/p"]
     assert named["1/p + 1"] == pytest.approx(141.9980, abs=1e-4)
     class_a.set_functions(ranking.fits[1].functions)
     assert class_a.snapshot.ranking is ranking, "it does not depend on the pair that is chosen"
@@ -265,9 +265,9 @@ def test_the_best_of_every_cell_has_a_row_of_its_own(class_a: ModelBench) -> Non
     ranking = class_a.snapshot.ranking
     assert ranking is not None
     sheet = results.ranking_sheet(ranking)
-    assert sheet.columns[0].values[-1] == "best pair of every cell" and sheet.keys[-1] == -1
-    assert sheet.columns[1].values[-1] == pytest.approx(38.4, abs=0.05)
-    assert sheet.columns[1].values[-1] < min(fit.sse for fit in ranking.fits)
+    assert sheet.frame.iloc[-1, 0] == "best pair of every cell" and sheet.keys[-1] == -1
+    assert sheet.frame.iloc[-1, 1] == pytest.approx(38.4, abs=0.05)
+    assert sheet.frame.iloc[-1, 1] < min(fit.sse for fit in ranking.fits)
 
 
 def test_leaving_cells_out_fills_the_map(class_a: ModelBench) -> None:
@@ -477,12 +477,14 @@ def test_the_sheet_says_what_the_fit_makes_of_a_row(bench: ModelBench) -> None:
     bench.set_functions(["1/p", "1"])
     shown = bench.snapshot
     assert shown.sheet is not None
-    columns = {column.title: column.values for column in shown.sheet.columns}
-    measured, fitted = columns["t'"], columns["Fitted (t')"]
-    assert columns["Error (%)"] == pytest.approx(100 * (measured - fitted) / measured)  # type: ignore[operator]  # arrays
-    student = np.abs(np.asarray(columns["Studentized"], float))
+    assert shown.sheet.frame is not None
+    columns = {name: values.to_numpy() for name, values in shown.sheet.frame.items()}
+    measured, fitted = columns["response"], columns["fitted"]
+    assert shown.sheet.frame.attrs["units"]["fitted"] == "t'"
+    assert columns["error"] == pytest.approx(100 * (measured - fitted) / measured)
+    student = np.abs(columns["studentized"])
     assert int(np.nanargmax(student)) == 32 and 32 in shown.sheet.alarming, "the one wrong row stands out"
-    assert columns["Line"][32] == 34
+    assert columns["line"][32] == 34
 
 
 def test_parameters_say_whether_they_are_zero(class_a: ModelBench) -> None:
@@ -490,7 +492,7 @@ def test_parameters_say_whether_they_are_zero(class_a: ModelBench) -> None:
     rows = {
         (kind, of, function): (value, se, low, said)
         for kind, of, function, value, se, low, _, said in zip(
-            *(column.values for column in sheet.columns), strict=True
+            *(sheet.frame[name] for name in sheet.frame.columns), strict=True
         )
     }
     assert rows["speed", "IBM SP2", "1/p"][3] == "fixed"
@@ -500,12 +502,12 @@ def test_parameters_say_whether_they_are_zero(class_a: ModelBench) -> None:
     assert rows["work", "SP", "1/sqrt(p)"][3] == "different from zero"
     class_a.set_joint(False)
     alone = results.parameter_sheet(fit_of(class_a))
-    assert len(alone) == 32 and alone.columns[1].values[0] == "BT on IBM SP2"
+    assert len(alone) == 32 and alone.frame.iloc[0, 1] == "BT on IBM SP2"
 
 
 def test_correlations_are_symmetric_and_of_one_cell_where_there_are_many(class_a: ModelBench) -> None:
     sheet = results.correlation_sheet(fit_of(class_a), 0, 0)
-    matrix = np.array([column.values for column in sheet.columns[1:]])
+    matrix = sheet.frame.iloc[:, 1:].to_numpy().T
     assert matrix.shape == (14, 14) and matrix == pytest.approx(matrix.T)
     assert np.diag(matrix) == pytest.approx(np.ones(14))
     lines = ["code,system,p,time"]
@@ -515,16 +517,16 @@ def test_correlations_are_symmetric_and_of_one_cell_where_there_are_many(class_a
             lines += [f"c{c},s{s},{p},{100 / p + 1 + rng.random()}" for p in (1, 4, 16)]
     class_a.open("\n".join(lines))
     few = results.correlation_sheet(fit_of(class_a), 3, 4)
-    assert list(few.columns[0].values) == [
+    assert list(few.frame.iloc[:, 0]) == [
         "work c3, 1/p", "work c3, 1/sqrt(p)", "speed s4, 1/p", "speed s4, 1/sqrt(p)",
     ]  # fmt: skip
     class_a.set_joint(False)
     fit = fit_of(class_a)
     alone = results.correlation_sheet(fit, 3, 4)
-    assert list(alone.columns[0].values) == ["delta c3 on s4, 1/p", "delta c3 on s4, 1/sqrt(p)"]
+    assert list(alone.frame.iloc[:, 0]) == ["delta c3 on s4, 1/p", "delta c3 on s4, 1/sqrt(p)"]
     at = [fit.parameters.index(("delta", i, 3 * 15 + 4)) for i in range(2)]
     whole = fit.correlation()
-    assert alone.columns[1].values[1] == pytest.approx(whole[at[0], at[1]])
+    assert alone.frame.iloc[1, 1] == pytest.approx(whole[at[0], at[1]])
     assert np.count_nonzero(np.nan_to_num(whole)) == 4 * 300, "cells do not depend on each other"
 
 
@@ -532,12 +534,12 @@ def test_predictions_name_what_was_never_measured(bench: ModelBench) -> None:
     bench.open("\n".join(line for line in times().splitlines() if not line.startswith("large,two")))
     bench.set_functions(["1/p", "1"])
     sheet = results.prediction_sheet(fit_of(bench), 256.0)
-    columns = {column.title: column.values for column in sheet.columns}
-    assert columns["Predicted (s)"][3] == pytest.approx(7 * (200 / 256 + 0.2), rel=1e-6)
-    assert columns["Note"][3].startswith("never measured, and p is outside 1 to 128")  # type: ignore[union-attr]  # texts
-    assert columns["Note"][0] == "outside the measured p, 1 to 128"
+    columns = sheet.frame
+    assert columns["predicted"][3] == pytest.approx(7 * (200 / 256 + 0.2), rel=1e-6)
+    assert columns["note"][3].startswith("never measured, and p is outside 1 to 128")
+    assert columns["note"][0] == "outside the measured p, 1 to 128"
     at = results.prediction_sheet(fit_of(bench), 64.0)
-    assert at.columns[6].values[0] == pytest.approx(100 / 64 + 1) and at.columns[7].values[0] == ""
+    assert at.frame.iloc[0, 6] == pytest.approx(100 / 64 + 1) and at.frame.iloc[0, 7] == ""
 
 
 def test_answers_name_the_right_p(bench: ModelBench) -> None:

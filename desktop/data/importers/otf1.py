@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Event
 
 from desktop.data.atomic import scratch_folder
-from desktop.data.consistency import RARE, nearly_round
+from desktop.data.consistency import RARE, begins_round, nearly_round
 from desktop.data.events import EVERYTHING, UNITS, Importer, Location, Severity, Sink
 from desktop.data.importers._otf1 import lines as ln
 from desktop.data.importers._otf1.definitions import STREAM, Definitions, locations, read_master
@@ -87,6 +87,11 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
         "loss",
         "lines are damaged; they were left out (records after a damaged time have the time before it)",
     ),
+    "missing lines": (
+        "loss",
+        "a time stands without its process, or a process or time is not a new one, which writers of the "
+        "format never do; lines are missing or changed there",
+    ),
     "unknown records": ("loss", "records are of kinds that are not known; they were left out"),
     "other records": ("notice", "records of files, remote memory and snapshots are not stored"),
     "other processes": (
@@ -96,6 +101,11 @@ FINDINGS: dict[str, tuple[Severity, str]] = OF_ROWS | {
     "nobody's records": (
         "loss",
         "records have no time or no process, for want of a line that says it; they were left out",
+    ),
+    "open regions": (
+        "loss",
+        "processes end with more or fewer enters than leaves, and others do not; records are missing or "
+        "changed there",
     ),
     "times": ("notice", "times go back; the records were put in order of time"),  # a loss where that is rare
     "collectives": ("notice", "collective operations have no begin or no end; they were left out"),
@@ -154,6 +164,9 @@ class Trace:
         self.definitions, self.local = self.defined()
         self.locations: dict[int, Location] = {}
         self.index: dict[int, int] = {}
+        self.balanced: dict[
+            int, bool
+        ] = {}  # processes that have ended: whether all that was entered was left
 
     def tell(self, finding: str, count: int = 1, where: str = "", severity: Severity | None = None) -> None:
         if count:
@@ -209,7 +222,10 @@ class Trace:
         chosen = self.unit != IMPORTER.unit
         self.tell("timer resolution", not resolutions, severity="notice" if chosen else None)
         self.tell("timer resolutions", len(set(resolutions)) > 1)
-        self.tell("odd timer resolution", any(nearly_round(number, 4) for number in resolutions))
+        self.tell(
+            "odd timer resolution",
+            any(nearly_round(number, 4) or begins_round(number) for number in resolutions),
+        )
         if resolutions and self.unit != IMPORTER.unit:
             raise TraceFormatError(
                 "says its own unit of time", file=self.files.master, hint="leave the unit of time out"
@@ -266,6 +282,12 @@ class Trace:
                         task.reading = pool.submit(task.stream.read, stop)
                 self.finish(begun[0])
                 begun.popleft().close()
+        # Writers close what is open when a process ends; one that does not has it so everywhere.
+        uneven = [process for process, balanced in self.balanced.items() if not balanced]
+        if 2 * len(uneven) < len(self.balanced):
+            for location in (self.locations[process] for process in uneven):
+                self.tell("open regions", where=location.name)
+                location.doubt = max(location.doubt, (location.last or 0) - (location.first or 0))
         if all(wanted.values()) and not any(location.records for location in self.locations.values()):
             raise TraceFormatError(
                 "has no readable events",
@@ -320,6 +342,8 @@ class Trace:
         early = bool(text.wrong) or stream.aborted or text.unended or not stream.complete
         for process in task.wanted:
             location, about = self.locations[process], stream.known[task.groups[process]]
+            if about[ln.ENDED]:
+                self.balanced[process] = not about[ln.DEPTH]
             if not location.records:
                 location.damage = "no data"
                 self.tell("no events", where=f"{location.name} in {name}")
@@ -344,9 +368,12 @@ class Trace:
         self.tell("unknown records", int(state[ln.UNKNOWN]), name)
         self.tell("other processes", int(state[ln.FOREIGN]), name)
         self.tell("nobody's records", int(state[ln.LOST]), name)
-        # A writer that sorts nothing has many of them.
-        back = int(state[ln.BACK])
-        odd = back <= max(1, RARE * int(stream.known[:, ln.RECORDS].sum()))
+        # A writer that sorts nothing, or writes each line's place, has many of them.
+        most = max(1, RARE * int(stream.known[:, ln.RECORDS].sum()))
+        gaps, back = int(state[ln.GAPS]), int(state[ln.BACK])
+        if gaps <= most:
+            self.tell("missing lines", gaps, line(ln.FIRST_GAP))
+        odd = back <= most
         self.tell("times", back, line(ln.FIRST_BACK), "loss" if odd else None)
         if odd and back:
             self.doubt(task)
@@ -392,7 +419,7 @@ def files(path: Path) -> list[Path]:
 IMPORTER = Importer(
     id="otf1",
     title="OTF trace (version 1)",
-    version="3",
+    version="4",
     detect=detect,
     read=read,
     files=files,

@@ -24,13 +24,15 @@ TICK_LIMIT = 1 << 61
 
 #: Tables that follow from the others. ``calls``: how often a location entered a region, never-entered ones
 #: left out. ``utilization`` (all rows belong to location 0): processors in each activity from `time` on
-#: (ticks since the first event) with the default rules; the last row is the end. ``links``: the sender's
+#: (ticks since the first event) with the default rules; the last row is the end. ``outline`` (one row, of
+#: location 0): what `desktop.data.utilization.outline` says of that curve. ``links``: the sender's
 #: messages whose two ends are known, sent at `time`, received by `peer` at `arrival` (each as recorded).
 #: ``strips``, ``timeline``, ``checkpoints``: see `desktop.data.timeline`; ``paths``, ``profile``, ``folded``,
 #: ``traffic``: see `desktop.data.profile`.
 DERIVED: dict[str, dict[str, str]] = {
     "calls": {"region": "u4", "count": "i8"},
     "utilization": {"time": "i8"} | {a.name.lower(): "i4" for a in Activity},
+    "outline": {"end": "i8", "segments": "i8", "integral": "i8", "most": "i4"},
     "links": {"time": "i8", "arrival": "i8", "peer": "i4", "bytes": "i8", "tag": "i8"},
     "strips": {"first": "i8", "last": "i8", "width": "u1", "region": "i4", "activity": "u1"},
     "timeline": {"region": "i4", "activity": "u1", "regions": "u8", "activities": "u1"},
@@ -46,6 +48,7 @@ DERIVED: dict[str, dict[str, str]] = {
 KEYS = {
     "collectives": "begin",
     "calls": "region",
+    "outline": "end",
     "strips": "first",
     "timeline": "",
     "paths": "",

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QColor, QImage, QPainter, QPen, QPolygonF
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
+from PySide6.QtWidgets import QGraphicsItem, QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.matching import NONE
+from desktop.data.chart import MARKS
 from desktop.ui.plots import plot_menu, scales
-from desktop.ui.plots.chart import MARKS, draw_mark
-from desktop.ui.plots.curve_lanes import round_up
+from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, Ticks, TimeMap
+from desktop.ui.plots.scene import Axis, Draw, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
 from desktop.ui.theme import SERIES
 from desktop.ui.units import digits, quantity
+from desktop.workbench.time_plots import round_up
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Placement
@@ -56,13 +59,13 @@ class RunsView(TimePlot):
         self._row = -1
         self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
         self._pulled = QPointF()
-        self._base: QImage | None = None
-        self._base_key: tuple[object, ...] = ()
         self._lanes: list[Lane] = []
         self._strips: list[QRectF] = []
         self._apart = Lane(QRectF())
         self._legend = QRectF()
         self._row_of: list[dict[int, int]] = []
+        self._sheets: dict[str, Raster] = {}
+        self._build()
         self.setAccessibleName(self.tr("Compared runs"))
 
     # ---- what is shown
@@ -86,11 +89,11 @@ class RunsView(TimePlot):
                 self._nav.reset(placement.start, placement.end)
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
         self._describe()
-        self._redraw()
+        self._anew()
 
     def set_look(self, *, side_by_side: bool, relative: bool) -> None:
         self._side_by_side, self._relative = side_by_side, relative
-        self._redraw()
+        self._anew()
 
     def set_row(self, row: int) -> None:
         """Mark a row of the alignment; -1: none."""
@@ -182,41 +185,154 @@ class RunsView(TimePlot):
 
     # ---- painting
 
-    def _redraw(self) -> None:
-        self._base = None
-        self.update()
+    def _build(self) -> None:
+        """The items of the scene; plots of single runs come with the runs."""
+        draws = (self._draw_legend, self._draw_strips, self._draw_heading, self._draw_frames)
+        self._head, self._bands, self._heading, self._frames = strips = [PixelItem(draw) for draw in draws]
+        self._frames.setZValue(40)
+        self._time_axis = Axis("bottom", self._draw_axis, reach=60)
+        self._parts: list[QGraphicsItem] = [*strips, self._time_axis]
+        for item in self._parts:
+            self.scene().addItem(item)
+        self._add_lane("difference", self._draw_apart_axis, self._draw_apart)
 
-    def _paint(self, painter: QPainter) -> None:
-        dpr = painter.device().devicePixelRatioF()
-        key = (self.size(), dpr, self._nav.a, self._nav.b)
-        if self._base is None or key != self._base_key:
-            self._layout(dpr)
-            self._base, self._base_key = self._make_base(dpr), key
-        painter.drawImage(0, 0, self._base)
-        if self._ready:
-            self._paint_marks(painter)
+    def _add_lane(self, name: str, axis: Draw, picture: Draw) -> None:
+        plot = self.lanes[name] = lane_plot(Axis("left", axis))
+        PixelItem(picture, plot.vb)
+        self.scene().addItem(plot)
+        if name == "curve 1":
+            self._time_axis.linkToView(plot.vb)
 
-    def _make_base(self, dpr: float) -> QImage:
-        size = self.size() * dpr
-        image = QImage(size, QImage.Format.Format_RGB32)
-        image.setDevicePixelRatio(dpr)
-        image.fill(QColor(self._theme.background))
+    def _arrange(self) -> None:
+        while len(self.lanes) <= len(self._lanes):
+            k = len(self.lanes) - 1
+            self._add_lane(f"curve {k + 1}", partial(self._draw_levels, k), partial(self._draw_curves, k))
+        for name, plot in self.lanes.items():
+            lane = self._lane_of(name)
+            plot.setVisible(self._ready and lane is not None)
+            if lane is not None:
+                place_lane(plot, lane.rect)
+        for item in self._parts:
+            item.setVisible(self._ready)
+        whole, apart = QRectF(self.rect()), self._apart.rect
+        em = self.fontMetrics().height()
+        self._head.place(self._legend)
+        top = self._strips[0].top() if self._strips else 0.0
+        self._bands.place(QRectF(0, top, whole.right(), (self._strips[-1].bottom() if top else 0.0) - top))
+        self._heading.place(QRectF(apart.left(), apart.top() - em * 1.6, apart.width(), em * 1.5))
+        self._heading.setVisible(self._ready and bool(apart.height()))
+        self._time_axis.setGeometry(
+            QRectF(apart.left(), apart.bottom(), apart.width(), whole.bottom() - apart.bottom())
+        )
+        self._frames.place(whole)
+        self._above.place(whole)
+        self.set_opaque(*self._rects)
+
+    def _lane_of(self, name: str) -> Lane | None:
+        """Where a plot lies; None if there is no room, or no such run."""
+        if name == "difference":
+            return self._apart if self._apart.rect.height() else None
+        k = int(name.removeprefix("curve ")) - 1
+        return self._lanes[k] if k < len(self._lanes) else None
+
+    @property
+    def _rects(self) -> tuple[QRectF, ...]:
+        """All lanes for which there is room."""
+        if not self._ready:
+            return ()
+        return tuple(lane.rect for lane in (*self._lanes, self._apart) if lane.rect.height())
+
+    def _anew(self) -> None:
+        """The runs are others, or stand otherwise."""
+        self._laid = ()
+        self._redraw()
+
+    def _redraw(self, *, base: bool = True) -> None:
+        super()._redraw(base=base)
+        self._marks_moved()
+
+    def _draw_anew(self, dpr: float) -> None:
+        self._marked = self._mark_rects()
         alignment, placement = self._alignment, self._placement
         if alignment is None or placement is None:
-            return image
-        with QPainter(image) as painter:
+            return
+        fine = dpr / self._coarse
+        m = TimeMap(self._nav.a, self._nav.b, 0.0, self._lanes[0].rect.width())
+        x = scales.column_edges(m, max(round(m.width * fine), 1))
+        columns = [envelope(curve).columns(x) for curve in placement.curves]
+        self._make_curves(placement, columns, x, fine)
+        if self._apart.rect.height():
+            self._make_difference(alignment, placement, columns, x, fine)
+        for name, plot in self.lanes.items():
+            lane = self._lane_of(name)
+            if lane is not None:
+                plot.vb.show_range(self._nav.a, self._nav.b, lane.low, lane.high)
+
+    def _sheet(self, name: str, lane: Lane, dpr: float) -> Raster:
+        """The reused pixels of a lane, without anything on them."""
+        sheet = self._sheets[name] = Raster.of(lane.rect, dpr, self._sheets.get(name))
+        sheet.clear(QColor(self._theme.background))
+        return sheet
+
+    # What the items of the scene paint, in the view's pixels.
+
+    def _draw_legend(self, painter: QPainter, rect: QRectF) -> None:
+        if self._alignment is not None:
             painter.setFont(self.font())
-            m = self._map()
-            width = round(self._lanes[0].rect.width() * dpr)
-            x = scales.column_edges(m, width)
-            columns = [envelope(curve).columns(x) for curve in placement.curves]
-            self._paint_legend(painter, alignment)
-            self._paint_strips(painter, alignment, placement, m)
-            self._paint_curves(painter, placement, columns, x, dpr)
-            if self._apart.rect.height():
-                self._paint_difference(painter, alignment, placement, columns, x, dpr)
-            self._paint_axis(painter, m)
-        return image
+            self._paint_legend(painter, self._alignment)
+
+    def _draw_strips(self, painter: QPainter, rect: QRectF) -> None:
+        if self._alignment is not None and self._placement is not None:
+            painter.setFont(self.font())
+            self._paint_strips(painter, self._alignment, self._placement, self._map())
+
+    def _draw_curves(self, k: int, painter: QPainter, rect: QRectF) -> None:
+        em = self.fontMetrics().height()
+        blit(painter, self._lanes[k].rect, self._sheets[f"curve {k + 1}"].image)
+        if self._side_by_side and rect.height() > 2.5 * em:
+            painter.setFont(self.font())
+            self._paint_name(painter, k, self._lanes[k].rect)
+
+    def _draw_levels(self, k: int, painter: QPainter, rect: QRectF) -> None:
+        if self._placement is None or k >= len(self._lanes):
+            return
+        painter.setFont(self.font())
+        lane, em = self._lanes[k], self.fontMetrics().height()
+        ticks = self._level_ticks(lane, self._placement.share, em)
+        title = self.tr("Of all (%)") if self._placement.share else self.tr("Processors")
+        scales.level_axis(painter, lane, ticks, self._theme, title if lane.rect.height() > 5 * em else "")
+
+    def _draw_apart(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._apart.rect, self._sheets["difference"].image)
+
+    def _draw_apart_axis(self, painter: QPainter, rect: QRectF) -> None:
+        if self._placement is None:
+            return
+        painter.setFont(self.font())
+        unit = self.tr("% pts") if self._placement.share else self.tr("proc")
+        unit = self.tr("%") if self._relative else unit
+        title = self.tr("Difference ({0})").format(unit)
+        scales.level_axis(painter, self._apart, self._apart_ticks(self._apart), self._theme, title)
+
+    def _apart_ticks(self, lane: Lane) -> Ticks:
+        room = lane.rect.height() / (self.fontMetrics().height() * 1.7)
+        return scales.level_ticks(lane.low, lane.high, max(2.0, room))
+
+    def _draw_heading(self, painter: QPainter, rect: QRectF) -> None:
+        alignment, placement = self._alignment, self._placement
+        if alignment is not None and placement is not None:
+            painter.setFont(self.font())
+            others = [k for k in range(len(alignment.runs)) if k != alignment.reference]
+            self._paint_heading(painter, alignment, placement, others)
+
+    def _draw_axis(self, painter: QPainter, rect: QRectF) -> None:
+        if self._ready:
+            painter.setFont(self.font())
+            self._paint_axis(painter, self._map())
+
+    def _draw_frames(self, painter: QPainter, rect: QRectF) -> None:
+        for lane in self._rects:
+            self._frame(painter, lane)
 
     def colour(self, run: int) -> QColor:
         """Of a run, the same in strips, lines and table."""
@@ -239,12 +355,11 @@ class RunsView(TimePlot):
         return 0 if run == reference else 1 + (run - (run > reference)) % (len(DASHES) - 1)
 
     def _draw_mark(self, painter: QPainter, run: int, place: QPointF) -> None:
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(self.colour(run), 1.6))
-        painter.setBrush(QColor(self._theme.background))
-        draw_mark(painter, MARKS[run % len(MARKS)], place, 0.24 * self.fontMetrics().height())
-        painter.restore()
+        with saved(painter):
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(self.colour(run), 1.6))
+            painter.setBrush(QColor(self._theme.background))
+            draw_mark(painter, MARKS[run % len(MARKS)], place, 0.24 * self.fontMetrics().height())
 
     def _paint_legend(self, painter: QPainter, alignment: Alignment) -> None:
         metrics = self.fontMetrics()
@@ -286,69 +401,67 @@ class RunsView(TimePlot):
             else:
                 sample = 2.6 * metrics.height()
                 self._sample(painter, k, gutter.right() - sample, r.center().y(), sample)
-            painter.save()
-            painter.setClipRect(r)
-            for phase, (a, b) in enumerate(placement.spans[k].tolist()):
-                if b < m.a or a > m.b:
-                    continue
-                box = QRectF(max(m.x(a), left - 9), r.top(), 0, r.height())
-                box.setRight(max(min(m.x(b), right + 9), box.left() + 1))
-                row = self._row_of[k][phase]
-                alone = int((alignment.rows[row] != NONE).sum()) == 1
-                colour = self.colour(k).name()
-                painter.fillRect(
-                    box, mix(colour, t.background, 0.12 if alone else 0.4 if phase % 2 else 0.26)
-                )
-                if alone:
-                    painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
-                chosen = row == self._row
-                if chosen or box.width() >= 4:
-                    painter.setPen(QPen(QColor(t.text if chosen else t.border), 2 if chosen else 0))
-                    painter.setBrush(Qt.BrushStyle.NoBrush)
-                    painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
-                number = f"{phase + 1}" + ("*" if phase in self._by_hand.get(k, ()) else "")
-                inside = QRectF(max(box.left(), left), r.top(), 0, r.height())
-                inside.setRight(min(box.right(), right))
-                if metrics.horizontalAdvance(number) + 4 < inside.width():
+            with saved(painter):
+                painter.setClipRect(r)
+                for phase, (a, b) in enumerate(placement.spans[k].tolist()):
+                    if b < m.a or a > m.b:
+                        continue
+                    box = QRectF(max(m.x(a), left - 9), r.top(), 0, r.height())
+                    box.setRight(max(min(m.x(b), right + 9), box.left() + 1))
+                    row = self._row_of[k][phase]
+                    alone = int((alignment.rows[row] != NONE).sum()) == 1
+                    colour = self.colour(k).name()
+                    painter.fillRect(
+                        box, mix(colour, t.background, 0.12 if alone else 0.4 if phase % 2 else 0.26)
+                    )
                     if alone:
-                        room = QRectF(0, 0, metrics.horizontalAdvance(number) + 6, r.height() - 2)
-                        room.moveCenter(inside.center())
-                        painter.fillRect(room, QColor(t.background))
-                    painter.setPen(QColor(t.text))
-                    painter.drawText(inside, _CENTRE, number)
-            painter.restore()
+                        painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
+                    chosen = row == self._row
+                    if chosen or box.width() >= 4:
+                        painter.setPen(QPen(QColor(t.text if chosen else t.border), 2 if chosen else 0))
+                        painter.setBrush(Qt.BrushStyle.NoBrush)
+                        painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
+                    number = f"{phase + 1}" + ("*" if phase in self._by_hand.get(k, ()) else "")
+                    inside = QRectF(max(box.left(), left), r.top(), 0, r.height())
+                    inside.setRight(min(box.right(), right))
+                    if metrics.horizontalAdvance(number) + 4 < inside.width():
+                        if alone:
+                            room = QRectF(0, 0, metrics.horizontalAdvance(number) + 6, r.height() - 2)
+                            room.moveCenter(inside.center())
+                            painter.fillRect(room, QColor(t.background))
+                        painter.setPen(QColor(t.text))
+                        painter.drawText(inside, _CENTRE, number)
 
     def _paint_links(self, painter: QPainter, alignment: Alignment, placement: Placement, m: TimeMap) -> None:
         """A band between the strips of two runs wherever both have a phase in the same row."""
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for k in range(1, len(self._strips)):
-            upper, lower = self._strips[k - 1], self._strips[k]
-            painter.setClipRect(
-                QRectF(upper.left(), upper.bottom(), upper.width(), lower.top() - upper.bottom())
-            )
-            for row, phases in enumerate(alignment.rows[:, k - 1 : k + 1].tolist()):
-                if NONE in phases:
-                    continue
-                spans = [placement.spans[k - 1][phases[0]], placement.spans[k][phases[1]]]
-                xs = [float(m.x(v)) for span in spans for v in span]
-                # Far out of sight, coordinates would lose their meaning.
-                xs = [min(max(v, m.left - 1e5), m.left + m.width + 1e5) for v in xs]
-                if max(xs) < m.left or min(xs) > m.left + m.width:
-                    continue
-                chosen = row == self._row
-                colour = QColor(self._theme.accent if chosen else self._theme.muted)
-                colour.setAlpha(150 if chosen else 30 + round(70 * self._alike(alignment, row, k)))
-                painter.setPen(QPen(colour, 1))
-                painter.setBrush(colour)
-                corners = (
-                    (xs[0], upper.bottom()),
-                    (xs[1], upper.bottom()),
-                    (xs[3], lower.top()),
-                    (xs[2], lower.top()),
+        with saved(painter):
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            for k in range(1, len(self._strips)):
+                upper, lower = self._strips[k - 1], self._strips[k]
+                painter.setClipRect(
+                    QRectF(upper.left(), upper.bottom(), upper.width(), lower.top() - upper.bottom())
                 )
-                painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
-        painter.restore()
+                for row, phases in enumerate(alignment.rows[:, k - 1 : k + 1].tolist()):
+                    if NONE in phases:
+                        continue
+                    spans = [placement.spans[k - 1][phases[0]], placement.spans[k][phases[1]]]
+                    xs = [float(m.x(v)) for span in spans for v in span]
+                    # Far out of sight, coordinates would lose their meaning.
+                    xs = [min(max(v, m.left - 1e5), m.left + m.width + 1e5) for v in xs]
+                    if max(xs) < m.left or min(xs) > m.left + m.width:
+                        continue
+                    chosen = row == self._row
+                    colour = QColor(self._theme.accent if chosen else self._theme.muted)
+                    colour.setAlpha(150 if chosen else 30 + round(70 * self._alike(alignment, row, k)))
+                    painter.setPen(QPen(colour, 1))
+                    painter.setBrush(colour)
+                    corners = (
+                        (xs[0], upper.bottom()),
+                        (xs[1], upper.bottom()),
+                        (xs[3], lower.top()),
+                        (xs[2], lower.top()),
+                    )
+                    painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
 
     @staticmethod
     def _alike(alignment: Alignment, row: int, run: int) -> float:
@@ -366,17 +479,13 @@ class RunsView(TimePlot):
         high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
         return min(low, 0.0), (high if high > 0 else 1.0) * 1.05
 
-    def _paint_curves(
-        self, painter: QPainter, placement: Placement, columns: list[Columns], x: np.ndarray, dpr: float
-    ) -> None:
-        assert self._alignment is not None
-        t, em = self._theme, self.fontMetrics().height()
+    def _make_curves(self, placement: Placement, columns: list[Columns], x: np.ndarray, dpr: float) -> None:
+        em = self.fontMetrics().height()
         low, high = self._limits(placement)
         thickness = max(1, round(1.6 * dpr))
         for i, lane in enumerate(self._lanes):
             lane.low, lane.high = low, high
-            raster = Raster(x.size - 1, max(1, round(lane.rect.height() * dpr)))
-            raster.clear(QColor(t.background))
+            raster = self._sheet(f"curve {i + 1}", lane, dpr)
             runs = [i] if self._side_by_side else self._back_to_front()
             seen = {k: self._seen(placement, k, columns[k], x) for k in runs}
             for k in runs:
@@ -388,28 +497,16 @@ class RunsView(TimePlot):
                 single = c.steps <= 2
                 enter = np.where(single, raster.scale(c.first, low, high), mean)
                 leave = np.where(single, raster.scale(c.last, low, high), mean)
-                dash = DASHES[self._dash(k)]
-                raster.trace(
-                    enter,
-                    leave,
-                    seen[k],
-                    thickness,
-                    self.colour(k),
-                    (round(dash[0] * dpr), round(dash[1] * dpr)),
-                )
-            raster.draw(painter, lane.rect.left(), lane.rect.top())
-            for k in runs:
-                self._paint_line_marks(painter, lane, k, columns[k].mean, seen[k], dpr)
-            ticks = self._level_ticks(lane, placement.share, em)
-            title = self.tr("Of all (%)") if placement.share else self.tr("Processors")
-            scales.level_axis(painter, lane, ticks, t, title if lane.rect.height() > 5 * em else "")
-            places = scales.time_ticks(self._nav.a, self._nav.b, lane.rect.width() / (5 * em)).positions
-            scales.grid(
-                painter, lane, t, [self._map().x(v) for v in places], [lane.y(v) for v in ticks.positions]
-            )
-            self._frame(painter, lane.rect)
-            if self._side_by_side and lane.rect.height() > 2.5 * em:
-                self._paint_name(painter, i, lane.rect)
+                on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
+                raster.trace(enter, leave, seen[k], thickness, self.colour(k), (on, max(period, 1)))
+            local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), low, high)
+            with QPainter(raster.image) as painter:
+                for k in runs:
+                    self._paint_line_marks(painter, local, k, columns[k].mean, seen[k], dpr)
+                places = scales.time_ticks(self._nav.a, self._nav.b, lane.rect.width() / (5 * em)).positions
+                m = TimeMap(self._nav.a, self._nav.b, 0.0, lane.rect.width())
+                ys = [local.y(v) for v in self._level_ticks(local, placement.share, em).positions]
+                scales.grid(painter, local, self._theme, [m.x(v) for v in places], ys)
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
         """Whose lane it is, on a ground that lets the curve shine through."""
@@ -460,16 +557,15 @@ class RunsView(TimePlot):
         ticks = scales.level_ticks(lane.low * factor, lane.high * factor, count, whole=True)
         return Ticks([v / factor for v in ticks.positions], ticks.labels)
 
-    def _paint_difference(
+    def _make_difference(
         self,
-        painter: QPainter,
         alignment: Alignment,
         placement: Placement,
         columns: list[Columns],
         x: np.ndarray,
         dpr: float,
     ) -> None:
-        t, em, lane = self._theme, self.fontMetrics().height(), self._apart
+        t, lane = self._theme, self._apart
         reference = alignment.reference
         others = [k for k in range(len(alignment.runs)) if k != reference]
         factor = 100.0 if placement.share or self._relative else 1.0
@@ -487,8 +583,7 @@ class RunsView(TimePlot):
                 drawn[k] = (c.mean * factor, c.minimum * factor, c.maximum * factor)
         lane.high = self._reach([mean for mean, _, _ in drawn.values()])
         lane.low = -lane.high
-        raster = Raster(x.size - 1, max(1, round(lane.rect.height() * dpr)))
-        raster.clear(QColor(t.background))
+        raster = self._sheet("difference", lane, dpr)
         zero = np.full(x.size - 1, raster.image.height() / 2)
         thickness = max(1, round(1.4 * dpr))
         for k in others:
@@ -507,19 +602,13 @@ class RunsView(TimePlot):
                 raster.veil(np.minimum(above, zero), zero, self.colour(k), 0.4)
                 raster.veil(zero, np.maximum(below, zero), self.colour(reference), 0.4)
             raster.veil(np.where(seen, ends[0], zero), np.where(seen, ends[1], zero), self.colour(k), 0.16)
-            dash = DASHES[self._dash(k)]
-            raster.trace(
-                rows, rows, seen, thickness, self.colour(k), (round(dash[0] * dpr), round(dash[1] * dpr))
-            )
-        raster.draw(painter, lane.rect.left(), lane.rect.top())
-        ticks = scales.level_ticks(lane.low, lane.high, max(2.0, lane.rect.height() / (em * 1.7)))
-        unit = self.tr("%") if self._relative else self.tr("% pts") if placement.share else self.tr("proc")
-        scales.level_axis(painter, lane, ticks, t, self.tr("Difference ({0})").format(unit))
-        scales.grid(painter, lane, t, [], [lane.y(v) for v in ticks.positions])
-        painter.setPen(QPen(QColor(t.break_line), 0))
-        painter.drawLine(QLineF(lane.rect.left(), lane.y(0), lane.rect.right(), lane.y(0)))
-        self._frame(painter, lane.rect)
-        self._paint_heading(painter, alignment, placement, others)
+            on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
+            raster.trace(rows, rows, seen, thickness, self.colour(k), (on, max(period, 1)))
+        local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
+        with QPainter(raster.image) as painter:
+            scales.grid(painter, local, t, [], [local.y(v) for v in self._apart_ticks(local).positions])
+            painter.setPen(QPen(QColor(t.break_line), 0))
+            painter.drawLine(QLineF(0, local.y(0), local.rect.right(), local.y(0)))
 
     def _reach(self, means: list[np.ndarray]) -> float:
         """The vertical range of differences; rare peaks of relative ones run to the rim."""
@@ -581,8 +670,26 @@ class RunsView(TimePlot):
 
     # ---- cursor, selection, and what the mouse holds
 
+    def _mark_rects(self) -> list[QRectF] | None:
+        if self._alignment is None or not self._laid:
+            return []
+        drag, m, found = self._drag, self._map(), []
+        if drag is not None and drag.kind == "match":
+            return None
+        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
+        for span in [*([] if self._selection is None else [self._selection]), *zoomed]:
+            x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted(span))
+            found += [QRectF(x0 - 2, r.top(), x1 - x0 + 4, r.height()) for r in self._rects]
+        if m.a <= self._cursor <= m.b:
+            x = float(m.x(self._cursor))
+            found += [QRectF(x - 2, r.top(), 4, r.height()) for r in self._rects]
+            em, r = self.fontMetrics().height(), self._rects[0]
+            box = QRectF(r.left(), r.top(), r.width(), (1 + len(self._alignment.runs)) * em + 20)
+            found.append(box)
+        return found
+
     def _paint_marks(self, painter: QPainter) -> None:
-        lanes = tuple(lane.rect for lane in (*self._lanes, self._apart) if lane.rect.height())
+        lanes = self._rects
         if self._selection is not None:
             self._tint_range(painter, self._selection, self._theme.selection, lanes)
         drag = self._drag
@@ -634,7 +741,7 @@ class RunsView(TimePlot):
 
     def _pull(self, drag: Drag, p: QPointF, t: float) -> None:
         self._pulled = p
-        self.update()
+        self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
         held, self._held = self._held, None

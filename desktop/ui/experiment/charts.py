@@ -1,4 +1,4 @@
-"""What the charts of an experiment show, as contents of `desktop.ui.plots.chart`.
+"""What the charts of an experiment show, as contents of `desktop.data.chart`.
 
 `every` are the effects of all terms, `found` those of the model; keys are places in ``every.effects``, or
 trials in their order. Terms that were left out of the model stay to be seen, faintly.
@@ -7,17 +7,19 @@ trials in their order. Terms that were left out of the model stay to be seen, fa
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.effects import Dose, Effect, Effects
-from desktop.ui.plots.chart import MARKS, Axis, Content, Series
+from desktop.data.chart import MARKS, Axis, Content, Series
 from desktop.ui.units import digits
 from desktop.workbench.comparing import Scaled
 
 Floats = NDArray[np.float64]
+Corner = tuple[int, int, int]
+CORNERS: tuple[Corner, ...] = tuple((a, b, c) for c in (-1, 1) for b in (-1, 1) for a in (-1, 1))
 #: Most names on a half-normal plot.
 LABELLED = 6
 
@@ -141,8 +143,7 @@ def pareto(
     limits = []
     limit = limit_of(found)
     if math.isfinite(limit):
-        limits.append((limit * scale, ""))
-        title += "; those beyond the dashed line are marked"
+        limits.append((limit * scale, "limit"))
     categories = tuple(effects[k].term for k in order)
     return Content(
         Axis(title, zero=True), Axis("", categories=categories), tuple(series), tuple(limits),
@@ -315,3 +316,42 @@ def in_phases(start: Floats, end: Floats, share: Floats, name: str) -> Content:
     bars = Series("bars", np.arange(start.size, dtype=float), 100 * share, name, names=words)
     categories = tuple(str(k + 1) for k in range(start.size))
     return Content(Axis("phase", categories=categories), Axis("share of the phase [%]", zero=True), (bars,))
+
+
+def cube(names: tuple[str, str, str], means: Mapping[Corner, float], unit: str) -> tuple[Content, str]:
+    """Mean responses at the corners of a cube of three factors, fuller the larger they are, and the same in
+    words; corners that were not run show a dash."""
+
+    def place(corner: Corner) -> tuple[float, float]:
+        a, b, c = ((v + 1) / 2 for v in corner)
+        return a + 0.4 * c, b + 0.4 * c
+
+    edges: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    for corner in CORNERS:
+        for axis in range(3):
+            if corner[axis] < 0:
+                a, b, c = (1 if k == axis else v for k, v in enumerate(corner))
+                hidden = axis == 2 or corner[2] > 0
+                edges[hidden] += [place(corner), place((a, b, c))]
+    series = []
+    for hidden, ends in edges.items():
+        x, y = np.array(ends).T
+        series.append(Series("segments", x, y, colour="border", dashed=hidden, width=1.2))
+    values = np.array([means.get(corner, math.nan) for corner in CORNERS])
+    known = values[np.isfinite(values)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 0.0)
+    part = np.nan_to_num((values - low) / (high - low)) if high > low else np.zeros(values.size)
+    at = np.array([place(corner) for corner in CORNERS])
+    texts = tuple(digits(float(v)) for v in values)
+    series.append(Series("boxes", at[:, 0], at[:, 1], high=part, names=texts, colour="computing"))
+    words = "; ".join(
+        " ".join(f"{n} {'+' if v > 0 else '−'}" for n, v in zip(names, corner, strict=True))
+        + f": {text} {unit}"
+        for corner, text in zip(CORNERS, texts, strict=True)
+    )
+    notes = ((0.5, -0.2, f"{names[0]} → +"), (-0.3, 0.5, f"{names[1]} ↑ +"), (1.5, 0.1, f"{names[2]} ↗ +"))
+    rows = [(*corner, float(v)) for corner, v in zip(CORNERS, values, strict=True)]
+    heads = (*names, f"mean ({unit})" if unit else "mean")
+    drawn = tuple(series)
+    content = Content(Axis(""), Axis(""), drawn, notes=notes, axes=False, data=lambda: [heads, *rows])
+    return content, words

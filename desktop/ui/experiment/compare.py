@@ -17,11 +17,12 @@ from PySide6.QtWidgets import (
 
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
+from desktop.data.chart import Axis, Content, Series
 from desktop.data.project_file import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
-from desktop.ui.experiment.table import Column, ResultTable, Row, Value
-from desktop.ui.plots.chart import Axis, Chart, Content, Series
+from desktop.ui.plots.chart import Chart
+from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.ui.theme import Theme
 from desktop.ui.units import digits
 from desktop.workbench import comparing
@@ -50,9 +51,9 @@ class CompareStep(Step):
         self.here_delay = 0.0
         self._names: tuple[str, ...] = ()
         self._fresh = True
-        self.tables = ResultTable("Tables to compare")
-        self.tables.grid.edited.connect(self._edited)
-        self.barriers = ResultTable("Barrier pairs")
+        self.tables = FrameView("Tables to compare")
+        self.tables.frames.edited.connect(self._edited)
+        self.barriers = FrameView("Barrier pairs")
         self.barriers.chosen.connect(bench.select)
         self.cost = QDoubleSpinBox()
         self.cost.setRange(-1e9, 1e9)
@@ -61,10 +62,10 @@ class CompareStep(Step):
         self.cost.valueChanged.connect(lambda _: self._draw())
         self.barrier_said = quiet("")
         self.other = choice("Other version", [], lambda _: self._draw())
-        self.versions = ResultTable("Versions")
+        self.versions = FrameView("Versions")
         self.versions.chosen.connect(bench.select)
         self.version_said = quiet("")
-        self.scaling = ResultTable("Scaling")
+        self.scaling = FrameView("Scaling")
         self.scaling.chosen.connect(bench.select)
         self.scaling_said = quiet("")
         self.factor = choice("Factor", [], lambda _: self._draw())
@@ -78,12 +79,12 @@ class CompareStep(Step):
         self.half_se.setToolTip("Where there are no replicates, as another experiment or a report says it")
         self.half_se.valueChanged.connect(lambda _: self._draw())
         self.verdict = quiet("")
-        self.single = ResultTable("One factor and the scale")
-        self.over_p = ResultTable("Effects over processors")
+        self.single = FrameView("One factor and the scale")
+        self.over_p = FrameView("Effects over processors")
         self.over_p.chosen.connect(bench.select)
         self.over_p_chart = Chart("Effect against processors")
         self.over_p_said = quiet("")
-        self.doses = ResultTable("Effects over the delay")
+        self.doses = FrameView("Effects over the delay")
         self.doses.chosen.connect(bench.select)
         self.dose_chart = Chart("Effect against the size of the delay")
         self.dose_said = quiet("")
@@ -95,7 +96,7 @@ class CompareStep(Step):
         self.response = choice(
             "Response that ranks the runs", [], lambda name: bench.choose_rows(name, self._where)
         )
-        self.ranking = ResultTable("Runs by response")
+        self.ranking = FrameView("Runs by response")
         self.level_chart = Chart("Level means")
         self.search_said = quiet("")
         self.tabs = QTabWidget()
@@ -193,7 +194,7 @@ class CompareStep(Step):
         return imported.where if imported is not None else ()
 
     @property
-    def _terms(self) -> tuple[ResultTable, ...]:
+    def _terms(self) -> tuple[FrameView, ...]:
         return self.barriers, self.versions, self.scaling, self.over_p, self.doses
 
     def set_theme(self, theme: Theme) -> None:
@@ -226,7 +227,9 @@ class CompareStep(Step):
             cells: tuple[Value, ...] = (
                 table.name, _plain(table.processors), _plain(table.delay), len(table.effects), base
             )  # fmt: skip
-            fixed = frozenset((1, 2)) if key.startswith(_HERE) and key != _HERE else frozenset()
+            fixed = (
+                frozenset(("Processors", "Delay")) if key.startswith(_HERE) and key != _HERE else frozenset()
+            )
             tone = "strong" if key == _HERE else ""
             rows.append(Row(cells, key, tone, str(table.path), fixed=fixed))
         self.tables.show_rows(_TABLES, rows)

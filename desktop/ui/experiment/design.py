@@ -37,7 +37,7 @@ from desktop.ui.experiment.parts import (
     stacked,
 )
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
-from desktop.ui.experiment.table import Column, ResultTable, Row
+from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -68,7 +68,7 @@ class DesignStep(Step):
 
     def __init__(self, bench: ExperimentBench) -> None:
         super().__init__(bench)
-        self.offers = ResultTable("Designs that fit")
+        self.offers = FrameView("Designs that fit")
         self.offers.chosen.connect(self._take)
         self.budget = QSpinBox()
         self.budget.setRange(0, MOST_RUNS)
@@ -103,7 +103,7 @@ class DesignStep(Step):
         self.warning = quiet("")
         self.relation = QTextBrowser()
         self.relation.setAccessibleName("Defining relation and aliases")
-        self.sheet = ResultTable("Run sheet")
+        self.sheet = FrameView("Run sheet")
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
         self.tabs.addTab(self.relation, "Defining relation and aliases")

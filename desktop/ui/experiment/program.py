@@ -34,7 +34,7 @@ from desktop.ui.experiment.parts import (
     typed_words,
 )
 from desktop.ui.experiment.pilot import PilotDialog
-from desktop.ui.experiment.table import Column, ResultTable, Row
+from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
 from desktop.ui.units import quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
@@ -115,11 +115,11 @@ class ProgramStep(Step):
             "headers",
         )
         self.choose = button("Choose sources…", self._choose_sources)
-        self.factors = ResultTable("Factors")
-        self.factors.grid.edited.connect(self._factor_edited)
-        self.factors.grid.toggled.connect(self._factor_toggled)
-        self.responses = ResultTable("Responses")
-        self.responses.grid.edited.connect(self._response_edited)
+        self.factors = FrameView("Factors")
+        self.factors.frames.edited.connect(self._factor_edited)
+        self.factors.frames.toggled.connect(self._factor_toggled)
+        self.responses = FrameView("Responses")
+        self.responses.frames.edited.connect(self._response_edited)
         self.commands = QPlainTextEdit()
         self.commands.setReadOnly(True)
         self.commands.setAccessibleName("First commands as they are run")
@@ -238,11 +238,12 @@ class ProgramStep(Step):
             rows.append(
                 Row(
                     (
-                        "", name, shown_words(high.flags, False), shown_words(high.arguments, False),
+                        name in used, name,
+                        shown_words(high.flags, False), shown_words(high.arguments, False),
                         " ".join(f"{k}={v}" for k, v in high.environment), factor.delay or None, factor.file,
                         factor.line or None, factor.routine, factor.construct,
                     ),
-                    name, "" if name in used else "faint", tip, name in used,
+                    name, "" if name in used else "faint", tip,
                 )
             )  # fmt: skip
         self.factors.show_rows(_FACTORS, rows)

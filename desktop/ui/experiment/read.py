@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt
-from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -21,16 +20,16 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.core.effects import Effect, Effects, ranked
-from desktop.data.experiment import Factor
-from desktop.ui.experiment import charts
-from desktop.ui.experiment.cube import CORNERS, Corner, CubePlot
+from desktop.core.effects import Effect, Effects
+from desktop.data.chart import Axis, Content
+from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
-from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.plots.chart import Chart
+from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+from desktop.workbench.pinning import region_of
 
 _ERRORS = (
     ("as the trials allow", ""),
@@ -46,12 +45,6 @@ _LIMITS = (
     ("Lenth margin", "lenth"),
     ("Lenth simultaneous", "lenth-simultaneous"),
 )
-_METHODS = {
-    "replicates": "replicates",
-    "interactions": "terms taken as error",
-    "lenth": "Lenth's pseudo standard error",
-    "none": "no error estimate",
-}
 _SHOWN = (("full effects", "full"), ("half effects (coefficients)", "half"))
 
 
@@ -80,17 +73,12 @@ class ReadStep(Step):
         self.rows = choice("Only rows where", [], self._choose_rows)
         self.rows_label = QLabel("Rows")
         self.said = quiet("")
-        self.effects = ResultTable("Effects")
+        self.effects = FrameView("Effects")
         self.effects.chosen.connect(bench.select)
-        self.effects.grid.toggled.connect(lambda term, _: self._toggle(term))
-        toggle = QAction("In the model", self.effects)
-        toggle.setShortcuts([QKeySequence("Del"), QKeySequence("Space")])
-        toggle.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        toggle.triggered.connect(lambda: self._toggle(self.effects.key))
-        self.effects.addAction(toggle)
-        self.rank = ResultTable("SPT rank")
+        effect_rows.let_toggle(self.effects, self._toggle)
+        self.rank = FrameView("SPT rank")
         self.rank.chosen.connect(bench.select)
-        self.anova = ResultTable("Analysis of variance")
+        self.anova = FrameView("Analysis of variance")
         self.anova.chosen.connect(bench.select)
         self.notes = quiet("")
         self.half_normal = Chart("Half-normal plot")
@@ -99,7 +87,7 @@ class ReadStep(Step):
         self.main_effects = Chart("Main effects")
         self.interaction = Chart("Interaction plot")
         self.residuals = Chart("Residuals")
-        self.cube = CubePlot()
+        self.cube = Chart("Cube plot", help_at="spt.md#4-read")
         for chart in (self.half_normal, self.pareto, self.main_effects):
             chart.clicked.connect(self._clicked)
         self.first = choice("First factor", [], lambda _: self._draw_pairs(bench.snapshot))
@@ -167,7 +155,7 @@ class ReadStep(Step):
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
         if new.effects is None:
             waiting = new.project.experiment is not None or new.project.imported is not None
-            self.set_empty(_why_empty(new) if waiting else "")
+            self.set_empty(new.why_empty if waiting else "")
             self._drawn = None
             return
         self.set_empty("")
@@ -192,13 +180,9 @@ class ReadStep(Step):
             widget.set_theme(theme)
 
     def _show_settings(self, new: ExperimentSnapshot) -> None:
-        experiment, imported, analysis = new.project.experiment, new.project.imported, new.project.analysis
-        if experiment is not None:
-            names = [r.name for r in experiment.responses]
-            fill(self.response, [(n, n) for n in names], analysis.response or names[0])
+        imported, analysis = new.project.imported, new.project.analysis
+        fill(self.response, [(n, n) for n in new.responses], new.read_response)
         table = imported.table if imported is not None else None
-        if table is not None:
-            fill(self.response, [(n, n) for n in (table.response, *table.others)], table.response)
         choices = table.choices if table is not None else ()
         if choices:
             items = [("all", "")]
@@ -245,75 +229,11 @@ class ReadStep(Step):
             self._setting_grid.setColumnStretch(6, 1)
 
     def _show_tables(self, new: ExperimentSnapshot) -> None:
-        found, every = new.effects, new.every or new.effects
-        assert found is not None and every is not None
-        half, unit = new.project.analysis.half, _unit(new)
-        word, scale = charts.effect_word(half), 0.5 if half else 1.0
-        title = word[:1].upper() + word[1:]
-        columns = (
-            Column("In", "Whether the model has this term (Space or Del)", check=True),
-            Column("Term"),
-            Column(title, f"{title}: {_meaning(half)}", unit),
-            Column("SE", f"Standard error from {_METHODS[found.error]}", unit, 3),
-            Column("t", "Over its standard error", significant=3),
-            Column("p", "Chance of as large a t without any effect", significant=2),
-            Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
-            Column("Marked", f"Above {found.threshold}"),
-            Column("Not told apart from", "Aliases up to two-factor interactions"),
-        )
-        kept = {e.members: e for e in found.effects}
-        rows = []
-        for one in every.effects:
-            e = kept.get(one.members, one)
-            on = one.members in kept
-            numbers = (e.value * scale, e.se * scale, e.t, e.p) if on else (e.value * scale, None, None, None)
-            cells: tuple[Value, ...] = (
-                "", e.term, *numbers, found.percent(e), "★" if e.significant and on else "",
-                ", ".join(e.aliases),
-            )  # fmt: skip
-            tone = "strong" if e.significant and on else "" if on else "faint"
-            rows.append(Row(cells, e.term, tone, ", ".join((e.term, *e.aliases)), on))
-        self.effects.show_rows(columns, rows)
-        self._show_rank(new, found, title, unit, scale)
-        self._show_anova(found)
-        self._say(new, found, word)
-
-    def _show_rank(
-        self, new: ExperimentSnapshot, found: Effects, title: str, unit: str, scale: float
-    ) -> None:
-        factors = _factors(new)
-        columns = (
-            Column("Rank", "Effects within one standard error share a rank; below zero there is none"),
-            Column("Factor"),
-            Column(title, "", unit),
-            Column("±", "Standard error", unit, 3),
-            Column("t", significant=3),
-            Column("Share", "Full effect as percent of the unperturbed run", "% of base", 3),
-            Column("File"),
-            Column("Line"),
-            Column("Routine"),
-            Column("Construct"),
-            Column("Not told apart from"),
-        )
-        se = next((e.se for e in found.effects if math.isfinite(e.se)), 0.0)
-        rows = []
-        for line in ranked(found, tie=se):
-            e = line.effect
-            place = factors.get(e.term)
-            where: tuple[Value, ...] = (
-                (place.file, place.line or None, place.routine, place.construct)
-                if place
-                else ("", None, "", "")
-            )
-            rank: Value = str(line.rank) if line.rank else "helps"
-            cells: tuple[Value, ...] = (
-                rank, e.term, e.value * scale, e.se * scale, e.t, line.percent, *where, ", ".join(e.aliases)
-            )  # fmt: skip
-            tip = (
-                "" if line.rank else "A delay here makes the program faster: look for contention it relieves"
-            )
-            rows.append(Row(cells, e.term, "strong" if e.significant else "", tip))
-        self.rank.show_rows(columns, rows)
+        assert new.effects is not None
+        self.effects.show_rows(*effect_rows.effects(new))
+        self.rank.show_rows(*effect_rows.rank(new))
+        self._show_anova(new.effects)
+        self._say(new, new.effects, charts.effect_word(self.half))
 
     def _show_anova(self, found: Effects) -> None:
         columns = (
@@ -325,7 +245,7 @@ class ReadStep(Step):
         )
 
     def _say(self, new: ExperimentSnapshot, found: Effects, word: str) -> None:
-        unit = f" {_unit(new)}" if _unit(new) else ""
+        unit = f" {new.unit}" if new.unit else ""
         base = "unperturbed run" if found.unperturbed_measured else "predicted unperturbed run"
         error = f" ± {digits(found.mean_se, 2)}" if math.isfinite(found.mean_se) else ""
         spread = ""
@@ -333,10 +253,11 @@ class ReadStep(Step):
             spread = f" (s = {digits(math.sqrt(found.variance), 3)}{unit}, {found.df} df)"
         marked = sum(e.significant for e in found.effects)
         self.said.setText(
-            f"Numbers are {word}s: {_meaning(new.project.analysis.half)}. "
+            f"Numbers are {word}s: {effect_rows.meaning(new.project.analysis.half)}. "
             f"Mean {digits(found.mean)}{error}{unit}, {base} {digits(found.unperturbed)}{unit}, "
             f"{count(len(found.trials.y), 'trial')}. "
-            f"Standard error from {_METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. {marked} of "
+            f"Standard error from {effect_rows.METHODS[found.error]}{spread}; R² {digits(found.r2, 4)}. "
+            f"{marked} of "
             f"{count(len(found.effects), 'term')} marked: above {found.threshold}."
         )
         lines = []
@@ -361,7 +282,7 @@ class ReadStep(Step):
     # ---- charts
 
     def _draw(self, new: ExperimentSnapshot) -> None:
-        found, half, unit = new.effects, new.project.analysis.half, _unit(new)
+        found, half, unit = new.effects, new.project.analysis.half, new.unit
         said = self.said.text()
         self.half_normal.set_content(charts.half_normal(found, new.every, half, unit, new.selected), said)
         self._draw_pareto(new)
@@ -377,7 +298,7 @@ class ReadStep(Step):
         em = self.fontMetrics().height()
         rows = int((self.pareto.height() - 6 * em) / (1.1 * em))  # below: the axis, above: the legend
         half = new.project.analysis.half
-        content = charts.pareto(new.effects, new.every, half, _unit(new), new.selected, max(4, min(30, rows)))
+        content = charts.pareto(new.effects, new.every, half, new.unit, new.selected, max(4, min(30, rows)))
         self.pareto.set_content(content, self.said.text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -399,12 +320,18 @@ class ReadStep(Step):
         self.interaction.set_content(charts.interaction(found, a, b, _response(new)))
         names = tuple(str(combo.currentData()) for combo in self.corners)
         if found is None or len(found.trials.factors) < 3:
-            self.cube.show_cube(("", "", ""), {}, "", "The cube plot needs three factors.")
+            self._no_cube("The cube plot needs three factors.")
         elif len(set(names)) < 3:
-            self.cube.show_cube(("", "", ""), {}, "", "Choose three different factors.")
+            self._no_cube("Choose three different factors.")
         else:
             three = (names[0], names[1], names[2])
-            self.cube.show_cube(three, corner_means(found, three), _unit(new))
+            content, said = charts.cube(three, corner_means(found, three), new.unit)
+            self.cube.set_content(content, said)
+            self.cube.setToolTip(said.replace("; ", "\n"))
+
+    def _no_cube(self, why: str) -> None:
+        self.cube.set_content(Content(Axis(""), Axis(""), empty=why))
+        self.cube.setToolTip("")
 
     _followed = ""
 
@@ -420,8 +347,8 @@ class ReadStep(Step):
         if len(levels) != len(found.trials.factors):
             return
         value, se = found.predict(levels)
-        unit = f" {_unit(new)}" if _unit(new) else ""
-        text = f"Predicted {_response_name(new)} at the setting below: {digits(value)}"
+        unit = f" {new.unit}" if new.unit else ""
+        text = f"Predicted {new.response} at the setting below: {digits(value)}"
         text += f" ± {digits(se, 2)}{unit} (standard error)" if math.isfinite(se) else unit
         share = 100 * value / found.unperturbed if found.unperturbed else math.nan
         self.predicted.setText(f"{text}, {digits(share, 4)} % of the unperturbed run.")
@@ -455,10 +382,9 @@ class PinPanel(QWidget):
         super().__init__()
         self.bench = bench
         self.open = button("Choose trace…", self._choose, "Any trace or imported file")
-        self._chosen: dict[str, str] = {}  # region that the user says an effect belongs to
         self.region = choice("Region", [], self._choose_region)
         self.chart = Chart("Share of the region in every phase")
-        self.table = ResultTable("Phases with the region")
+        self.table = FrameView("Phases with the region")
         self.said = quiet(
             "Choose a trace of the same program, then an effect: the phases in which its routine runs."
         )
@@ -478,23 +404,20 @@ class PinPanel(QWidget):
         if pinned is None:
             return
         if pinned is not old.pinned:
-            self._chosen = {}
             largest = pinned.names[int(np.argmax(pinned.exclusive_s.sum(0)))]
             fill(self.region, [(name, name) for name in sorted(pinned.names)], largest)
-        if pinned is not old.pinned or new.selected != old.selected:
+        afresh = pinned is not old.pinned or new.project.regions != old.project.regions
+        if afresh or new.selected != old.selected:
             fill_to(self.region, self._belongs(new))
             self._draw()
 
     def _belongs(self, new: ExperimentSnapshot) -> str:
-        """The region of the chosen effect: as the user said, else one called as its routine; "" if none."""
-        factor = _factors(new).get(new.selected)
-        routine = factor.routine if factor and factor.routine else new.selected
-        likely = new.pinned.likely(routine) if new.pinned else ""
-        return self._chosen.get(new.selected, likely)
+        """The region of the chosen effect; "" if there is none."""
+        return "" if new.pinned is None else region_of(new, new.selected, new.pinned)
 
     def _choose_region(self, name: str) -> None:
         if self.bench.snapshot.selected:
-            self._chosen[self.bench.snapshot.selected] = name
+            self.bench.pin_to(self.bench.snapshot.selected, name)
         self._draw()
 
     def _choose(self) -> None:
@@ -549,63 +472,19 @@ def fill_to(combo: QComboBox, word: str) -> None:
         combo.setCurrentIndex(at)
 
 
-def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[Corner, float]:
+def corner_means(found: Effects, names: tuple[str, str, str]) -> Mapping[charts.Corner, float]:
     """Mean response at the eight settings of three factors, over all others."""
     data = found.trials
     at = [data.factors.index(n) for n in names]
     means = {}
-    for corner in CORNERS:
+    for corner in charts.CORNERS:
         rows = np.all(data.x[:, at] == np.array(corner), axis=1)
         means[corner] = float(data.y[rows].mean()) if rows.any() else math.nan
     return means
 
 
-def _meaning(half: bool) -> str:
-    if half:
-        return "half the difference of the means with and without the delay, the model's coefficient"
-    return "mean with the delay minus mean without"
-
-
 def _response(new: ExperimentSnapshot) -> str:
-    unit = _unit(new)
-    name = _response_name(new)
+    unit = new.unit
+    name = new.response
     # A name that ends in its unit says it already.
     return f"{name} [{unit}]" if unit and not name.endswith(f"_{unit}") else name
-
-
-def _response_name(new: ExperimentSnapshot) -> str:
-    experiment, imported = new.project.experiment, new.project.imported
-    if imported is not None and imported.table is not None:
-        # Replicates in columns of their own are named together.
-        return imported.table.response.split(" ")[0]
-    return new.project.analysis.response or (experiment.responses[0].name if experiment else "response")
-
-
-def _unit(new: ExperimentSnapshot) -> str:
-    experiment = new.project.experiment
-    if experiment is not None:
-        name = _response_name(new)
-        return next((r.unit or "" for r in experiment.responses if r.name == name), "")
-    name = _response_name(new)
-    return "s" if name.endswith("_s") or "_s_" in name else ""
-
-
-def _factors(new: ExperimentSnapshot) -> dict[str, Factor]:
-    experiment = new.project.experiment
-    return {f.name: f for f in experiment.factors} if experiment else {}
-
-
-def _why_empty(new: ExperimentSnapshot) -> str:
-    imported = new.project.imported
-    if new.search is not None:
-        if new.parts:
-            return (
-                "One place at a time has no interactions: step 5 shows effects against the size of the delay."
-            )
-        return "An orthogonal array is a search: step 5 ranks its runs and shows the mean of every level."
-    if imported is not None and imported.table is None:
-        return "These are effects without their trials: step 5 compares them."
-    if imported is not None:
-        return f"These trials cannot be read yet: {new.unread or 'none has a response'}."
-    note = f" ({new.unread})" if new.unread else ""
-    return f"No effect can be seen yet{note}. Run trials in step 3, or paste responses there."

@@ -20,9 +20,9 @@ from PySide6.QtWidgets import (
 
 from desktop.data.experiment import Experiment, Trial
 from desktop.ui.experiment.parts import Step, beside, button, group, quiet, row, stacked
-from desktop.ui.experiment.table import Column, ResultTable, Row, Value
 from desktop.ui.mnemonics import rename
 from desktop.ui.pages import scrolled
+from desktop.ui.tables import Column, FrameView, Row, Value
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits, left, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot, Imported
@@ -68,9 +68,9 @@ class RunStep(Step):
         # As much room whatever it says: the buttons above it would move while trials run.
         self._room = scrolled(self.stands)
         self._room.setFixedHeight(4 * self.fontMetrics().lineSpacing() + 4)
-        self.trials = ResultTable("Trials", paste=True)
+        self.trials = FrameView("Trials", paste=True)
         self.trials.pasted.connect(self._pasted)
-        self.trials.grid.edited.connect(self._typed)
+        self.trials.frames.edited.connect(self._typed)
         self.reason = QLineEdit()
         self.reason.setPlaceholderText("Reason")
         self.reason.setAccessibleName("Reason for leaving the chosen trial out")

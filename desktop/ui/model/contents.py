@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.ui.plots.chart import MARKS, Axis, Content, Series
-from desktop.ui.plots.heat import HeatContent
-from desktop.ui.theme import SERIES
+from desktop.data.chart import MARKS, SERIES, Axis, Cells, Content, Series
 from desktop.ui.units import digits
 from desktop.workbench import model_results as results
 from desktop.workbench.model_results import CELL_MEASURES, Quantity, Scaling, unit_of
@@ -19,7 +17,7 @@ from desktop.workbench.modelling import ModelSnapshot
 if TYPE_CHECKING:
     from desktop.core.factor_model import ModelFit
 
-Cells = Literal["cell", "code", "system"]
+Which = Literal["cell", "code", "system"]
 Against = Literal["fitted", "p", "system", "code"]
 
 _P = "Processors p"
@@ -49,9 +47,11 @@ def _told_at(fit: ModelFit, lines: tuple[int, ...], at: NDArray[np.int64], k: in
     return _told(fit, lines, int(at[k]))
 
 
-def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -> tuple[Content, str]:
+def scaling(
+    shown: ModelSnapshot, quantity: Quantity, cells: Which, log: bool, here: frozenset[int] = frozenset()
+) -> tuple[Content, str]:
     """Points, fitted curve with its band, what lies outside the measured p dashed; the fit before the last
-    exclusion thin."""
+    exclusion thin. `here`: lines of the shown run, which are marked."""
     fit, selection, cell = shown.fit, shown.selection, shown.cell
     if fit is None or selection is None or cell is None:
         return _empty(), ""
@@ -86,6 +86,15 @@ def scaling(shown: ModelSnapshot, quantity: Quantity, cells: Cells, log: bool) -
                 Series("points", np.empty(0), np.empty(0), f"{name} (never measured)", colour, mark)
             )
         series += _left_out(shown, c, s, quantity, alone)
+        mine = np.isin(keys[found.index], np.array(sorted(here), np.int64))
+        if mine.any():
+            at = found.index[mine]
+            series.append(
+                Series(
+                    "points", found.p[mine], found.value[mine], "this run", 2, "diamond",
+                    names=partial(_told_at, fit, selection.lines, at), keys=keys[at],
+                )
+            )  # fmt: skip
     content = Content(
         Axis(_P, log=log, doubling=log, whole=True),
         Axis(results.quantity_title(fit, quantity), log=log and quantity != "efficiency",
@@ -212,16 +221,43 @@ def quantiles(shown: ModelSnapshot) -> tuple[Content, str]:
     return content, f"Quantile-quantile plot of {at.size} studentized residuals"
 
 
-def cells(shown: ModelSnapshot, measure: str) -> tuple[HeatContent, str]:
+def cell_map(
+    title: str,
+    rows: tuple[str, ...],
+    columns: tuple[str, ...],
+    values: NDArray[np.float64],
+    selected: tuple[int, int] | None = None,
+    empty: str = "",
+    *,
+    whole: bool = False,
+) -> Content:
+    """`values` (rows, columns), NaN: nothing there, as numbers on colours; `empty` is said if all are."""
+
+    def number(value: float) -> str:
+        return f"{value:.0f}" if whole else digits(value, 3)
+
+    def told(row: int, column: int) -> str:
+        value = float(values[row, column])
+        said = number(value) if np.isfinite(value) else "nothing there"
+        return f"{rows[row]} on {columns[column]}\n{title}: {said}"
+
+    return Content(
+        Axis("", categories=columns), Axis("", categories=rows, down=True), empty=empty, heading=title,
+        cells=Cells(values, number, told, selected=selected),
+    )  # fmt: skip
+
+
+def cells(shown: ModelSnapshot, measure: str) -> tuple[Content, str]:
+    """A measure of every code (rows) on every system (columns)."""
     fit = shown.fit
     title = CELL_MEASURES[measure]
     if fit is None:
-        return HeatContent(title, empty=_NO_FIT), ""
+        return _empty(), ""
     empty = "Press “Leave cells out” to predict every cell from all others."
     if fit.kind != "joint":
         empty = "Only a fit of all cells together predicts one cell from the others."
     values = results.cell_values(fit, shown.checks, measure)
-    content = HeatContent(
+    content = cell_map(
         title, fit.data.codes, fit.data.systems, values, shown.cell, empty, whole=measure == "points"
     )
     return content, f"{title} of {values.shape[0]} codes on {values.shape[1]} systems"

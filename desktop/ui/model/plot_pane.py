@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.model import contents
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.heat import HeatMap
 from desktop.ui.theme import Theme
 from desktop.workbench.model_results import CELL_MEASURES, QUANTITIES
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
@@ -65,7 +64,7 @@ class PlotPane(QWidget):
         self.scaling = Chart("Scaling")
         self.residuals = Chart("Residuals")
         self.quantiles = Chart("Quantile-quantile")
-        self.cells = HeatMap("Cells")
+        self.cells = Chart("Cells")
         self.speeds, self.works = (
             Chart("Relative speeds of the systems"),
             Chart("Relative works of the codes"),
@@ -96,7 +95,7 @@ class PlotPane(QWidget):
 
         self.tabs = QTabWidget()
         self.tabs.setDocumentMode(True)
-        self._pages: list[tuple[str, Callable[[ModelSnapshot], None], tuple[Any, ...]]] = []
+        self._pages: list[tuple[str, Callable[[ModelSnapshot], None], tuple[Chart, ...]]] = []
         self._page("Scaling", self._draw_scaling, (self.scaling,), self.quantity, self.several, self.log)
         self._page("Residuals", self._draw_residuals, (self.residuals,), self.against)
         self._page("Quantile-quantile", self._draw_quantiles, (self.quantiles,))
@@ -112,7 +111,7 @@ class PlotPane(QWidget):
 
         for chart in (self.scaling, self.residuals, self.quantiles):
             chart.clicked.connect(self._pick)
-        self.cells.clicked.connect(self._look_at_cell)
+        self.cells.cellClicked.connect(self._look_at_cell)
         self.speeds.clicked.connect(lambda k, _: self._look_at_cell(None, k))
         self.works.clicked.connect(lambda k, _: self._look_at_cell(k, None))
 
@@ -222,7 +221,7 @@ class PlotPane(QWidget):
         self,
         title: str,
         draw: Callable[[ModelSnapshot], None],
-        plots: tuple[Any, ...],
+        plots: tuple[Chart, ...],
         *controls: QWidget,
         holder: QWidget | None = None,
     ) -> None:

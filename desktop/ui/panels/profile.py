@@ -3,111 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, Qt
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
-from desktop.ui import tables
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.tables import RIGHT, SORT, Column, Index, prefixed
+from desktop.ui.tables import DESCENDING, Column, FrameTree
 from desktop.ui.units import quantity
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
-
-def _activity(row: Any) -> str:
-    return "" if row.activity is None else row.activity.name.capitalize().replace("Io", "I/O")
-
-
+#: Of `desktop.data.statistics.calls_frame`.
 TREE: tuple[Column, ...] = (
-    Column("Region", lambda row: row.name, "Path of calls", number=False,
-           text=lambda row: row.name + (" (paths folded)" if row.folded else "")),
-    Column("Inclusive", lambda row: row.inclusive_s, "Processor-seconds with what it calls", unit="proc·s"),
-    Column("Exclusive", lambda row: row.exclusive_s, "Processor-seconds of its own", unit="proc·s"),
-    Column("Calls", lambda row: row.calls, "Enters in the range"),
-    Column("Locations", lambda row: row.locations, "That passed here in the range"),
-    Column("Least", lambda row: row.low, "Least inclusive time of these locations", unit="s"),
-    Column("Mean", lambda row: row.mean, "Mean inclusive time of these locations", unit="s"),
-    Column("Most", lambda row: row.high, "Largest inclusive time of these locations", unit="s"),
-    Column("Counts as", _activity, "Class of the region", number=False),
-)  # fmt: skip
+    Column("Region", "Path of calls", name="region", label="shown"),
+    Column("Inclusive", "Processor-seconds with what it calls", name="inclusive"),
+    Column("Exclusive", "Processor-seconds without what it calls", name="exclusive"),
+    Column("Calls", "Enters in the range", name="calls"),
+    Column("Locations", "That passed here in the range", name="locations"),
+    Column("Min", "Least inclusive time of these locations", name="low_s"),
+    Column("Mean", "Mean inclusive time of these locations", name="mean_s"),
+    Column("Max", "Largest inclusive time of these locations", name="high_s"),
+    Column("Activity", "Class of the region", name="activity"),
+)
+#: Of `desktop.data.statistics.profile_frame`.
 FLAT: tuple[Column, ...] = (
-    Column("Region", lambda row: row.name, "Its name in the trace", number=False),
-    Column("Share", lambda row: 100 * row.share, "Exclusive time of all the processors' time (%)",
-           lambda row: f"{100 * row.share:.2f} %"),
-    Column("Exclusive", lambda row: row.exclusive_s, "Processor-seconds of its own", unit="proc·s"),
-    Column("Inclusive", lambda row: row.inclusive_s, "Processor-seconds with what it calls", unit="proc·s"),
-    Column("Calls", lambda row: row.calls, "Enters in the range"),
-    Column("Role", lambda row: row.role, "What the trace says of it", number=False),
-    Column("Counts as", _activity, "Class of the region", number=False),
-)  # fmt: skip
+    Column("Region", "Its name in the trace", name="region"),
+    Column("Share", "Exclusive time of all the processors' time", "%", 3, name="share"),
+    Column("Exclusive", "Processor-seconds without what it calls", name="exclusive"),
+    Column("Inclusive", "Processor-seconds with what it calls", name="inclusive"),
+    Column("Calls", "Enters in the range", name="calls"),
+    Column("Role", "What the trace says of it", name="role"),
+    Column("Activity", "Class of the region", name="activity"),
+)
 
 
-class RowsTree(QAbstractItemModel):
-    """Rows that name their parent by `row`; flat where they name none."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.columns: tuple[Column, ...] = TREE
-        self.rows: Sequence[Any] = ()
-        self._children: dict[int, list[int]] = {}
-        self._parent: list[int] = []
-        self._place: list[int] = []
-
-    def show(self, rows: Sequence[Any], columns: tuple[Column, ...], *, tree: bool) -> None:
-        """Take other rows."""
-        self.beginResetModel()
-        self.columns, self.rows = prefixed(columns, rows), rows
-        at = {row.row: i for i, row in enumerate(rows)} if tree else {}
-        self._children, self._parent, self._place = {}, [], []
-        for i, row in enumerate(rows):
-            parent = at.get(row.parent, -1) if tree and row.parent != row.row else -1
-            siblings = self._children.setdefault(parent, [])
-            self._parent.append(parent)
-            self._place.append(len(siblings))
-            siblings.append(i)
-        self.endResetModel()
-
-    def _at(self, index: Index) -> int:
-        return int(index.internalId()) if index.isValid() else -1
-
-    def index(self, row: int, column: int, parent: Index = QModelIndex()) -> QModelIndex:  # noqa: B008 - Qt's own
-        siblings = self._children.get(self._at(parent), [])
-        if not (0 <= row < len(siblings) and 0 <= column < len(self.columns)):
-            return QModelIndex()
-        return self.createIndex(row, column, siblings[row])
-
-    def parent(self, index: Index = QModelIndex()) -> Any:  # noqa: B008 - Qt's own signature
-        up = self._parent[self._at(index)] if index.isValid() else -1
-        return QModelIndex() if up < 0 else self.createIndex(self._place[up], 0, up)
-
-    def rowCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
-        return len(self._children.get(self._at(parent), [])) if parent.column() <= 0 else 0
-
-    def columnCount(self, parent: Index = QModelIndex()) -> int:  # noqa: B008 - Qt's own signature
-        return len(self.columns)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        column, row = self.columns[index.column()], self.rows[self._at(index)]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return column.shown(row)
-        if role == SORT:
-            return column.value(row)
-        if role == Qt.ItemDataRole.TextAlignmentRole and column.number:
-            return int(RIGHT)
-        return None
-
-    def headerData(
-        self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole
-    ) -> Any:
-        if orientation == Qt.Orientation.Horizontal:
-            if role == Qt.ItemDataRole.DisplayRole:
-                return self.tr(self.columns[section].title)
-            if role == Qt.ItemDataRole.ToolTipRole:
-                return self.tr(self.columns[section].tip)
-        return None
+#: Call paths of marked regions that are selected at most.
+_MARKED = 1000
 
 
 class ProfilePanel(QWidget):
@@ -118,17 +50,12 @@ class ProfilePanel(QWidget):
         self._workbench = workbench
         self._explained = Explained()
         self._names: dict[str, str] = {}
-        self.model = RowsTree()
-        self._sorted = tables.sorted_by(self.model)
-        self.view = QTreeView()
-        self.view.setModel(self._sorted)
-        self.view.setUniformRowHeights(True)
-        self.view.setSortingEnabled(True)
-        self.view.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+        self._marked: tuple[str, ...] = ()
+        self.view = FrameTree(self.tr("Profile"))
+        self.model = self.view.frames
+        self.view.show_frame(None, TREE)
+        self.view.sortByColumn(1, DESCENDING)
         self.view.doubleClicked.connect(self._find)
-        tables.prepare(
-            self.view, self.tr("Profile"), lambda: tables.as_text(self.model.columns, self.model.rows)
-        )
         self.kind = QComboBox()
         self.kind.setAccessibleName(self.tr("Kind of profile"))
         self.kind.addItem(self.tr("Tree of calls"), "tree")
@@ -138,7 +65,7 @@ class ProfilePanel(QWidget):
         self.search.setPlaceholderText(self.tr("Region name"))
         self.search.setClearButtonEnabled(True)
         self.search.setAccessibleName(self.tr("Search regions"))
-        self.search.textChanged.connect(self._filter)
+        self.search.textChanged.connect(self.view.filter)
         self.about = QLabel()
         row = QHBoxLayout()
         row.addWidget(self.kind)
@@ -154,9 +81,12 @@ class ProfilePanel(QWidget):
         return 17 * self.fontMetrics().height()
 
     def set_theme(self, theme: Any) -> None:
-        """Text follows the palette."""
+        self.view.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if new.marked != self._marked:
+            self._marked = new.marked
+            self._mark()
         same = new.explained is old.explained and why_empty(new) == why_empty(old)
         if same and new.project.names is self._names:
             return
@@ -170,18 +100,32 @@ class ProfilePanel(QWidget):
     def _fill(self) -> None:
         tree = self.kind.currentData() == "tree"
         rows: Sequence[Any] = self._explained.calls if tree else self._explained.flat
-        if self._names:
-            rows = [replace(row, name=self._names.get(row.name, row.name)) for row in rows]
-        self.model.show(rows, TREE if tree else FLAT, tree=tree)
-        self.view.setRootIsDecorated(tree)
-        self.view.header().resizeSection(0, self.fontMetrics().height() * 18)
-        self._filter(self.search.text())
-        self.view.expandToDepth(2)
+        if rows:
+            from desktop.data.statistics import calls_frame, profile_frame
 
-    def _filter(self, text: str) -> None:
-        self._sorted.setFilterFixedString(text.strip())
-        if text.strip():
-            self.view.expandAll()
+            frame, parents = (calls_frame if tree else profile_frame)(rows), None
+            if self._names:
+                frame["region"] = [self._names.get(name, name) for name in frame["region"]]
+            if tree:
+                shown = frame["region"].where(~frame["folded"], frame["region"] + " (paths folded)")
+                frame["shown"] = shown
+                parents = frame.index.get_indexer(frame["parent"])
+                parents[frame["parent"] == frame["path"]] = -1
+            self.view.show_frame(frame, TREE if tree else FLAT, parents=parents)
+        else:
+            self.view.show_frame(None, TREE if tree else FLAT)
+        self.view.setRootIsDecorated(tree)
+        self.view.expandToDepth(2)
+        self._mark()
+
+    def _mark(self) -> None:
+        """Select the rows of the marked regions, the first of them in sight."""
+        frame = self.view.frames.frame
+        if frame is None or not self._marked:
+            return
+        wanted = {self._names.get(name, name) for name in self._marked}
+        rows = [k for k, name in enumerate(frame["region"]) if name in wanted]
+        self.view.select_rows(rows[:_MARKED])
 
     def _tell(self) -> None:
         found = self._explained
@@ -197,8 +141,7 @@ class ProfilePanel(QWidget):
 
     def _find(self, index: QModelIndex) -> None:
         """A double click fills the search with the region."""
-        name = self._sorted.index(index.row(), 0, index.parent()).data()
-        self.search.setText(str(name))
+        self.search.setText(str(index.siblingAtColumn(0).data()))
 
 
 PANEL = PanelSpec(

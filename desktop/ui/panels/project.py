@@ -11,16 +11,13 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHBoxLayout,
-    QHeaderView,
-    QTableView,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from desktop.ui import tables
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import Column, RowsModel
+from desktop.ui.tables import Column, FrameView, Row
 from desktop.workbench.keeping import Kind
 from desktop.workbench.model import Workspace
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -55,10 +52,10 @@ def held(workspace: Workspace, current: int | None) -> list[Held]:
 
 
 COLUMNS = (
-    Column("Name", lambda row: row.name, number=False),
-    Column("Kind", lambda row: _KINDS[row.kind], number=False),
-    Column("", lambda row: row.state, "Shown in this window, or not where it was", number=False),
-    Column("Folder", lambda row: "" if row.path is None else str(row.path.parent), number=False),
+    Column("Name"),
+    Column("Kind"),
+    Column("State", "Shown in this window, or not where it was"),
+    Column("Folder"),
 )
 
 
@@ -73,18 +70,12 @@ class ProjectPanel(QWidget):
 
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
-        self.model = RowsModel(COLUMNS)
-        self.table = QTableView()
-        self.table.setModel(self.model)
-        self.table.verticalHeader().hide()
-        self.table.setWordWrap(False)
-        header = self.table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        header.setStretchLastSection(True)
-        name = self.tr("Contents of the project")
-        tables.prepare(self.table, name, lambda: tables.as_text(self.model.columns, self.model.rows))
+        self._held: tuple[Held, ...] = ()
+        self.table = FrameView(self.tr("Contents of the project"))
+        self.model = self.table.frames
+        self.table.show_frame(None, COLUMNS)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.table.doubleClicked.connect(lambda _: self.openAsked.emit(*self._chosen()))
+        self.table.activatedKey.connect(lambda _: self.openAsked.emit(*self._chosen()))
         self.table.selectionModel().selectionChanged.connect(lambda *_: self._refresh())
         layout = QVBoxLayout(self)
         layout.setContentsMargins(6, 4, 6, 4)
@@ -125,15 +116,19 @@ class ProjectPanel(QWidget):
         """The project is the window's: see `show_contents`."""
 
     def show_contents(self, rows: Sequence[Held]) -> None:
-        if list(rows) != list(self.model.rows):
-            self.model.show(rows)
-        self.table.viewport().update()
+        if len(rows) != len(self._held):
+            self.table.select_key("")  # places mean other rows now
+        self._held = tuple(rows)
+        cells = [
+            (one.name, _KINDS[one.kind], one.state, "" if one.path is None else str(one.path.parent))
+            for one in rows
+        ]
+        self.table.show_rows(COLUMNS, [Row(one, k) for k, one in enumerate(cells)])
         self._refresh()
 
     def _row(self) -> Held | None:
-        rows = self.table.selectionModel().selectedRows()
-        found: Held | None = self.model.rows[rows[0].row()] if rows else None
-        return found
+        keys = self.table.keys
+        return self._held[keys[0]] if keys else None
 
     def _chosen(self) -> tuple[str, int]:
         row = self._row()
@@ -142,7 +137,7 @@ class ProjectPanel(QWidget):
 
     def _refresh(self) -> None:
         row = self._row()
-        runs = sum(one.kind == "runs" for one in self.model.rows)
+        runs = sum(one.kind == "runs" for one in self._held)
         self.buttons["open"].setEnabled(row is not None and not row.shown)
         self.buttons["place"].setEnabled(row is not None and row.path is not None and not row.shown)
         self.buttons["remove"].setEnabled(row is not None and (row.kind != "runs" or runs > 1))

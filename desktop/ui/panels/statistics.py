@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt
+from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QBoxLayout,
     QComboBox,
-    QHeaderView,
     QLabel,
     QLayout,
     QPushButton,
     QSplitter,
-    QTableView,
     QWidget,
 )
 
-from desktop.data.events import Activity
-from desktop.ui import tables
+from desktop.data.chart import Axis, Content, Series
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.plots.chart import Axis, Chart, Content, Series
-from desktop.ui.tables import Column, RowsModel
-from desktop.ui.units import common, digits, quantity, scaled
+from desktop.ui.plots.chart import Chart
+from desktop.ui.tables import Column, FrameView, Marks
+from desktop.ui.units import common, digits, grouped, quantity, scaled
 from desktop.workbench.explaining import Explained
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -40,73 +37,49 @@ _ABOVE = 13
 
 @dataclass(frozen=True)
 class Metric:
-    """A row: `value(stats)` in base units, NaN where it cannot be had; `text` of it, or the quantity in its
-    `unit`, with one prefix for all ranges."""
+    """A row: a column of `desktop.data.statistics.statistics_frame`. `form`: "%", "count" or "" (digits)
+    of what has no unit; else the quantity, with one prefix for all ranges."""
 
     title: str
     tip: str
-    value: Callable[[Any], float]
-    text: Callable[[float], str] | None = None
-    unit: str = ""
+    name: str
+    form: str = ""
 
-
-def _percent(value: float) -> str:
-    return "–" if np.isnan(value) else f"{100 * value:.1f} %"
-
-
-def _count(value: float) -> str:
-    return "–" if np.isnan(value) else f"{value:,.0f}".replace(",", " ")
-
-
-def _optional(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
-
-
-def _part(activity: Activity) -> Callable[[Any], float]:
-    def value(stats: Any) -> float:
-        total = float(stats.seconds.sum())
-        return stats.by_activity[activity] / total if total else float("nan")
-
-    return value
-
-
-def _talk(name: str) -> Callable[[Any], float]:
-    return lambda stats: float(getattr(stats.messages, name).sum()) if stats.messages else float("nan")
-
-
-def _waiting(name: str) -> Callable[[Any], float]:
-    def value(stats: Any) -> float:
-        found = getattr(stats.replayed, name) if stats.replayed else None
-        return float("nan") if found is None else float(found.sum())
-
-    return value
+    def texts(self, values: Sequence[float], unit: str) -> list[str]:
+        """Of all ranges."""
+        if self.form == "%":
+            return ["–" if np.isnan(v) else f"{100 * v:.1f} %" for v in values]
+        if self.form == "count":
+            return ["–" if np.isnan(v) else grouped(v) for v in values]
+        if not self.form:
+            return [digits(v) for v in values]
+        of = common(values, unit)
+        return [scaled(v, of) for v in values]
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("Duration", "Length of the range", lambda s: s.duration_s, unit="s"),
-    Metric("Mean computing", "Mean number of processors that compute: the curve's mean level",
-           lambda s: s.computing, digits),
+    Metric("Duration", "Length of the range", "duration_s", "unit"),
+    Metric("Mean computing", "Mean number of processors that compute: the curve's mean level", "computing"),
     Metric("Parallel efficiency", "Mean computing over all processors P; of a constant phase, level over P",
-           lambda s: s.parallel_efficiency, _percent),
-    Metric("Load balance", "Mean over maximum computing time of the processors (POP)",
-           lambda s: s.load_balance, _percent),
+           "parallel_efficiency", "%"),
+    Metric("Load balance", "Mean over maximum computing time of the processors (POP)", "load_balance", "%"),
     Metric("Communication efficiency", "Maximum computing time over duration (POP)",
-           lambda s: s.communication_efficiency, _percent),
+           "communication_efficiency", "%"),
     Metric("Serialisation efficiency", "Maximum computing time over the duration on an ideal network (POP)",
-           lambda s: _optional(s.serialisation_efficiency), _percent),
+           "serialisation_efficiency", "%"),
     Metric("Transfer efficiency", "Duration on an ideal network over duration (POP)",
-           lambda s: _optional(s.transfer_efficiency), _percent),
-    Metric("Computing", "Part of the processors' time", _part(Activity.COMPUTING), _percent),
-    Metric("Overhead", "Moving data, starting operations", _part(Activity.OVERHEAD), _percent),
-    Metric("Idle", "Waiting for somebody", _part(Activity.IDLE), _percent),
-    Metric("I/O", "Reading and writing files", _part(Activity.IO), _percent),
-    Metric("Not measured", "Tracing was off or busy with itself", _part(Activity.UNMEASURED), _percent),
+           "transfer_efficiency", "%"),
+    Metric("Computing", "Part of the processors' time", "computing_part", "%"),
+    Metric("Overhead", "Moving data, starting operations", "overhead_part", "%"),
+    Metric("Idle", "Waiting for somebody", "idle_part", "%"),
+    Metric("I/O", "Reading and writing files", "io_part", "%"),
+    Metric("Not measured", "Tracing was off or busy with itself", "unmeasured_part", "%"),
     Metric("Waiting", "Time of all processors together in communication in which a partner was late",
-           _waiting("waiting_s"), unit="proc·s"),
+           "waiting", "unit"),
     Metric("Transfer", "Time of all processors together in communication that is not waiting",
-           _waiting("transfer_s"), unit="proc·s"),
-    Metric("Messages sent", "Whose send is recorded in the range", _talk("sent"), _count),
-    Metric("Bytes sent", "In these messages", _talk("bytes_sent"), unit="B"),
+           "transfer", "unit"),
+    Metric("Messages sent", "Whose send is recorded in the range", "messages", "count"),
+    Metric("Bytes sent", "In these messages", "bytes", "unit"),
 )  # fmt: skip
 
 
@@ -116,16 +89,9 @@ class StatisticsPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.model = RowsModel([Column("", lambda m: m.title, number=False)])
-        self.table = QTableView()
-        self.table.setModel(self.model)
-        self.table.verticalHeader().hide()
-        self.table.setWordWrap(False)
-        self.table.horizontalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.table = FrameView(self.tr("Statistics"), sortable=False, row_height=1.25)
+        self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
-        tables.prepare(
-            self.table, self.tr("Statistics"), lambda: tables.as_text(self.model.columns, self.model.rows)
-        )
         self.chart = Chart(self.tr("How processors share the work"))
         self.chart.clicked.connect(lambda key, _: None)
         self.picture = QComboBox()
@@ -200,7 +166,6 @@ class StatisticsPanel(QWidget):
         """Numbers and picture beside each other, or one of them where there is no room for both; what is
         chosen above them, or beside them where that leaves too little height."""
         em = self.fontMetrics().height()
-        self.table.verticalHeader().setDefaultSectionSize(round(1.25 * em))
         self.note.setMaximumHeight(2 * self.fontMetrics().lineSpacing() + 4)
         narrow = self.width() < _BESIDE * em
         if narrow != self._narrow:
@@ -226,7 +191,8 @@ class StatisticsPanel(QWidget):
         self.chart.set_theme(theme)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
-        if new.explained is old.explained and why_empty(new) == why_empty(old):
+        same = new.explained is old.explained and why_empty(new) == why_empty(old)
+        if same and (new.marked, new.project.names) == (old.marked, old.project.names):
             return
         self._explained = new.explained
         self._fill()
@@ -236,40 +202,59 @@ class StatisticsPanel(QWidget):
         found = self._explained
         if found.scopes:
             self.scope.setItemText(self.scope.findData("run"), found.scopes[0].label)
-        columns = [Column("", lambda m: m.title, number=False)]
-        for i, scope in enumerate(found.scopes):
-            columns.append(
-                Column(
-                    scope.label,
-                    self._value(i),
-                    f"{quantity(scope.start_s, 's')} – {quantity(scope.end_s, 's')}",
-                    self._text(i),
-                )
-            )
-        same = [c.title for c in columns] == [c.title for c in self.model.columns]
-        rows = METRICS if found.stats else ()
-        self.model.show(rows, None if same and rows else columns)
-        focus = found.scopes[found.focus] if found.scopes else None
-        if focus is not None:
-            with QSignalBlocker(self.table):
-                self.table.selectColumn(found.focus + 1)
+        self._fill_table(found)
         self.replay.setEnabled(bool(found.stats) and not found.replayed)
         self.note.setText(found.problem or self._remark())
         for told in (self.note, self.scope):
             told.setToolTip(self.note.text())
 
-    def _value(self, i: int) -> Callable[[Metric], float]:
-        return lambda metric: metric.value(self._explained.stats[i])
+    def _fill_table(self, found: Explained) -> None:
+        """Metrics below each other, ranges beside each other; that in focus in bold."""
+        columns = [Column("", name="metric")]
+        for i, scope in enumerate(found.scopes):
+            tip = f"{quantity(scope.start_s, 's')} – {quantity(scope.end_s, 's')}"
+            columns.append(Column(scope.label, tip, name=f"{i}", label=f"{i} text"))
+        if not found.stats:
+            self.table.show_frame(None, columns)
+            return
+        from desktop.data.statistics import statistics_frame
 
-    def _text(self, i: int) -> Callable[[Metric], str]:
-        def text(metric: Metric) -> str:
-            stats = self._explained.stats
-            value = metric.value(stats[i])
-            if metric.text is not None:
-                return metric.text(value)
-            return scaled(value, common((metric.value(one) for one in stats), metric.unit))
+        ranges = statistics_frame([scope.label for scope in found.scopes], found.stats)
+        marked = self._marked_regions()
+        metrics = (*(metric for metric, _ in marked), *METRICS)
+        for metric, regions in marked:
+            ranges[metric.name] = [float(stats.inclusive_s[regions].sum()) for stats in found.stats]
+        values = ranges[[metric.name for metric in metrics]].T.set_axis(
+            [f"{i}" for i in range(len(ranges))], axis=1
+        )
+        units = ranges.attrs["units"]
+        texts = [
+            metric.texts(row, units.get(metric.name, "proc·s"))
+            for metric, row in zip(metrics, values.to_numpy(), strict=True)
+        ]
+        for i in range(len(ranges)):
+            values[f"{i} text"] = [row[i] for row in texts]
+        values["metric"] = [metric.title for metric in metrics]
+        focus = frozenset({f"{found.focus}"})
+        marks = Marks(
+            tone=dict.fromkeys(range(len(marked)), "strong"),
+            tip={k: metric.tip for k, metric in enumerate(metrics)},
+            bold=dict.fromkeys(range(len(metrics)), focus),
+        )
+        self.table.show_frame(values, columns, marks)
 
-        return text
+    def _marked_regions(self) -> list[tuple[Metric, list[int]]]:
+        """A row for each marked region, and what the trace numbers those of its name."""
+        shown = self._workbench.snapshot
+        regions = () if shown.document is None else shown.document.regions
+        tip = self.tr("Inclusive time of the marked region, of all processors together")
+        return [
+            (
+                Metric(shown.project.names.get(name, name), tip, f"region {name}", "unit"),
+                [k for k, region in enumerate(regions) if region.name == name],
+            )
+            for name in shown.marked
+        ]
 
     def _remark(self) -> str:
         found = self._explained

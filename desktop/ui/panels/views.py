@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QPixmap
@@ -12,23 +12,20 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDialogButtonBox,
     QFormLayout,
-    QHeaderView,
     QInputDialog,
     QLabel,
     QLineEdit,
     QPlainTextEdit,
-    QTableView,
     QToolButton,
     QVBoxLayout,
     QWidget,
 )
 
-from desktop.ui import tables
 from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
-from desktop.ui.tables import Column, RowsModel
+from desktop.ui.tables import Column, FrameView
 from desktop.ui.units import Scale, scaled, time_scale
 from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -39,46 +36,26 @@ def _span(span: tuple[float, float | None], of: Scale) -> str:
     return start if end_s is None else f"{start} – {scaled(end_s, of)}"
 
 
+def _time(span: tuple[float, float | None] | None, of: Scale) -> tuple[float, str]:
+    """By what a range is sorted, and how it is shown."""
+    return (0.0, "whole run") if not span else (span[0], _span(span, of))
+
+
 def _exact(time_s: float) -> str:
     """All digits but the last, which is the noise of arithmetic."""
     return f"{time_s:.15g}"
 
 
-def _view_columns(of: Scale) -> tuple[Column, ...]:
-    """`of`: the unit of all times."""
-    return (
-        Column("Key", lambda kept: kept.number),
-        Column("View", lambda kept: kept.name or f"View {kept.number}", number=False),
-        Column(
-            "Time",
-            lambda kept: kept.view.span[0] if kept.view.span else 0.0,
-            text=lambda kept: _span(kept.view.span, of) if kept.view.span else "whole run",
-        ),
-    )
-
-
-def _note_columns(of: Scale) -> tuple[Column, ...]:
-    return (
-        Column("Annotation", lambda row: " ".join(row.told.split()), number=False),
-        Column(
-            "Time",
-            lambda row: row.note.start_s,
-            text=lambda row: _span((row.note.start_s, row.note.end_s), of),
-        ),
-        Column(
-            "Colour",
-            lambda row: COLOUR_NAMES[row.note.colour] + (", hidden" if row.note.hidden else ""),
-            "Its colour in the plots, and whether it is hidden there",
-            number=False,
-        ),
-    )
-
-
-class _NoteRow(NamedTuple):
-    """An annotation, and its text after the name of its location."""
-
-    note: Annotation
-    told: str
+VIEW_COLUMNS = (
+    Column("Key", name="key"),
+    Column("View", name="view", stretch=True),
+    Column("Time", name="start_s", label="time"),
+)
+NOTE_COLUMNS = (
+    Column("Annotation", name="annotation", stretch=True),
+    Column("Time", name="start_s", label="time"),
+    Column("Colour", "Its colour in the plots, and whether it is hidden there", name="colour"),
+)
 
 
 class ViewsPanel(QWidget):
@@ -94,10 +71,10 @@ class ViewsPanel(QWidget):
         super().__init__()
         self._workbench = workbench
         self._locations: tuple[str, ...] = ()
-        self.views = RowsModel(_view_columns(time_scale(1.0)))
-        self.notes = RowsModel(_note_columns(time_scale(1.0)))
-        self.view_table = self._table(self.views, self.tr("Views"), self.go_to_view)
-        self.note_table = self._table(self.notes, self.tr("Annotations"), self.go_to_note)
+        self._views: tuple[NamedView, ...] = ()
+        self._notes: tuple[Annotation, ...] = ()
+        self.view_table = self._table(VIEW_COLUMNS, self.tr("Views"), self.go_to_view)
+        self.note_table = self._table(NOTE_COLUMNS, self.tr("Annotations"), self.go_to_note)
         self.view_tip = QLabel(self.tr("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it."))
         self.note_tip = QLabel(
             self.tr("I writes a remark at the pointer, or over the selection; Shift+I on one location.")
@@ -130,24 +107,18 @@ class ViewsPanel(QWidget):
             )
         )
 
-    def _table(self, model: RowsModel, name: str, act: Callable[[], None]) -> QTableView:
-        table = QTableView()
-        table.setModel(model)
-        table.verticalHeader().hide()
-        table.setWordWrap(False)
-        header = table.horizontalHeader()
-        header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
-        wide = 1 if model is self.views else 0
-        header.setSectionResizeMode(wide, QHeaderView.ResizeMode.Stretch)
+    def _table(self, columns: Sequence[Column], name: str, act: Callable[[], None]) -> FrameView:
+        table = FrameView(name)
+        table.show_frame(None, columns)
         # A stretched column gives way to the others, but not so far that its heading is cut.
-        least = self.fontMetrics().horizontalAdvance(model.columns[wide].title)
-        header.setMinimumSectionSize(least + self.fontMetrics().height())
-        tables.prepare(table, name, lambda: tables.as_text(model.columns, model.rows))
+        wide = next(column.title for column in columns if column.stretch)
+        least = self.fontMetrics().horizontalAdvance(wide) + self.fontMetrics().height()
+        table.horizontalHeader().setMinimumSectionSize(least)
         table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        table.doubleClicked.connect(lambda _: act())
+        table.activatedKey.connect(lambda _: act())
         return table
 
-    def _buttons(self, chosen: QTableView, *buttons: tuple[str, str, Callable[[], None]]) -> Flow:
+    def _buttons(self, chosen: FrameView, *buttons: tuple[str, str, Callable[[], None]]) -> Flow:
         """The first needs nothing; all others act on what is `chosen` in a table."""
         row = Flow()
         choosy: list[QToolButton] = []
@@ -176,21 +147,48 @@ class ViewsPanel(QWidget):
         project, before = new.project, old.project
         of = time_scale(1.0 if new.run is None else new.run.curve.duration)  # that of the axis
         if project.views is not before.views or new.document is not old.document:
-            self.views.show(project.views, _view_columns(of))
+            self._views = tuple(project.views)
+            self._show(
+                self.view_table,
+                [(v.number, v.name or f"View {v.number}", *_time(v.view.span, of)) for v in self._views],
+                ("key", "view", "start_s", "time"),
+            )
         if project.annotations is not before.annotations or new.document is not old.document:
             self._locations = () if new.document is None else new.document.locations
-            rows = [_NoteRow(note, note.told(self._locations)) for note in project.annotations]
-            self.notes.show(rows, _note_columns(of))
+            self._notes = tuple(project.annotations)
+            self._show(
+                self.note_table,
+                [
+                    (
+                        " ".join(note.told(self._locations).split()),
+                        *_time((note.start_s, note.end_s), of),
+                        COLOUR_NAMES[note.colour] + (", hidden" if note.hidden else ""),
+                    )
+                    for note in self._notes
+                ],
+                ("annotation", "start_s", "time", "colour"),
+            )
+
+    @staticmethod
+    def _show(table: FrameView, rows: Sequence[tuple[object, ...]], names: Sequence[str]) -> None:
+        if len(rows) != table.frames.rowCount():
+            table.select_key("")  # places mean other rows now
+        if not rows:
+            table.show_frame(None)
+            return
+        import pandas as pd
+
+        table.show_frame(pd.DataFrame(rows, columns=list(names)))
 
     # ---- views
 
     def _view(self) -> NamedView | None:
-        rows = self.view_table.selectionModel().selectedRows()
-        return self.views.rows[rows[0].row()] if rows else None
+        keys = self.view_table.keys
+        return self._views[keys[0]] if keys else None
 
     def keep(self) -> None:
         """What is seen, under the next free number; where there is none, under the chosen one."""
-        taken = {kept.number for kept in self.views.rows}
+        taken = {kept.number for kept in self._views}
         free = next((k for k in range(1, VIEWS + 1) if k not in taken), None)
         chosen = self._view()
         if free is not None:
@@ -225,23 +223,23 @@ class ViewsPanel(QWidget):
     # ---- annotations
 
     def _note(self) -> int | None:
-        rows = self.note_table.selectionModel().selectedRows()
-        return rows[0].row() if rows else None
+        keys = self.note_table.keys
+        return keys[0] if keys else None
 
     def choose_note(self, index: int) -> None:
         """Put the selection of the table on an annotation."""
-        self.note_table.selectRow(index)
+        self.note_table.select_key(index)
 
     def go_to_note(self) -> None:
         index = self._note()
         if index is not None:
-            note = self.notes.rows[index].note
+            note = self._notes[index]
             self.rangeAsked.emit(note.start_s, note.start_s if note.end_s is None else note.end_s)
 
     def edit_note(self) -> None:
         index = self._note()
         if index is not None:
-            note = self.notes.rows[index].note
+            note = self._notes[index]
             dialog = NoteDialog(self, self.tr("Edit annotation"), note, self._locations)
             dialog.taken.connect(
                 lambda made: self._workbench.change_annotation(
@@ -258,7 +256,7 @@ class ViewsPanel(QWidget):
     def hide_note(self) -> None:
         index = self._note()
         if index is not None:
-            self._workbench.change_annotation(index, hidden=not self.notes.rows[index].note.hidden)
+            self._workbench.change_annotation(index, hidden=not self._notes[index].hidden)
 
     def delete_note(self) -> None:
         index = self._note()

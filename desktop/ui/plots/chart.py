@@ -1,137 +1,130 @@
-"""A small chart: points, lines, bands and bars on two axes, with names on hover and a click that selects.
+"""The window's charts: the items of pyqtgraph that show a `desktop.data.chart.Content`, with names on hover
+and a click that selects.
 
-For results (effects, residuals, run times), up to some hundred thousand points; the utilization curve has a
-plot of its own.
+For results (effects, residuals, run times), up to some hundred thousand points. Scripts may add items to
+`Chart.plot`, in the values of its axes (log10 of them on a logarithmic axis); they stay.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import replace
+from html import escape
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QContextMenuEvent, QImage, QPainter, QPainterPath, QPen, QPolygonF
-from PySide6.QtWidgets import QToolTip, QWidget
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QLineF, QPoint, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QContextMenuEvent,
+    QFontMetricsF,
+    QHelpEvent,
+    QImage,
+    QKeyEvent,
+    QLinearGradient,
+    QMouseEvent,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPolygonF,
+    QTransform,
+)
+from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
 
+from desktop.data import chart
+from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
+from desktop.printing import printable
 from desktop.ui.plots import plot_menu, scales
-from desktop.ui.plots.scales import Lane, Ticks
-from desktop.ui.theme import LIGHT, SERIES, Theme, paint_focus, paint_note
+from desktop.ui.plots.raster import mix
+from desktop.ui.plots.scales import Lane
+from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, guarded, lane_plot, place_lane
+from desktop.ui.theme import SERIES, Theme, paint_note
+from desktop.ui.units import asked_unit
 
-Floats = NDArray[np.float64]
-Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
-MARKS: tuple[Mark, ...] = ("circle", "square", "diamond", "triangle", "cross", "plus")
-
-
-@dataclass(frozen=True, eq=False)
-class Series:
-    """What is drawn as one.
-
-    x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, ends of whiskers, or base of bars
-    (`low`). `names` (K,): told on hover, or what makes the name of a place; `keys` (K,): emitted on a click;
-    `labels`: which marks bear their name. `colour`: index into the theme's `series`, or the name of a theme
-    token. `faint`: left out or out of focus. `thickness`: of bars, in categories.
-    """
-
-    kind: Literal["points", "line", "band", "bars", "whiskers"]
-    x: Floats
-    y: Floats
-    label: str = ""
-    colour: int | str = 0
-    mark: Mark = "circle"
-    dashed: bool = False
-    low: Floats | None = None
-    high: Floats | None = None
-    names: Sequence[str] | Callable[[int], str] = ()
-    keys: Sequence[int] | NDArray[np.int64] = ()
-    labels: frozenset[int] = frozenset()
-    faint: frozenset[int] = frozenset()
-    width: float = 1.6
-    thickness: float = 0.72
-
-    def name(self, k: int) -> str:
-        if callable(self.names):
-            return self.names(k)
-        return self.names[k] if self.names else ""
+Floats = chart.Floats
 
 
-@dataclass(frozen=True)
-class Axis:
-    """`title` with its unit. `categories`: names at 0, 1, 2, ... instead of numbers. `doubling`: ticks of a
-    logarithmic axis at powers of two (processors)."""
-
-    title: str
-    log: bool = False
-    categories: tuple[str, ...] = ()
-    zero: bool = False
-    low: float | None = None
-    high: float | None = None
-    whole: bool = False
-    doubling: bool = False
+def _safe(kind: Any) -> Any:
+    """An item of pyqtgraph from which no error leaves."""
+    ways = {"paint": guarded(kind.paint), "boundingRect": guarded(otherwise=QRectF)(kind.boundingRect)}
+    return type(kind.__name__, (kind,), ways)
 
 
-@dataclass(frozen=True, eq=False)
-class Content:
-    """A whole chart. `levels`: horizontal lines with a name (limits). `empty`: what to say without series."""
-
-    x: Axis
-    y: Axis
-    series: tuple[Series, ...] = ()
-    levels: tuple[tuple[float, str], ...] = ()
-    verticals: tuple[tuple[float, str], ...] = ()
-    empty: str = ""
-    horizontal_bars: bool = False
-    selected: frozenset[int] = field(default_factory=frozenset)
+_Curve, _Scatter, _Bars = _safe(pg.PlotCurveItem), _safe(pg.ScatterPlotItem), _safe(pg.BarGraphItem)
+_Errors, _Between, _Line = _safe(pg.ErrorBarItem), _safe(pg.FillBetweenItem), _safe(pg.InfiniteLine)
+_Text, _Legend, _Image = _safe(pg.TextItem), _safe(pg.LegendItem), _safe(pg.ImageItem)
+_Region = _safe(pg.LinearRegionItem)
+#: How far marks reach over the edge of the values, logical pixels.
+_OVER = 6
 
 
-class Chart(QWidget):
-    """Draws a `Content`; emits the key of a mark that is clicked, with whether Ctrl was held."""
+class _Box(QuietBox):
+    """Whose marks on the edge are whole."""
+
+    @guarded(otherwise=QPainterPath)
+    def shape(self) -> QPainterPath:
+        path = QPainterPath()
+        path.addRect(QRectF(self.rect()).adjusted(-_OVER, -_OVER, _OVER, _OVER))
+        return path
+
+
+class Chart(PlotView):
+    """Draws a `Content`; emits the key of a mark that is clicked, with whether Ctrl was held, and the row and
+    column of a cell. `help_at`: its place in the handbook, if the panel around it does not say it."""
 
     clicked = Signal(int, bool)
+    cellClicked = Signal(int, int)
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._theme: Theme = LIGHT
-        self._content = Content(Axis(""), Axis(""))
-        self._lane = Lane(QRectF())
-        self._x = (0.0, 1.0)
+    def __init__(self, name: str, parent: QWidget | None = None, help_at: str = "") -> None:
+        self._content = Content(chart.Axis(""), chart.Axis(""))
+        self._choices: dict[Way, AxisChoice] = {}
+        self._grid = True
+        self._laid: Layout | None = None
+        self._built: Any = None
+        self._mine: list[QGraphicsItem] = []
+        self._chosen_items: list[Any] = []
         self._hover: tuple[int, int] | None = None
+        self._dpr = 1.0
+        super().__init__(parent)
+        if help_at:
+            self.HELP = help_at
+        self.plot = lane_plot(
+            Axis("left", self._paint_left), bottom=Axis("bottom", self._paint_bottom), box=_Box()
+        )
+        self.scene().addItem(self.plot)
+        box = self.plot.vb
+        self._under = PixelItem(self._paint_grid, box, -50.0)
+        self._over = PixelItem(self._paint_over, box, 50.0)
         self.setAccessibleName(name)
-        self.setAccessibleDescription(self._content.empty)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setAccessibleDescription("")
 
     def set_content(self, content: Content, description: str = "") -> None:
         """Show another chart; the description says the same in words, for those who cannot see it."""
         self._content = content
         self._hover = None
         self.setAccessibleDescription(description or content.empty)
-        self.update()
+        self._rebuild()
 
     @property
     def content(self) -> Content:
-        return self._content
+        """What is shown, with the axes that were asked for."""
+        return chart.with_choices(self._content, self._choices) if self._choices else self._content
 
     def table(self) -> Iterable[plot_menu.Row]:
-        """The places of all marks, by series."""
-        content = self._content
-        yield "series", content.x.title or "x", content.y.title or "y", "low", "high", "name"
-        for series in content.series:
-            for k, (x, y) in enumerate(zip(series.x.tolist(), series.y.tolist(), strict=True)):
-                names = content.x.categories
-                at = names[int(x)] if names and x == int(x) and 0 <= x < len(names) else x
-                ends = (None if v is None else float(v[k]) for v in (series.low, series.high))
-                yield series.label, at, y, *ends, series.name(k)
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        plot_menu.popup(self, event)
+        """The places of all marks, by series, or the values of cells."""
+        return chart.table(self._content)
 
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
-        self.update()
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        """Draw anew when it is next seen."""
+        self._built = None
+        self.dirty()
 
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
@@ -141,447 +134,703 @@ class Chart(QWidget):
         em = self.fontMetrics().height()
         return QSize(em * 12, em * 7)
 
-    # ---- geometry
+    @guarded
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._rebuild()
+        super().changeEvent(event)
 
-    def _range(self, axis: Axis, values: list[Floats]) -> tuple[float, float]:
-        found = np.concatenate([v.ravel() for v in values]) if values else np.empty(0)
-        found = found[np.isfinite(found)]
-        if axis.log:
-            found = np.log10(found[found > 0])
-        if axis.categories:
-            return -0.6, len(axis.categories) - 0.4
-        low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 1.0)
-        if axis.zero and not axis.log:
-            low, high = min(low, 0.0), max(high, 0.0)
-        if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
-            low, high = low - 0.5, high + 0.5
-        room = 0.05 * (high - low)
-        low, high = low - room * (low != 0 or not axis.zero), high + room * (high != 0 or not axis.zero)
-        if axis.low is not None:
-            low = math.log10(axis.low) if axis.log else axis.low
-        if axis.high is not None:
-            high = math.log10(axis.high) if axis.log else axis.high
-        return low, high
+    # ---- axes, as the menu has them
 
-    def _layout(self) -> None:
-        content, metrics = self._content, self.fontMetrics()
-        em = metrics.height()
-        # A band may reach out of the picture: what it belongs to decides the range.
-        firm = [s for s in content.series if s.kind != "band"] or content.series
-        xs = [s.x for s in firm] + [np.array([v for v, _ in content.verticals])]
-        ys: list[Floats] = [np.array([v for v, _ in content.levels])]
-        for series in firm:
-            ys += [v for v in (series.y, series.low, series.high) if v is not None]
-        if content.horizontal_bars:
-            xs, ys = ys, xs
-        self._x = self._range(content.x, xs)
-        low, high = self._range(content.y, ys)
-        top, bottom = em * (0.6 + 1.3 * len(self._legend_rows())), em * 2 + 12
-        left = em * 1.2 + 16
-        if content.y.categories:
-            widest = max(metrics.horizontalAdvance(name) for name in content.y.categories)
-            left += min(widest + 2, self.width() // 3)
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        """The axes whose range can be asked for."""
+        content, laid = self.content, self.laid
+        if not content.shown or not content.axes or content.cells is not None:
+            return []
+        found = []
+        ways: tuple[tuple[Way, chart.Axis, tuple[float, float]], ...] = (
+            ("x", content.x, laid.x), ("y", content.y, laid.y),
+        )  # fmt: skip
+        for way, axis, ends in ways:
+            if not axis.categories:
+                low, high = (10.0**v if axis.log else v for v in ends)
+                choice = self._choices.get(way, AxisChoice())
+                log = axis.log if chart.may_log(self._content, way) else None
+                free = choice.low is None and choice.high is None
+                found.append(plot_menu.AxisOption(way, axis.title, low, high, free, log))
+        return found
+
+    def choose_axis(self, way: Way, choice: AxisChoice) -> None:
+        """Show an axis otherwise; without any ends by the values again."""
+        self._choices = self._choices | {way: choice}
+        self._rebuild()
+
+    def show_all(self) -> None:
+        """All values, on axes as the chart has them at first."""
+        self._choices = {}
+        self._rebuild()
+
+    @property
+    def grid(self) -> bool:
+        return self._grid
+
+    def set_grid(self, shown: bool) -> None:
+        self._grid = shown
+        self.dirty()
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        plot_menu.popup(self, event)
+
+    # ---- items
+
+    @property
+    def laid(self) -> Layout:
+        """Where everything stands now."""
+        self.prepare(self._dpr)
+        assert self._laid is not None
+        return self._laid
+
+    def items_changed(self) -> None:
+        """What is not of this chart is painted when Qt finds that it has changed."""
+        others = set(self.plot.vb.childGroup.childItems()) - set(self._mine)
+        modes = self.ViewportUpdateMode
+        self.setViewportUpdateMode(modes.MinimalViewportUpdate if others else modes.NoViewportUpdate)
+        self.dirty()
+
+    def prepare(self, dpr: float) -> None:
+        size, font = self.viewport().size(), self.font()
+        wanted = (size.width(), size.height(), font.key(), self._theme, dpr, asked_unit())
+        if wanted == self._built:
+            return
+        self._built, self._dpr = wanted, dpr
+        metrics = QFontMetricsF(font)
+        measure = lambda text: metrics.horizontalAdvance(printable(text))  # noqa: E731 - handed on
+        content = self.content
+        laid = chart.lay_out(
+            content, size.width(), size.height(), metrics.height(), measure, asked_unit(), whole=True
+        )
+        self._laid = laid
+        for item in self._mine:
+            self.scene().removeItem(item)
+        self._mine, self._chosen_items = [], []
+        self.plot.setVisible(content.shown)
+        if not content.shown:
+            return
+        box = self.plot.vb
+        for name in ("left", "bottom"):
+            self.plot.showAxis(name, content.axes)
+        box.invertY(content.y.down)
+        if content.axes:
+            below = max(size.height() - laid.bottom, 0.0)
+            place_lane(self.plot, QRectF(laid.left, laid.top, laid.width, laid.height), below=below)
         else:
-            ticks = self._ticks(content.y, (low, high), self.height() - top - bottom)
-            left += max((metrics.horizontalAdvance(label) for label in ticks.labels), default=0)
-        self._lane = Lane(
-            QRectF(left + 0.5, top + 0.5, self.width() - left - em, self.height() - top - bottom), low, high
+            self.plot.setGeometry(QRectF(laid.left, laid.top, laid.width, laid.height))
+        box.show_range(*laid.x, *laid.y)
+        if content.cells is not None:
+            self._add_cells(laid)
+        for kind in chart.KINDS:
+            for series in content.series:
+                if series.kind == kind:
+                    getattr(self, f"_add_{kind}")(laid, series)
+        self._add_levels(laid)
+        self._add_chosen(laid)
+        self._add_words(laid)
+        self._add_legend(laid)
+
+    def _add(self, item: Any, z: float = 0.0) -> None:
+        """Put an item of this chart into the box; Qt need not watch it."""
+        item.setZValue(z)
+        self._mine.append(item)
+        pg.ViewBox.addItem(self.plot.vb, item, True)
+
+    def _colour(self, series: Series, opacity: float = 1.0) -> QColor:
+        if isinstance(series.colour, str):
+            colour = QColor(getattr(self._theme, series.colour))
+        else:
+            colour = QColor(self._theme.series[series.colour % SERIES])
+        colour.setAlphaF(opacity)
+        return colour
+
+    def _pen(self, colour: QColor | str, width: float, style: Any = Qt.PenStyle.SolidLine) -> QPen:
+        """So many logical pixels wide, whatever the values' scale."""
+        pen = QPen(QColor(colour), width * self._dpr, style)
+        pen.setCosmetic(True)
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        return pen
+
+    def _line_pen(self, series: Series, width: float) -> QPen:
+        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
+        return self._pen(self._colour(series), width, style)
+
+    def _in_box(self, laid: Layout, series: Series) -> tuple[Floats, Floats]:
+        """(K,) each: the places of marks in the box."""
+        x, y = laid.content.values(series)
+        axes = laid.content.x, laid.content.y
+        ends = (laid.x[0], laid.y[0])
+        found = [
+            axis.place(v, low if axis.floor else math.nan)
+            for axis, v, low in zip(axes, (x, y), ends, strict=True)
+        ]
+        return found[0], found[1]
+
+    def _spread(self, laid: Layout, series: Series) -> tuple[Floats, Floats]:
+        """(K,) each: `low` and `high` in the box."""
+        low, high = laid.ends(series)
+        across = laid.content.horizontal_bars
+        start, length, (a, b) = (laid.left, laid.width, laid.x) if across else (laid.top, laid.height, laid.y)
+        parts = [(v - start) / length for v in (low, high)]
+        if not across and not laid.content.y.down:
+            parts = [1 - v for v in parts]
+        return a + parts[0] * (b - a), a + parts[1] * (b - a)
+
+    def _add_band(self, laid: Layout, series: Series) -> None:
+        x, _ = self._in_box(laid, series)
+        low, high = self._spread(laid, series)
+        self._add(_Between(_Curve(x, high), _Curve(x, low), brush=QBrush(self._colour(series, 0.17))))
+
+    def _add_line(self, laid: Layout, series: Series) -> None:
+        x, y = self._in_box(laid, series)
+        pen = self._line_pen(series, series.width)
+        self._add(_Curve(x, y, pen=pen, antialias=True, connect="finite"), 3)
+
+    def _add_segments(self, laid: Layout, series: Series) -> None:
+        x, y = self._in_box(laid, series)
+        if x.size:
+            pen = self._line_pen(series, series.width)
+            self._add(_Curve(x, y, pen=pen, antialias=True, connect="pairs"), 2)
+
+    def _add_bars(self, laid: Layout, series: Series) -> None:
+        if not series.x.size:
+            return
+        theme, picked = self._theme, set(series.picked(laid.content.selected).tolist())
+        x, y = self._in_box(laid, series)
+        base = np.zeros(x.size) if series.low is None else series.low
+        ends = (x, base) if laid.content.horizontal_bars else (y, base)
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        whole, faint = self._colour(series, series.opacity), self._colour(series, 0.31)
+        plain = self._pen(theme.border, 0.0) if series.opacity == 1 else QPen(Qt.PenStyle.NoPen)
+        chosen = self._pen(theme.text, 2.0)
+        how = {
+            "brushes": [QBrush(faint if k in series.faint else whole) for k in range(x.size)],
+            "pens": [chosen if k in picked else plain for k in range(x.size)],
+        }
+        if laid.content.horizontal_bars:
+            self._add(_Bars(x0=low, x1=high, y=y, height=series.thickness, **how), 1)
+        else:
+            self._add(_Bars(x=x, y0=low, y1=high, width=series.thickness, **how), 1)
+
+    def _add_whiskers(self, laid: Layout, series: Series, width: float = 1.4, cap: float = 0.22) -> None:
+        low, high = self._spread(laid, series)
+        seen = np.isfinite(low) & np.isfinite(high)
+        if not seen.any():
+            return
+        x, y = (v[seen] for v in self._in_box(laid, series))
+        low, high = low[seen], high[seen]
+        pen = self._pen(self._colour(series), width)
+        # A beam is as long as a part of a line of text, in the values of its axis.
+        beam = max(3.0, cap * laid.line) * 2 if cap else 0.0
+        if laid.content.horizontal_bars:
+            beam *= (laid.y[1] - laid.y[0]) / laid.height
+            self._add(_Errors(x=x, y=y, left=x - low, right=high - x, beam=beam or None, pen=pen), 4)
+        else:
+            beam *= (laid.x[1] - laid.x[0]) / laid.width
+            self._add(_Errors(x=x, y=y, bottom=y - low, top=high - y, beam=beam or None, pen=pen), 4)
+
+    def _add_points(self, laid: Layout, series: Series) -> None:
+        if series.low is not None and series.high is not None:
+            self._add_whiskers(laid, series, 1.0, 0.0)
+        x, y = self._in_box(laid, series)
+        seen = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+        many = seen.size > MANY
+        size = 2 * self._reach(series)
+        dim = np.isin(seen, list(series.faint)) if series.faint else np.zeros(seen.size, bool)
+        for part, opacity in ((seen[~dim], 1.0), (seen[dim], 0.27)):
+            if part.size and many:
+                dots = {"symbol": "s", "size": 2, "pen": None, "brush": QBrush(self._colour(series, opacity))}
+                self._add(_Scatter(x[part], y[part], antialias=False, **dots), 5)
+            elif part.size:
+                self._add(_Scatter(x[part], y[part], **self._look(series, size, opacity)), 5)
+        picked = np.intersect1d(series.picked(laid.content.selected), seen)
+        if picked.size:
+            ring = {"size": size + 8, "pen": self._pen(self._theme.text, 2.0), "brush": None}
+            self._add(_Scatter(x[picked], y[picked], antialias=True, **ring), 6)
+
+    def _reach(self, series: Series) -> float:
+        """From the middle of a mark to its edge, logical pixels."""
+        return max(3.2, self.fontMetrics().height() * 0.24) * series.size
+
+    def _look(self, series: Series, size: float, opacity: float = 1.0) -> dict[str, Any]:
+        """How a mark is drawn that is so large."""
+        colour = self._colour(series, opacity)
+        hollow = series.hollow or series.mark in ("cross", "plus")
+        return {
+            "symbol": SYMBOLS[series.mark], "size": size, "antialias": True,
+            "pen": self._pen(colour, 2.0 if series.hollow else 1.4),
+            "brush": QBrush() if hollow else QBrush(colour),
+        }  # fmt: skip
+
+    def _add_boxes(self, laid: Layout, series: Series) -> None:
+        """Words in frames, which `_add_words` places."""
+
+    def _add_cells(self, laid: Layout) -> None:
+        cells = laid.content.cells
+        assert cells is not None
+        parts = cells.parts
+        rgba = np.zeros((*parts.shape, 4), np.uint8)
+        rgba[..., :3] = chart.ramp(cells.colours, parts, self._theme.dark)
+        rgba[..., 3] = np.where(np.isfinite(parts), 255, 0)
+        image = _Image(rgba, axisOrder="row-major", levels=None)
+        image.setRect(QRectF(-0.5, -0.5, parts.shape[1], parts.shape[0]))
+        self._add(image)
+
+    def _add_levels(self, laid: Layout) -> None:
+        content = laid.content
+        upright = [v for v, _ in content.levels] if content.horizontal_bars else []
+        lines = [(float(content.x.place(v)), 90) for v in (*upright, *(v for v, _ in content.verticals))]
+        if not content.horizontal_bars:
+            lines += [(float(content.y.place(v)), 0) for v, _ in content.levels]
+        for at, angle in lines:
+            if math.isfinite(at):
+                pen = self._pen(self._theme.break_line, 1.0, Qt.PenStyle.DashLine)
+                self._add(_Line(at, angle=angle, pen=pen, movable=False), 7)
+
+    def _add_words(self, laid: Layout) -> None:
+        theme, content = self._theme, laid.content
+        boxed = [(s, k) for s in content.series if s.kind == "boxes" for k in range(s.x.size)]
+        for at, word in enumerate(laid.names):
+            if boxed:
+                series, k = boxed[at]
+                part = float(series.high[k]) if series.high is not None else 0.0
+                fill = mix(self._colour(series).name(), theme.background, 0.15 + 0.85 * part)
+                frame = self._pen(theme.text if part == 1.0 else theme.border, 1.2)
+                self._add_word(laid, word, theme.text, fill=QBrush(fill), border=frame)
+            else:
+                self._add_word(laid, word, theme.text)
+        for word in laid.limits:
+            self._add_word(laid, word, theme.break_line if content.axes else theme.text)
+        for word in laid.scale_words:
+            self._add_word(laid, word, theme.text)
+        if laid.heading:
+            wide = QFontMetricsF(self.font()).horizontalAdvance(laid.heading)
+            middle = laid.left + wide / 2 if content.axes else self.width() / 2
+            self._add_word(laid, Word(laid.heading, middle, 0.9 * laid.line, wide), theme.text)
+
+    def _add_word(self, laid: Layout, word: Word, colour: str, **how: Any) -> None:
+        item = _Text(printable(word.text), color=QColor(colour), anchor=(0.5, 0.5), **how)
+        item.setFont(self.font())
+        document = item.textItem.document()
+        document.setDocumentMargin(0.35 * laid.line if how else 0)
+        item.setParentItem(self.plot)  # words may stand outside the values
+        item.setPos(self.plot.mapFromScene(QPointF(round(word.x), round(word.y))))
+        item.setZValue(20)
+        item.updateTextPos()
+        self._mine.append(item)
+
+    def _add_legend(self, laid: Layout) -> None:
+        if not laid.legend:
+            return
+        em, theme = laid.line, self._theme
+        legend = _Legend(
+            offset=None, colCount=len(laid.columns), horSpacing=0, verSpacing=0,
+            labelTextColor=QColor(theme.text), labelTextSize=f"{self.font().pointSizeF():g}pt",
+        )  # fmt: skip
+        legend.layout.setContentsMargins(0, 0, 0, 0)
+        legend.setParentItem(self.plot)
+        for entry in laid.legend:
+            legend.addItem(self._sample(entry.series, em), escape(printable(entry.text)))
+        for k, wide in enumerate(laid.columns):
+            legend.layout.setColumnFixedWidth(2 * k, 1.9 * em)
+            legend.layout.setColumnFixedWidth(2 * k + 1, wide - 1.9 * em)
+        for _, label in legend.items:
+            label.setAttr("justify", "left")
+            label.item.document().setDocumentMargin(0)
+            label.setText(label.text)
+        for row in range(max(entry.row for entry in laid.legend) + 1):
+            legend.layout.setRowFixedHeight(row, 1.3 * em)
+        first = laid.legend[0]
+        legend.setPos(self.plot.mapFromScene(QPointF(round(first.x), round(first.y - 0.65 * em))))
+        self._mine.append(legend)
+        self._legend = legend
+
+    def _sample(self, at: int, em: float) -> Any:
+        """What stands before a name of the legend."""
+        if at < 0:
+            fit = QColor(self._theme.fit)
+            return _Scatter(size=0.5 * em, pen=self._pen(fit, 1.0), brush=QBrush(fit), antialias=True)
+        series = self.content.series[at]
+        if series.kind in ("line", "segments"):
+            return _Curve(pen=self._line_pen(series, 1.8), antialias=True)
+        if series.kind == "points":
+            return _Scatter(**self._look(series, 0.56 * em))
+        opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+        return _Scatter(
+            symbol="s", size=0.56 * em, pen=None, brush=QBrush(self._colour(series, opacity)), antialias=True
         )
 
-    def _px(self, value):
-        r, (a, b) = self._lane.rect, self._x
-        value = np.log10(np.maximum(value, 1e-300)) if self._content.x.log else np.asarray(value, float)
-        return r.left() + (value - a) / (b - a) * r.width()
+    # ---- what is chosen along an axis: it follows fast changes
 
-    def _py(self, value):
-        value = np.log10(np.maximum(value, 1e-300)) if self._content.y.log else np.asarray(value, float)
-        return self._lane.y(value)
+    def _add_chosen(self, laid: Layout) -> None:
+        chosen, theme = laid.content.chosen, self._theme
+        if chosen is None:
+            return
+        line = _Line(0.0, angle=90, pen=self._pen(theme.fit, 1.0), movable=False)
+        mark = _Scatter(size=8, pen=None, brush=QBrush(QColor(theme.fit)), antialias=True)
+        tint = QColor(theme.accent)
+        tint.setAlpha(46)
+        fainter = QColor(theme.accent)
+        fainter.setAlpha(16)
+        flat = {"orientation": "horizontal", "movable": False, "pen": QPen(Qt.PenStyle.NoPen)}
+        rows = [_Region((0, 1), brush=QBrush(colour), **flat) for colour in (tint, fainter)]
+        self._chosen_items = [line, mark, *rows]
+        for item, z in zip(self._chosen_items, (7, 8, -5, -6), strict=True):
+            self._add(item, z)
+        self._move_chosen(laid)
 
-    def _places(self, series: Series) -> tuple[Floats, Floats]:
-        """Logical pixels (K,) of all marks."""
-        x, y = (series.y, series.x) if self._content.horizontal_bars else (series.x, series.y)
-        return self._px(x), self._py(y)
+    def _move_chosen(self, laid: Layout) -> None:
+        chosen = laid.content.chosen
+        if chosen is None or not self._chosen_items:
+            return
+        line, mark, *rows = self._chosen_items
+        line.setVisible(chosen.x is not None)
+        mark.setVisible(chosen.x is not None and chosen.y is not None)
+        if chosen.x is not None:
+            x = float(laid.content.x.place(chosen.x))
+            line.setPos(x)
+            if chosen.y is not None:
+                low, high = laid.y
+                y = float(laid.content.y.place(chosen.y, low))
+                mark.setData([x], [min(max(y, low), high)])
+        for row, at in zip(rows, (chosen.row, chosen.pointed), strict=True):
+            row.setVisible(at is not None)
+            if at is not None:
+                row.setRegion((at - 0.5, at + 0.5))
 
-    def _point(self, series: Series, k: int) -> QPointF:
-        x, y = series.x[k], series.y[k]
-        if self._content.horizontal_bars:
-            x, y = y, x
-        return QPointF(float(self._px(x)), float(self._py(y)))
+    def set_chosen(self, chosen: chart.Chosen | None) -> None:
+        """Move what is chosen, which leaves all else as it is."""
+        old = self._content.chosen
+        if chosen == old:
+            return
+        self._content = replace(self._content, chosen=chosen)
+        if self._built is None or (old is None) != (chosen is None) or not self._chosen_items:
+            self._rebuild()
+            return
+        assert self._laid is not None and chosen is not None
+        self._laid = replace(self._laid, content=self.content)
+        self._move_chosen(self._laid)
+        if old is not None and chosen.label != old.label:
+            if not chosen.label or not old.label:
+                self._rebuild()
+            else:
+                self._say_chosen(chosen.label)
+        self.dirty()
 
-    def _ticks(self, axis: Axis, span: tuple[float, float], length: float) -> Ticks:
-        count = max(2.0, length / (self.fontMetrics().height() * 2.4))
-        if axis.categories:
-            return Ticks([float(k) for k in range(len(axis.categories))], list(axis.categories))
-        if axis.log:
-            return _doubling_ticks(*span, count) if axis.doubling else _log_ticks(*span, count)
-        return scales.level_ticks(*span, count, whole=axis.whole)
+    def _say_chosen(self, text: str) -> None:
+        """Other words for what is chosen, in the room that they have."""
+        assert self._laid is not None
+        metrics = QFontMetricsF(self.font())
+        room = self.width() - 6.3 * self._laid.line
+        self._legend.items[0][1].setText(
+            escape(printable(chart.elided(text, room, metrics.horizontalAdvance)))
+        )
 
     # ---- mouse and keys
 
-    def _at(self, place: QPointF) -> tuple[int, int] | None:
+    def mark_at(self, place: QPointF) -> tuple[int, int] | None:
         """The mark under the pointer: series and index."""
+        laid = self.laid
         best, found = 12.0, None
-        for i, series in enumerate(self._content.series):
+        for i, series in enumerate(laid.content.series):
             if series.kind == "bars":
-                k = self._bar_at(series, place)
-                if k is not None:
-                    return i, k
+                x, y, w, h = laid.bars(series).T
+                hit = (x <= place.x()) & (place.x() <= x + w) & (y <= place.y()) & (place.y() <= y + h)
+                if hit.any():
+                    return i, int(np.argmax(hit))
             if series.kind != "points" or not series.x.size:
                 continue
-            x, y = self._places(series)
-            with np.errstate(invalid="ignore"):
-                distance = np.hypot(x - place.x(), y - place.y())
+            xs, ys = laid.marks(series)
+            distance = np.hypot(xs - place.x(), ys - place.y())
             distance = np.where(np.isfinite(distance), distance, np.inf)
             k = int(np.argmin(distance))
             if distance[k] < best:
                 best, found = float(distance[k]), (i, k)
         return found
 
-    def _bar_at(self, series: Series, place: QPointF) -> int | None:
-        return next((k for k in range(series.x.size) if self._bar(series, k).contains(place)), None)
+    def cell_at(self, place: QPointF) -> tuple[int, int] | None:
+        """The cell under the pointer: row and column."""
+        laid, cells = self.laid, self._content.cells
+        if cells is None or not QRectF(laid.left, laid.top, laid.width, laid.height).contains(place):
+            return None
+        rows, columns = cells.values.shape
+        row, column = (
+            (place.y() - laid.top) / laid.height * rows,
+            (place.x() - laid.left) / laid.width * columns,
+        )
+        return min(int(row), rows - 1), min(int(column), columns - 1)
 
-    def _bar(self, series: Series, k: int) -> QRectF:
-        p = self._point(series, k)
-        base = 0.0 if series.low is None else float(series.low[k])
-        if self._content.horizontal_bars:
-            half = abs(float(self._py(0.0) - self._py(1.0))) * series.thickness / 2
-            x0 = float(self._px(base))
-            return QRectF(min(x0, p.x()), p.y() - half, abs(p.x() - x0), 2 * half)
-        half = abs(float(self._px(1.0) - self._px(0.0))) * series.thickness / 2
-        y0 = float(self._py(base))
-        return QRectF(p.x() - half, min(y0, p.y()), 2 * half, abs(p.y() - y0))
+    def place_of(self, at: tuple[int, int]) -> QPointF:
+        """Where a mark (series and index) or a cell (row and column) is."""
+        laid = self.laid
+        if laid.content.cells is not None:
+            x, y, w, h = laid.cell(*at)
+            return QPointF(x + w / 2, y + h / 2)
+        xs, ys = laid.marks(laid.content.series[at[0]])
+        return QPointF(float(xs[at[1]]), float(ys[at[1]]))
 
-    def mouseMoveEvent(self, event) -> None:
-        found = self._at(event.position())
-        if found != self._hover:
-            self._hover = found
-            name = self._name(found)
-            if name:
-                QToolTip.showText(event.globalPosition().toPoint(), name, self)
-            else:
-                QToolTip.hideText()
-            pointing = found is not None and len(self._content.series[found[0]].keys) > 0
-            self.setCursor(Qt.CursorShape.PointingHandCursor if pointing else Qt.CursorShape.ArrowCursor)
-            self.update()
+    def name_of(self, at: tuple[int, int] | None) -> str:
+        """A mark or a cell in words."""
+        if at is None:
+            return ""
+        cells = self._content.cells
+        return cells.told(*at) if cells is not None else self._content.series[at[0]].name(at[1])
 
-    def leaveEvent(self, event) -> None:
-        self._hover = None
-        self.update()
-        super().leaveEvent(event)
+    def _at(self, place: QPointF) -> tuple[int, int] | None:
+        if not self._content.shown:
+            return None
+        return self.mark_at(place) if self._content.cells is None else self.cell_at(place)
 
-    def mousePressEvent(self, event) -> None:
-        found = self._at(event.position())
-        if event.button() == Qt.MouseButton.LeftButton and found is not None:
-            self._choose(found, bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
+    def _can_choose(self, at: tuple[int, int] | None) -> bool:
+        if at is None or self._content.cells is not None:
+            return at is not None and self.receivers("2cellClicked(int,int)") > 0
+        return len(self._content.series[at[0]].keys) > 0
 
-    def keyPressEvent(self, event) -> None:
-        """Left and right step through the marks, Return chooses one."""
-        marks = [
-            (i, series.x.size)
-            for i, series in enumerate(self._content.series)
-            if series.kind in ("points", "bars") and len(series.keys)
-        ]
-        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}.get(event.key())
-        if marks and step is not None:
-            self._hover = _neighbour(marks, self._hover, step)
-            place = self._point(self._content.series[self._hover[0]], self._hover[1]).toPoint()
-            QToolTip.showText(self.mapToGlobal(place), self._name(self._hover), self)
-            self.update()
+    def _point_at(self, at: tuple[int, int] | None, tip: QPoint | None = None) -> None:
+        if at == self._hover:
+            return
+        self._hover = at
+        name = self.name_of(at)
+        if name and at is not None:
+            if tip is None:
+                tip = self.viewport().mapToGlobal(self.place_of(at).toPoint())
+            QToolTip.showText(tip, name, self)
+        else:
+            QToolTip.hideText()
+        shape = Qt.CursorShape.PointingHandCursor if self._can_choose(at) else Qt.CursorShape.ArrowCursor
+        self.viewport().setCursor(shape)
+        self.dirty()
+
+    @guarded
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        self._point_at(self._at(event.position()), event.globalPosition().toPoint())
+
+    @guarded(otherwise=lambda: False)
+    def viewportEvent(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Leave:
+            self._leave()
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.name_of(self._hover) or self.toolTip(), self)
+            return True
+        return bool(super().viewportEvent(event))
+
+    def _leave(self) -> None:
+        self._point_at(None)
+
+    @guarded
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        at = self._at(event.position())
+        if event.button() == Qt.MouseButton.LeftButton and at is not None:
+            self._choose(at, bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
+
+    @guarded
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        event.accept()
+
+    @guarded
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.mousePressEvent(event)
+
+    @guarded
+    def wheelEvent(self, event: Any) -> None:
+        event.ignore()
+
+    @guarded
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Left and right step through the marks, all arrows through cells; Return chooses."""
+        step = _STEPS.get(Qt.Key(event.key()))
+        at = self._next(step) if step is not None and self._content.shown else None
+        if at is not None:
+            self._point_at(at)
+            if self._content.cells is not None:
+                self.setAccessibleDescription(self.name_of(at))
         elif self._hover is not None and event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Space):
             self._choose(self._hover, bool(event.modifiers() & Qt.KeyboardModifier.ControlModifier))
         else:
-            super().keyPressEvent(event)
+            event.ignore()
 
-    def _choose(self, found: tuple[int, int], more: bool) -> None:
-        keys = self._content.series[found[0]].keys
-        if len(keys):
-            self.clicked.emit(int(keys[found[1]]), more)
+    def _next(self, step: tuple[int, int]) -> tuple[int, int] | None:
+        """Where an arrow key leads, from one end to the other."""
+        cells = self._content.cells
+        if cells is not None:
+            rows, columns = cells.values.shape
+            if self._hover is None and cells.selected is None and cells.numbers:
+                return cells.start
+            row, column = self._hover or cells.selected or cells.start
+            row, column = row + step[0], column + step[1]
+            if cells.numbers:
+                return row % rows, column % columns
+            return min(max(row, 0), rows - 1), min(max(column, 0), columns - 1)
+        marks = [
+            (i, s.x.size)
+            for i, s in enumerate(self._content.series)
+            if s.kind in ("points", "bars") and s.x.size and len(s.keys)
+        ]
+        return _neighbour(marks, self._hover, step[1]) if marks and step[1] else None
 
-    def _name(self, found: tuple[int, int] | None) -> str:
-        return "" if found is None else self._content.series[found[0]].name(found[1])
+    def _choose(self, at: tuple[int, int], more: bool) -> None:
+        if self._content.cells is not None:
+            self.cellClicked.emit(*at)
+        elif len(keys := self._content.series[at[0]].keys):
+            self.clicked.emit(int(keys[at[1]]), more)
 
-    # ---- painting
+    # ---- painting: axes, grid, and what follows the pointer
 
-    def paintEvent(self, _event: QEvent) -> None:
-        with QPainter(self) as painter:
-            painter.fillRect(self.rect(), QColor(self._theme.background))
-            if not self._content.series:
-                paint_note(painter, self, self._theme, self._content.empty)
+    def _paint_left(self, painter: QPainter, _rect: QRectF) -> None:
+        laid = self._laid
+        if laid is None or not laid.content.shown:
+            return
+        ends = laid.y[::-1] if laid.content.y.down else laid.y
+        lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height), *ends)
+        scales.level_axis(painter, lane, laid.y_ticks, self._theme, laid.y_title)
+
+    def _paint_bottom(self, painter: QPainter, _rect: QRectF) -> None:
+        laid, theme = self._laid, self._theme
+        if laid is None or not laid.content.shown:
+            return
+        em, bottom = laid.line, laid.bottom
+        xs = laid.along_x(laid.x_ticks.positions).tolist()
+        painter.setPen(QColor(theme.border))
+        painter.drawLines([QLineF(x, bottom, x, bottom + 4) for x in xs])
+        painter.setPen(QColor(theme.muted))
+        for x, label in zip(xs, laid.x_ticks.labels, strict=True):
+            painter.drawText(
+                QRectF(x - 200, bottom + 5, 400, em), Qt.AlignmentFlag.AlignCenter, printable(label)
+            )
+        painter.setPen(QColor(theme.text))
+        row = QRectF(0, bottom + 5 + em, self.width(), em + 4)
+        row.setLeft(max(0.0, 2 * (laid.left + laid.width / 2) - self.width()))
+        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, printable(laid.x_title))
+        if laid.x_ticks.offset:
+            painter.drawText(row.translated(laid.left - row.left(), 0), 0, laid.x_ticks.offset)
+
+    def _paint_grid(self, painter: QPainter, rect: QRectF) -> None:
+        laid = self._laid
+        if laid is None or not laid.content.axes or not laid.content.shown:
+            return
+        content = laid.content
+        if content.cells is not None:
+            self._paint_missing(painter, laid, content.cells)
+        painter.setPen(QPen(QColor(self._theme.border), 0))
+        painter.drawRect(rect)
+        if self._grid and content.cells is None:
+            xs = [] if content.x.categories else laid.along_x(laid.x_ticks.positions).tolist()
+            ys = laid.along_y(laid.y_ticks.positions).tolist()
+            lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height))
+            scales.grid(painter, lane, self._theme, xs, ys)
+
+    def _paint_missing(self, painter: QPainter, laid: Layout, cells: chart.Cells) -> None:
+        """Cells of a map with numbers in which there is nothing."""
+        if not cells.numbers:
+            return
+        for row, column in np.argwhere(~np.isfinite(cells.parts)).tolist():
+            box = QRectF(*laid.cell(row, column))
+            painter.fillRect(box, QColor(self._theme.surface))
+            painter.fillRect(box, QBrush(QColor(self._theme.muted), Qt.BrushStyle.BDiagPattern))
+
+    def _paint_over(self, painter: QPainter, rect: QRectF) -> None:
+        laid = self._laid
+        if laid is None or not laid.content.shown:
+            return
+        theme, content = self._theme, laid.content
+        if content.cells is not None:
+            self._paint_cells(painter, laid, content.cells)
+        elif self._hover is not None:
+            i, k = self._hover
+            series = content.series[i]
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, series.kind == "points")
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(QColor(theme.text), 1))
+            if series.kind == "bars":
+                painter.drawRect(QRectF(*laid.bars(series)[k]))
             else:
-                self._layout()
-                self._paint_axes(painter)
-                painter.save()
-                painter.setClipRect(self._lane.rect.adjusted(-6, -6, 6, 6))
-                for kind in ("band", "bars", "line", "whiskers", "points"):
-                    for i, series in enumerate(self._content.series):
-                        if series.kind == kind:
-                            getattr(self, f"_paint_{kind}")(painter, i, series)
-                self._paint_levels(painter)
-                painter.restore()
-                self._paint_labels(painter)
-                self._paint_legend(painter)
-            paint_focus(painter, self, self._theme)
+                reach = self._reach(series) + 4
+                painter.drawEllipse(self.place_of((i, k)), reach, reach)
 
-    def _colour(self, series: Series) -> QColor:
-        if isinstance(series.colour, str):
-            return QColor(getattr(self._theme, series.colour))
-        return QColor(self._theme.series[series.colour % SERIES])
-
-    def _paint_axes(self, painter: QPainter) -> None:
-        t, r, metrics = self._theme, self._lane.rect, self.fontMetrics()
-        em = metrics.height()
-        y_ticks = self._ticks(self._content.y, (self._lane.low, self._lane.high), r.height())
-        numbers = [] if self._content.y.categories else y_ticks.labels
-        widest = max((metrics.horizontalAdvance(s) for s in numbers), default=1)
-        x_ticks = self._ticks(
-            self._content.x, self._x, r.width() * 2.4 * em / (em + 1.6 * max(widest, 2 * em))
-        )
-        xs = [float(self._px(10.0**v if self._content.x.log else v)) for v in x_ticks.positions]
-        ys = [float(self._lane.y(v)) for v in y_ticks.positions]
-        scales.grid(painter, self._lane, t, [] if self._content.x.categories else xs, ys)
-        # Widths are rounded, so a label may be wider by half a pixel than was said.
-        room = math.ceil(r.left() - em * 1.2 - 16) + 1
-        labels = y_ticks.labels
-        if self._content.y.categories:
-            labels = [metrics.elidedText(s, Qt.TextElideMode.ElideMiddle, room) for s in labels]
-        scales.level_axis(painter, self._lane, Ticks(y_ticks.positions, labels), t, self._content.y.title)
-        painter.setPen(QColor(t.muted))
-        wide = r.width() / max(len(xs), 1)
-        for x, label in zip(xs, x_ticks.labels, strict=True):
-            painter.drawLine(QLineF(x, r.bottom(), x, r.bottom() + 4))
-            text = label
-            if self._content.x.categories:
-                text = metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, int(wide) - 4)
-            box = QRectF(x - 200, r.bottom() + 5, 400, em)
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
-        painter.setPen(QColor(t.text))
-        row = QRectF(0, r.bottom() + 5 + em, self.width(), em + 4)
-        row.setLeft(max(0.0, 2 * r.center().x() - self.width()))
-        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, self._content.x.title)
+    def _paint_cells(self, painter: QPainter, laid: Layout, cells: chart.Cells) -> None:
+        theme = self._theme
+        dark = np.zeros(0)
+        if laid.cell_words:
+            rgb = chart.ramp(cells.colours, cells.parts, theme.dark)
+            dark = (rgb.max(axis=-1).astype(int) + rgb.min(axis=-1)) / 510 < 0.5
+        for row, column, word in laid.cell_words:
+            painter.setPen(QColor("#ffffff" if dark[row, column] else "#101010"))
+            box = QRectF(*laid.cell(row, column))
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, word.text)
+        if cells.numbers:
+            painter.setPen(QPen(QColor(theme.background), 2))
+            rows, columns = cells.values.shape
+            painter.drawLines(
+                [
+                    QLineF(laid.left, y, laid.right, y)
+                    for y in (laid.top + laid.height * np.arange(1, rows) / rows)
+                ]
+                + [
+                    QLineF(x, laid.top, x, laid.bottom)
+                    for x in laid.left + laid.width * np.arange(1, columns) / columns
+                ]
+            )
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(QColor(t.border), 0))
+        # A frame that is seen on every colour: the ground's inside the selection's.
+        frames = [(cells.selected, theme.selection, 3.0, 0.5), (cells.selected, theme.background, 1.5, 2.5)]
+        at = self._hover if self._hover or not self.hasFocus() or cells.numbers else cells.start
+        for cell, colour, width, inset in (
+            *frames,
+            (at, theme.text if cells.numbers else theme.fit, 1.5, 1.0),
+        ):
+            if cell is not None:
+                painter.setPen(QPen(QColor(colour), width))
+                painter.drawRect(QRectF(*laid.cell(*cell)).adjusted(inset, inset, -inset, -inset))
+
+    def _paint_scale(self, painter: QPainter, laid: Layout) -> None:
+        """What the colours of cells stand for."""
+        cells = laid.content.cells
+        assert cells is not None and laid.scale is not None
+        r = QRectF(*laid.scale)
+        gradient = QLinearGradient(r.bottomLeft(), r.topLeft())
+        low, high = cells.ends
+        for part in np.linspace(0, 1, 9):
+            colour = chart.ramp(cells.colours, part if high > low else 1.0, self._theme.dark)
+            gradient.setColorAt(float(part), QColor(*colour.tolist()))
+        painter.fillRect(r, gradient)
+        painter.setPen(QPen(QColor(self._theme.border), 0))
         painter.drawRect(r)
 
-    def _paint_band(self, painter: QPainter, _i: int, series: Series) -> None:
-        if series.low is None or series.high is None:
-            return
-        colour = self._colour(series)
-        colour.setAlpha(44)
-        upper = [
-            QPointF(float(self._px(x)), float(self._py(y)))
-            for x, y in zip(series.x, series.high, strict=True)
-        ]
-        lower = [
-            QPointF(float(self._px(x)), float(self._py(y))) for x, y in zip(series.x, series.low, strict=True)
-        ]
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour)
-        painter.drawPolygon(QPolygonF([*upper, *reversed(lower)]))
-
-    def _paint_line(self, painter: QPainter, _i: int, series: Series) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
-        painter.setPen(QPen(self._colour(series), series.width, style))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        path, drawing = QPainterPath(), False
-        for x, y in zip(series.x, series.y, strict=True):
-            shown = np.isfinite(y) and (y > 0 or not self._content.y.log)
-            place = QPointF(float(self._px(x)), float(self._py(y))) if shown else QPointF()
-            if shown and drawing:
-                path.lineTo(place)
-            elif shown:
-                path.moveTo(place)
-            drawing = bool(shown)
-        painter.drawPath(path)
-
-    def _paint_bars(self, painter: QPainter, i: int, series: Series) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        for k in range(series.x.size):
-            colour = self._colour(series)
-            chosen = len(series.keys) > 0 and int(series.keys[k]) in self._content.selected
-            if k in series.faint:
-                colour.setAlpha(80)
-            painter.setBrush(colour)
-            edge = self._theme.text if chosen or (i, k) == self._hover else self._theme.border
-            painter.setPen(QPen(QColor(edge), 2 if chosen else 0))
-            painter.drawRect(self._bar(series, k))
-
-    def _paint_whiskers(self, painter: QPainter, _i: int, series: Series) -> None:
-        if series.low is None or series.high is None:
-            return
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(QPen(self._colour(series), 1.4))
-        cap = max(3.0, self.fontMetrics().height() * 0.22)
-        across = self._content.horizontal_bars
-        at = self._py(series.x) if across else self._px(series.x)
-        ends = [(self._px if across else self._py)(v) for v in (series.low, series.high)]
-        for c, a, b in zip(at.tolist(), ends[0].tolist(), ends[1].tolist(), strict=True):
-            if not (math.isfinite(a) and math.isfinite(b)):
-                continue
-            lines = [(c, a, c, b), (c - cap, a, c + cap, a), (c - cap, b, c + cap, b)]
-            if across:
-                lines = [(y0, x0, y1, x1) for x0, y0, x1, y1 in lines]
-            painter.drawLines([QLineF(*line) for line in lines])
-
-    def _paint_points(self, painter: QPainter, i: int, series: Series) -> None:
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        colour = self._colour(series)
-        em = self.fontMetrics().height()
-        size = max(3.2, em * 0.24)
-        xs, ys = self._places(series)
-        seen = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
-        picked = self._picked(series)
-        if seen.size > _MANY:
-            self._paint_cloud(painter, colour, xs[seen], ys[seen])
-            seen = np.array(sorted(picked & set(seen.tolist())), np.int64)
-            if seen.size > _MANY:
-                self._paint_cloud(painter, QColor(self._theme.text), xs[seen], ys[seen])
-                seen = seen[:0]
-        for k in seen.tolist():
-            place = QPointF(float(xs[k]), float(ys[k]))
-            tint = QColor(colour)
-            if k in series.faint:
-                tint.setAlpha(70)
-            if series.low is not None and series.high is not None:
-                painter.setPen(QPen(tint, 1))
-                y0, y1 = float(self._py(series.low[k])), float(self._py(series.high[k]))
-                painter.drawLine(QLineF(place.x(), y0, place.x(), y1))
-            if k in picked or (i, k) == self._hover:
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.setPen(QPen(QColor(self._theme.text), 2 if k in picked else 1))
-                painter.drawEllipse(place, size + 4, size + 4)
-            painter.setPen(QPen(tint, 1.4))
-            painter.setBrush(tint if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
-            draw_mark(painter, series.mark, place, size)
-
-    def _picked(self, series: Series) -> set[int]:
-        """Places whose keys are selected."""
-        selected = self._content.selected
-        if not selected or not len(series.keys):
-            return set()
-        keys = np.asarray(series.keys)
-        return set(np.flatnonzero(np.isin(keys, np.fromiter(selected, np.int64, len(selected)))).tolist())
-
-    def _paint_cloud(self, painter: QPainter, colour: QColor, xs: Floats, ys: Floats) -> None:
-        """So many points that marks would cover each other: one dot for each pixel that has any."""
-        ratio = self.devicePixelRatioF()
-        pixels = np.unique(np.stack([np.floor(xs * ratio), np.floor(ys * ratio)], axis=1), axis=0) / ratio
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(QPen(colour, 2))
-        painter.drawPoints([QPointF(x, y) for x, y in pixels.tolist()])
-
-    def _paint_levels(self, painter: QPainter) -> None:
-        r, metrics = self._lane.rect, self.fontMetrics()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        painter.setPen(QPen(QColor(self._theme.break_line), 1, Qt.PenStyle.DashLine))
-        lines = [
-            (QLineF(r.left(), float(self._py(v)), r.right(), float(self._py(v))), s)
-            for v, s in self._content.levels
-        ]
-        if self._content.horizontal_bars:
-            lines = [
-                (QLineF(float(self._px(v)), r.top(), float(self._px(v)), r.bottom()), s)
-                for v, s in self._content.levels
-            ]
-        lines += [
-            (QLineF(float(self._px(v)), r.top(), float(self._px(v)), r.bottom()), s)
-            for v, s in self._content.verticals
-        ]
-        for line, name in lines:
-            painter.drawLine(line)
-            if line.x1() == line.x2():
-                beside = line.x1() + 4
-                if beside + metrics.horizontalAdvance(name) > r.right():
-                    beside = line.x1() - 4 - metrics.horizontalAdvance(name)
-                painter.drawText(QPointF(beside, r.top() + metrics.ascent()), name)
-            else:
-                width = metrics.horizontalAdvance(name)
-                painter.drawText(QPointF(r.right() - width - 4, line.y1() - 3), name)
-
-    def _paint_labels(self, painter: QPainter) -> None:
-        """Names beside marks, where they do not cover each other if there is such a place."""
-        metrics, r = self.fontMetrics(), self._lane.rect
-        taken: list[QRectF] = []
-        painter.setPen(QColor(self._theme.text))
-        for series in self._content.series:
-            for k in sorted(series.labels):
-                place = self._point(series, k)
-                text = series.name(k).split("\n")[0]
-                w, h = metrics.horizontalAdvance(text), metrics.height()
-                across, up = QPointF(w / 2 + 9, 0), QPointF(0, h / 2 + 7)
-                centres = (place + across, place - across, place - up, place + up)
-                choices = [QRectF(c.x() - w / 2, c.y() - h / 2, w, h) for c in centres]
-                inside = [c for c in choices if r.contains(c)] or choices[:1]
-                box = next((c for c in inside if not any(c.intersects(other) for other in taken)), inside[0])
-                taken.append(box)
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
-
-    def _legend_rows(self) -> list[list[tuple[int, str, float]]]:
-        """Rows of (series, text, width); where there are too many names the last says so."""
-        metrics, em = self.fontMetrics(), self.fontMetrics().height()
-        room = self.width() - 3.5 * em
-        named = [(i, s.label) for i, s in enumerate(self._content.series) if s.label]
-        rows: list[list[tuple[int, str, float]]] = []
-        x = math.inf
-        for i, label in named:
-            text = metrics.elidedText(label, Qt.TextElideMode.ElideMiddle, int(room - 2 * em))
-            width = metrics.horizontalAdvance(text) + 2.8 * em
-            if x + width - em > room:
-                if len(rows) == _LEGEND_ROWS:
-                    rows[-1][-1] = (rows[-1][-1][0], "and more", rows[-1][-1][2])
-                    break
-                rows.append([])
-                x = 0.0
-            rows[-1].append((i, text, width))
-            x += width
-        return rows
-
-    def _paint_legend(self, painter: QPainter) -> None:
-        metrics = self.fontMetrics()
-        em = metrics.height()
-        for number, row in enumerate(self._legend_rows()):
-            # Right of the axis' title, which may be longer than the axis.
-            x, y = em * 2.2, em * (0.9 + 1.3 * number)
-            for i, text, width in row:
-                self._paint_legend_entry(painter, self._content.series[i], x, y)
-                painter.setPen(QColor(self._theme.text))
-                painter.drawText(QPointF(x + 1.6 * em, y + metrics.ascent() / 2 - 1), text)
-                x += width
-
-    def _paint_legend_entry(self, painter: QPainter, series: Series, x: float, y: float) -> None:
-        em = self.fontMetrics().height()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        colour = self._colour(series)
-        style = Qt.PenStyle.DashLine if series.dashed else Qt.PenStyle.SolidLine
-        painter.setPen(QPen(colour, 1.8, style))
-        if series.kind == "line":
-            painter.drawLine(QLineF(x, y, x + 1.3 * em, y))
-            return
-        if series.kind == "band":
-            colour.setAlpha(70)
-            painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(colour if series.mark not in ("cross", "plus") else Qt.BrushStyle.NoBrush)
-        mark = "square" if series.kind in ("bars", "band") else series.mark
-        draw_mark(painter, mark, QPointF(x + em * 0.65, y), em * 0.28)
+    @guarded
+    def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
+        laid = self._laid
+        if not self._content.shown:
+            paint_note(painter, self, self._theme, self._content.empty)
+        elif laid is not None and laid.scale is not None:
+            self._paint_scale(painter, laid)
+        super().drawForeground(painter, rect)
 
     # ---- showing to others
 
     def picture(self, scale: float = 2.0) -> QImage:
         """The chart at `scale` times its size, on white whatever the theme."""
         theme, hover = self._theme, self._hover
-        self._theme, self._hover = theme.on_white, None
+        self._theme, self._hover, self._built = theme.on_white, None, None
         image = QImage(self.size() * scale, QImage.Format.Format_RGB32)
         image.setDevicePixelRatio(scale)
         try:
-            self.render(image)
+            self.paint_on(image)
         finally:
             self._theme, self._hover = theme, hover
+            self._rebuild()
         return image
 
 
-#: Points of a series beyond which they are drawn as a cloud; rows of a legend.
-_MANY, _LEGEND_ROWS = 3000, 4
+_STEPS = {
+    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0), Qt.Key.Key_Down: (1, 0),
+}  # fmt: skip
 
 
 def _neighbour(marks: list[tuple[int, int]], hover: tuple[int, int] | None, step: int) -> tuple[int, int]:
@@ -596,60 +845,21 @@ def _neighbour(marks: list[tuple[int, int]], hover: tuple[int, int] | None, step
     return order[which], at - int(starts[which])
 
 
+def _path(mark: Mark) -> QPainterPath:
+    """A mark in a square of side 1, as the sheets draw it."""
+    path = QPainterPath()
+    for line in chart.OUTLINES[mark]:
+        path.addPolygon(QPolygonF([QPointF(x / 2, y / 2) for x, y in line]))
+    return path
+
+
 def draw_mark(painter: QPainter, mark: Mark, p: QPointF, s: float) -> None:
     """A mark about `p` that reaches `s` far, with the painter's pen and brush."""
     if mark == "circle":
         painter.drawEllipse(p, s, s)
-    elif mark == "square":
-        painter.drawRect(QRectF(p.x() - s, p.y() - s, 2 * s, 2 * s))
-    elif mark == "diamond":
-        d = 1.3 * s
-        points = [
-            QPointF(p.x(), p.y() - d),
-            QPointF(p.x() + d, p.y()),
-            QPointF(p.x(), p.y() + d),
-            QPointF(p.x() - d, p.y()),
-        ]
-        painter.drawPolygon(QPolygonF(points))
-    elif mark == "triangle":
-        d = 1.2 * s
-        points = [QPointF(p.x(), p.y() - d), QPointF(p.x() + d, p.y() + d), QPointF(p.x() - d, p.y() + d)]
-        painter.drawPolygon(QPolygonF(points))
-    elif mark == "cross":
-        painter.drawLines(
-            [
-                QLineF(p.x() - s, p.y() - s, p.x() + s, p.y() + s),
-                QLineF(p.x() - s, p.y() + s, p.x() + s, p.y() - s),
-            ]
-        )
     else:
-        painter.drawLines(
-            [QLineF(p.x() - s, p.y(), p.x() + s, p.y()), QLineF(p.x(), p.y() - s, p.x(), p.y() + s)]
-        )
+        painter.drawPath(QTransform(2 * s, 0, 0, 2 * s, p.x(), p.y()).map(_path(mark)))
 
 
-def _doubling_ticks(low: float, high: float, count: float) -> Ticks:
-    """Powers of two between two powers of ten, as many as there is room for."""
-    first, last = math.ceil(low / math.log10(2) - 1e-9), math.floor(high / math.log10(2) + 1e-9)
-    if last - first < 1:
-        return _log_ticks(low, high, count)
-    step = max(1, math.ceil((last - first + 1) / max(count, 1.0)))
-    powers = range(first, last + 1, step)
-    return Ticks([k * math.log10(2) for k in powers], [scales.format_number(2.0**k) for k in powers])
-
-
-def _log_ticks(low: float, high: float, count: float) -> Ticks:
-    """Ticks of a logarithmic axis whose ends are given as powers of ten: powers, or 1-2-5 between them."""
-    powers = range(math.floor(low), math.ceil(high) + 1)
-    steps: Sequence[int] = (1, 2, 5) if (high - low) * 3 <= count else (1,)
-    values = [
-        m * 10.0**e for e in powers for m in steps if low - 1e-9 <= math.log10(m * 10.0**e) <= high + 1e-9
-    ]
-    if len(values) < 2:
-        ticks = scales.level_ticks(10.0**low, 10.0**high, count)
-        values = [v for v in ticks.positions if v > 0]
-    thin = max(1, math.ceil(len(values) / max(count, 1.0)))
-    values = values[::thin]
-    # 1-2-5 times a power of ten need no more digits than that.
-    labels = [f"{v:g}" if 1e-4 <= v < 1e6 else scales.format_number(v, 1) for v in values]
-    return Ticks([math.log10(v) for v in values], labels)
+#: Symbols of marks; a diamond and a triangle reach farther than the square.
+SYMBOLS: dict[Mark, Any] = {mark: _path(mark) for mark in chart.OUTLINES} | {"circle": "o"}

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPixmap
+from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
+from desktop.core.pieces import breakpoints, polynomial, residual
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
-from desktop.ui.plots.curve_lanes import FAINT, HALF
-from desktop.ui.plots.legend import Entry, Legend
+from desktop.ui.plots.legend import Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
-from desktop.ui.plots.raster import Raster, mix
+from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, title_reach
+from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
+from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
+from desktop.ui.units import signed
 from desktop.workbench.levels import (
     AT_FIRST,
     Heights,
@@ -31,17 +34,27 @@ from desktop.workbench.levels import (
     line_heights,
     moved,
     note,
-    residual_reach,
     stretched,
     zoomed,
 )
 from desktop.workbench.model import Annotation
+from desktop.workbench.time_plots import Axis as AxisOf
+from desktop.workbench.time_plots import Lane as LaneOf
+from desktop.workbench.time_plots import (
+    Plot,
+    Run,
+    curve_lane,
+    percent_axis,
+    residual_lane,
+    run_legend,
+    run_plot,
+    stack_lane,
+    time_axis,
+)
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
-# From the bottom of the stack to its top; the fit belongs to the first.
-ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
 _MIDDLE = Qt.AlignmentFlag.AlignVCenter
 #: Heights, in lines of text, from which on the overview and the residual are shown.
 _OVERVIEW, _RESIDUAL = 16, 21
@@ -93,11 +106,6 @@ class CurveView(TimePlot):
         self._heights: Heights | None = None  # of the visible range
         self._line: tuple[StepCurve, float, float] | None = None
         self._hover: int | None = None
-        self._base: QPixmap | None = None  # what depends on the visible range only
-        self._scene: QImage | None = None  # that, with the fit
-        self._canvas = QImage()  # the pixels of every scene
-        self._sheet = QPixmap()  # and of every base
-        self._base_key: tuple[object, ...] = ()
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
         self._columns: Columns | None = None
@@ -109,6 +117,9 @@ class CurveView(TimePlot):
         self._legend = Legend()
         self._notes = Notes()
         self._doubt = ""
+        self._plot: Plot | None = None  # what the pictures show
+        self._described: LaneOf | None = None  # and the base of that of the curve
+        self._build()
         self.setAccessibleName(self.tr("Processor-utilization curve"))
         self._describe()
 
@@ -137,6 +148,7 @@ class CurveView(TimePlot):
                 self.rangeChanged.emit(self._nav.a, self._nav.b)
         self._describe()
         self._redraw()
+        self.dirty()
 
     def set_doubt(self, sentence: str) -> None:
         """Say at the curve how much of it may be wrong; "" if nothing of it is known to be."""
@@ -145,10 +157,12 @@ class CurveView(TimePlot):
         self._redraw()
 
     def set_fit(self, fit: PhaseFit | None) -> None:
-        in_legend = (fit is None) != (self._fit is None)
+        said = [None if f is None else (f.n, f.model) for f in (fit, self._fit)]
         self._fit = fit
         self._describe()
-        self._redraw(base=in_legend)
+        self._redraw(base=None in said and said[0] != said[1])
+        if said[0] != said[1]:
+            self.dirty(self._head_rect)  # the legend says it
 
     def set_locked(self, times: tuple[float, ...]) -> None:
         """Breaks at these times (seconds) are drawn as locked."""
@@ -169,6 +183,7 @@ class CurveView(TimePlot):
         """Which of `ACTIVITIES` are drawn; computing alone gives the plain curve with its extremes."""
         self._shown = frozenset(activities)
         self._redraw()
+        self.dirty()
 
     def set_theme(self, theme: Theme) -> None:
         self._overview = None
@@ -183,6 +198,7 @@ class CurveView(TimePlot):
         if wanted != self._levels:
             self._levels = wanted
             self._redraw()
+            self.dirty()
 
     def _change_levels(self, wanted: Levels) -> None:
         if wanted != self._levels:
@@ -300,168 +316,351 @@ class CurveView(TimePlot):
 
     # ---- painting ------------------------------------------------------------------------------
 
-    def _paint(self, painter: QPainter) -> None:
-        dpr = painter.device().devicePixelRatioF()
-        key = (self.size(), dpr, self._nav.a, self._nav.b)
-        if self._base is None or key != self._base_key:
-            self._layout(dpr)
-            self._base, self._base_key, self._scene = self._make_base(dpr), key, None
-        if self._scene is None:
-            self._scene = self._make_scene(self._base)
-        painter.drawImage(0, 0, self._scene)
-        if self._curve is not None:
-            self._paint_marks(painter)
+    def _build(self) -> None:
+        """The items of the scene: a plot for each lane, and strips between them."""
+        scene = self.scene()
+        for name, axes in (
+            ("overview", (Axis("left", self._paint_name),)),
+            ("curve", (Axis("left", self._paint_levels), Axis("right", self._paint_shares))),
+            ("residual", (Axis("left", self._paint_residual_axis),)),
+        ):
+            self.lanes[name] = lane_plot(axes[0], right=axes[1] if len(axes) > 1 else None)
+            scene.addItem(self.lanes[name])
+        self._time_axes = []
+        for name, draw in (("overview", self._paint_whole_time), ("curve", self._paint_time)):
+            axis = Axis("bottom", draw, reach=60)
+            axis.linkToView(self.lanes[name].vb)
+            self._time_axes.append(axis)
+            scene.addItem(axis)
+        pictures = (
+            ("overview", self._draw_run),
+            ("curve", self._draw_main),
+            ("residual", self._draw_residual),
+        )
+        for name, draw in pictures:
+            PixelItem(draw, self.lanes[name].vb)
+        strips = (self._paint_legend, self._draw_rail, self._paint_heading, self._paint_frames)
+        self._head, self._rail_item, self._heading, self._frames = (PixelItem(draw) for draw in strips)
+        self._empty = PixelItem(self._paint_empty)
+        for item in (self._head, self._rail_item, self._heading, self._frames, self._empty):
+            scene.addItem(item)
+        self._frames.setZValue(40)
+
+    def _arrange(self) -> None:
+        em, whole = self.fontMetrics().height(), QRectF(self.rect())
+        main, residual, run = self._main.rect, self._residual.rect, self._run.rect
+        place_lane(self.lanes["overview"], run)
+        place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
+        if residual.height():
+            place_lane(self.lanes["residual"], residual)
+        self._time_axes[0].setGeometry(QRectF(run.left(), run.bottom(), run.width(), em))
+        self._time_axes[1].setGeometry(self._axis)
+        self._head.place(self._head_rect)
+        self._rail_item.place(self._rail)
+        self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
+        for item in (self._frames, self._empty, self._above):
+            item.place(whole)
+        self.set_opaque(main, *([residual] if residual.height() else []))
+        self._show_parts()
+
+    def _show_parts(self) -> None:
+        """What there is to be seen."""
+        open_, low = self._curve is not None, bool(self._residual.rect.height())
+        self._empty.setVisible(not open_)
+        for item in (*self.lanes.values(), *self._time_axes, self._head, self._frames):
+            item.setVisible(open_)
+        self.lanes["residual"].setVisible(open_ and low)
+        self._heading.setVisible(open_ and low and self._fit is not None)
+        self._rail_item.setVisible(open_ and self._fit is not None)
+
+    def _changing(self, *, base: bool) -> list[QRectF]:
+        if self._curve is None or not self._laid:
+            return []
+        em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
+        # The residual has a range of its own with every fit.
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
+        if residual.height():
+            reach = title_reach(residual.height())
+            found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
+            found.append(residual.adjusted(0, -1.6 * em, 0, 0))
+        if base:
+            found.append(QRectF(0, self._axis.top(), self.width(), self._axis.height()))
+            found.append(self._head_rect)
+            if self._levels.mode == "fit":
+                found += self._gutters
+        return found
+
+    @property
+    def _head_rect(self) -> QRectF:
+        """Where the legend stands."""
+        em = self.fontMetrics().height()
+        return QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
+
+    @property
+    def _gutters(self) -> list[QRectF]:
+        """Beside the curve, where its levels stand."""
+        r = self._main.rect
+        reach = title_reach(r.height())
+        top, height = r.top() - reach, r.height() + 2 * reach
+        return [QRectF(0, top, r.left(), height), QRectF(r.right(), top, self.width() - r.right(), height)]
 
     def _redraw(self, *, base: bool = True) -> None:
-        if base:
-            self._base = None
-        self._scene = None
-        self.update()
+        super()._redraw(base=base)
+        self._marks_moved()
 
-    def _make_base(self, dpr: float) -> QPixmap:
-        size = QSize(round(self.width() * dpr), round(self.height() * dpr))
-        if self._sheet.size() != size:
-            self._sheet = QPixmap(size)
-        pixmap = self._sheet
-        pixmap.setDevicePixelRatio(dpr)
-        t = self._theme
-        pixmap.fill(QColor(t.background))
-        with QPainter(pixmap) as painter:
-            painter.setFont(self.font())
-            if self._curve is None:
-                painter.setPen(QColor(t.muted))
-                message = self.tr("No curve is open. File > Open shows one.")
-                painter.drawText(QRectF(self.rect()), Qt.AlignmentFlag.AlignCenter, message)
-            else:
-                self._heights = self.heights
-                assert self._heights is not None
-                for lane in (self._main, self._run):
-                    lane.low, lane.high = limits(self._levels, self._heights)
-                    lane.log = self._levels.log
-                self._paint_curve(painter, dpr)
-                self._paint_overview(painter, dpr)
-                self._paint_axes(painter)
-                self._paint_legend(painter)
-        return pixmap
+    def _draw_anew(self, dpr: float) -> None:
+        self._marked = self._mark_rects()
+        self._show_parts()
+        if self._curve is None:
+            return
+        self._heights = self.heights
+        assert self._heights is not None
+        seen = (*limits(self._levels, self._heights), self._levels.log)
+        if seen != (self._main.low, self._main.high, self._main.log):
+            self._log_items(seen[2])
+            self.dirty(*self._gutters)
+        for lane in (self._main, self._run):
+            lane.low, lane.high, lane.log = seen
+        if self._base_stale:
+            self._draw_curve(dpr / self._coarse)
+            self._draw_overview(dpr)
+        self._draw_fit(dpr)
+        a, b = self._nav.a, self._nav.b
+        low, high = (math.log10(v) for v in seen[:2]) if seen[2] else seen[:2]
+        self.lanes["curve"].vb.show_range(a, b, low, high)
+        self.lanes["overview"].vb.show_range(self._nav.start, self._nav.end, low, high)
+        self.lanes["residual"].vb.show_range(a, b, self._residual.low, self._residual.high)
 
-    def _make_scene(self, base: QPixmap) -> QImage:
-        image = self._canvas
-        if image.size() != base.size() or image.devicePixelRatio() != base.devicePixelRatio():
-            image = self._canvas = QImage(base.size(), QImage.Format.Format_RGB32)
-            image.setDevicePixelRatio(base.devicePixelRatio())
-        fit, m = self._fit, self._map()
-        with QPainter(image) as painter:
-            painter.setFont(self.font())
-            painter.drawPixmap(0, 0, base)
-            if self._curve is not None:
-                if self._residual.rect.height():
-                    self._paint_residual(painter, m)
-                if fit is not None:
-                    self._paint_rail(painter, fit, m)
-        if self._curve is not None and fit is not None:
-            # Breaks and fit go at the pixels themselves, so between painters.
-            fit_overlay.draw_breaks(image, fit, m, list(self._lanes), self._theme, ranges=True)
-            fit_overlay.draw_breaks(image, fit, m, [self._rail], self._theme)
-            if self._run.rect.top() >= 0:
-                fit_overlay.draw_breaks(image, fit, self._run_map(), [self._run.rect], self._theme)
-            with QPainter(image) as painter:
-                self._tint_phase(painter, fit, m)
-            if "computing" in self._shown:
-                fit_overlay.draw_pieces(image, fit, m, self._main, self._theme, self._phase)
-            with QPainter(image) as painter:
-                self._paint_locks(painter, fit, m)
-        if self._curve is not None:
-            with QPainter(image) as painter:
-                painter.setFont(self.font())
-                self._grey_outside(painter, [self._rail, *self._lanes], m)
-                if self._run.rect.top() >= 0:
-                    self._grey_outside(painter, [self._run.rect], self._run_map())
-                self._notes.paint(painter, m, self._lanes, self._theme)
-        return image
+    def _log_items(self, log: bool) -> None:
+        """What was added in data coordinates follows a logarithmic axis."""
+        for name in ("curve", "overview"):
+            if self.lanes[name].ctrl.logYCheck.isChecked() != log:
+                self.lanes[name].setLogMode(y=log)
+                self.lanes[name].vb.disableAutoRange()
 
-    def _raster(self, name: str, lane: Lane, dpr: float) -> Raster:
-        """The reused pixel buffer of a lane."""
-        w, h = round(lane.rect.width() * dpr), round(lane.rect.height() * dpr)
-        raster = self._rasters.get(name)
-        if raster is None or (raster.image.width(), raster.image.height()) != (w, h):
-            raster = self._rasters[name] = Raster(w, h)
-        return raster
+    def _sheet(self, name: str, rect: QRectF, dpr: float) -> Raster:
+        """The reused pixels of a lane."""
+        sheet = self._rasters[name] = Raster.of(rect, dpr, self._rasters.get(name))
+        return sheet
 
-    def _paint_curve(self, painter: QPainter, dpr: float) -> None:
+    def _local(self, lane: Lane) -> tuple[Lane, TimeMap]:
+        """A lane and the visible range with the lane at the origin, as in its picture."""
+        rect = QRectF(0, 0, lane.rect.width(), lane.rect.height())
+        return Lane(rect, lane.low, lane.high, lane.log), TimeMap(self._nav.a, self._nav.b, 0.0, rect.width())
+
+    def _draw_curve(self, dpr: float) -> None:
         assert self._curve is not None
-        raster = self._raster("main", self._main, dpr)
-        x = scales.column_edges(self._map(), raster.image.width())
-        thickness = max(1, round(dpr))
+        sheet = self._sheet("base", self._main.rect, dpr)
+        lane, m = self._local(self._main)
+        x = scales.column_edges(m, sheet.image.width())
+        thickness, run, say = max(1, round(dpr)), self._run_shown(), words()
+        assert self._heights is not None
         self._columns = envelope(self._curve).columns(x)
-        if self._stacked:
-            drawn = {a: self._stack[a] for a in ACTIVITIES if a in self._shown and a in self._stack}
-            curve_lanes.draw_stack(raster, self._main, drawn, x, thickness, self._theme)
-        elif "computing" in self._shown:
-            curve_lanes.draw_curve(raster, self._main, self._columns, thickness, self._theme)
+        if self._shown == {"computing"} or (not self._stack and "computing" in self._shown):
+            described = curve_lane(run, x, self._heights, say)
+            curve_lanes.draw_curve(sheet, lane, described.series[0].columns, thickness, self._theme)
         else:
-            raster.image.fill(QColor(self._theme.background))
-        raster.draw(painter, self._main.rect.left(), self._main.rect.top())
+            described = stack_lane(run, x, self._heights, self._shown, say)
+            curve_lanes.draw_stack(sheet, lane, described.series, thickness, self._theme)
+        self._described = described
+        with QPainter(sheet.image) as painter:
+            metrics = self.fontMetrics()
+            across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
+            upright = described.axis.upright(lane.rect.height(), metrics.height())
+            xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
+            scales.grid(painter, lane, self._theme, xs, ys)
 
-    def _paint_overview(self, painter: QPainter, dpr: float) -> None:
+    def _run_shown(self) -> Run:
+        """What is shown, in whole."""
         assert self._curve is not None
-        lane = self._run
-        raster = self._raster("run", lane, dpr)
+        return Run(
+            self._curve, self._stack, self._fit, self._locked, self._phase, self._notes.marks, self._limit,
+            self._doubt, self._levels,
+        )  # fmt: skip
+
+    def _state(self, residual: LaneOf | None) -> Plot:
+        """What the lanes state together."""
+        run, say = self._run_shown(), words()
+        assert self._described is not None and self._heights is not None
+        fitted = self._fit is not None and "computing" in self._shown
+        lane = replace(self._described, fitted=fitted)
+        legend = run_legend(run, say, exact=lane.exact, shown=self._shown)
+        lanes = [lane] if residual is None else [lane, residual]
+        axis = time_axis(self._nav.a, self._nav.b, say)
+        figure = "stack" if self._stacked else "curve"
+        return run_plot(figure, run, axis, lanes, legend, known=self._heights)
+
+    def description(self) -> Plot | None:
+        """What is shown now; None without a curve."""
+        self.prepare(self.viewport().devicePixelRatioF())
+        return None if self._curve is None else self._plot
+
+    def _draw_overview(self, dpr: float) -> None:
+        assert self._curve is not None
+        lane, _ = self._local(self._run)
+        sheet = self._sheet("run base", self._run.rect, dpr)
         of = (self._curve, lane.low, lane.high, lane.log)
-        if raster is not self._overview or self._overview_of != of:
-            c = envelope(self._curve).columns(scales.column_edges(self._run_map(), raster.image.width()))
-            curve_lanes.draw_curve(raster, lane, c, max(1, round(dpr)), self._theme)
-            self._overview, self._overview_of = raster, of
-        raster.draw(painter, lane.rect.left(), lane.rect.top())
+        if sheet is not self._overview or self._overview_of != of:
+            c = envelope(self._curve).columns(scales.column_edges(self._run_map(), sheet.image.width()))
+            curve_lanes.draw_curve(sheet, lane, c, max(1, round(dpr)), self._theme)
+            self._overview, self._overview_of = sheet, of
 
     _overview_of: tuple[StepCurve, float, float, bool] | None = None
 
-    def _paint_axes(self, painter: QPainter) -> None:
-        assert self._curve is not None
-        t, m, em = self._theme, self._map(), self.fontMetrics().height()
-        room = self._main.rect.height() / (em * 2.2)
-        if self._main.log:
-            ticks = scales.log_ticks(self._main.low, self._main.high, room)
+    def _draw_fit(self, dpr: float) -> None:
+        """The pictures of all lanes, with what depends on the fit."""
+        fit, t, fine = self._fit, self._theme, dpr / self._coarse
+        sheet = self._sheet("curve", self._main.rect, fine)
+        sheet.take(self._rasters["base"])
+        lane, m = self._local(self._main)
+        if fit is not None:
+            # Breaks and fit go at the pixels themselves, so between painters.
+            fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
+            self._tint_phase(sheet.image, fit, m)
+            if "computing" in self._shown:
+                fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
+        self._veil(sheet.image, m)
+        self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
+        whole = self._sheet("overview", self._run.rect, dpr)
+        whole.take(self._rasters["run base"])
+        local, _ = self._local(self._run)
+        m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
+        if fit is not None:
+            fit_overlay.draw_breaks(whole.image, fit, m, [local.rect], t)
+        self._veil(whole.image, m)
+        if fit is not None:
+            self._draw_phases(fit, dpr)
+
+    def _veil(self, image: QImage, m: TimeMap) -> None:
+        if self._limit is not None:
+            with QPainter(image) as painter:
+                self._grey_outside(painter, [QRectF(0, 0, m.width, image.height())], m)
+
+    def _draw_left_over(self, dpr: float) -> LaneOf | None:
+        """The residual's picture; what it shows, if there is a fit."""
+        sheet = self._sheet("residual", self._residual.rect, dpr)
+        fit, t, left = self._fit, self._theme, None
+        lane, m = self._local(self._residual)
+        if fit is None:
+            sheet.clear(QColor(t.background))
         else:
-            ticks = scales.level_ticks(self._main.low, self._main.high, room, whole=True)
-        ticks = curve_lanes.with_top(ticks, self._curve.capacity, self._main, em)
-        scales.level_axis(painter, self._main, ticks, t, self.tr("Processors"))
-        if self._percent and self._curve.capacity > 0:
-            share = Lane(
-                self._main.rect,
-                self._main.low / self._curve.capacity * 100,
-                self._main.high / self._curve.capacity * 100,
-                self._main.log,
-            )
-            if share.log:
-                percent = scales.log_ticks(share.low, share.high, room)
-            else:
-                percent = scales.level_ticks(share.low, share.high, room, whole=True)
-            scales.level_axis(painter, share, percent, t, self.tr("Share of all (%)"), right=True)
-        vertical = scales.time_ticks(
-            m.a, m.b, m.width / (self.fontMetrics().horizontalAdvance("000.000") * 1.5)
-        )
-        xs = [m.x(p) for p in vertical.positions]
-        scales.grid(painter, self._main, t, xs, [self._main.y(v) for v in ticks.positions])
-        painter.setPen(QPen(QColor(t.border), 1))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        scales.time_axis(painter, self._axis, m, t, self.tr("Time"))
-        run = self._run.rect
-        scales.time_axis(painter, QRectF(run.left(), run.bottom(), run.width(), em), self._run_map(), t, "")
-        painter.setPen(QColor(t.muted))
-        gutter = QRectF(0, run.top(), run.left() - 7, run.height())
-        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
-        for lane in (self._run, self._main):
-            self._frame(painter, lane.rect)
+            assert self._heights is not None
+            x = scales.column_edges(m, sheet.image.width())
+            left = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
+            for one in (lane, self._residual):
+                one.low, one.high = left.axis.low, left.axis.high
+            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height())
+            fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
+            self._tint_phase(sheet.image, fit, m)
+        self._veil(sheet.image, m)
+        return left
+
+    def _draw_phases(self, fit: PhaseFit, dpr: float) -> None:
+        """The rail: phase numbers, centred on what is visible of each phase, and locks on breaks."""
+        assert self._plot is not None and self._plot.breaks is not None
+        sheet, (strip,) = self._sheet("rail", self._rail, dpr), self._plot.strips
+        t, em, width = self._theme, self.fontMetrics().height(), self.fontMetrics().horizontalAdvance
+        r = QRectF(0, 0, self._rail.width(), self._rail.height())
+        m = TimeMap(self._nav.a, self._nav.b, 0.0, r.width())
+        sheet.clear(QColor(t.surface))
+        with QPainter(sheet.image) as painter:
+            painter.setFont(self.font())
+            for k, a, b, label in strip.labelled(self._plot.axis, r.width(), em, width):
+                box, chosen = QRectF(a, 0, b - a, r.height()), k == strip.chosen
+                if chosen:
+                    painter.fillRect(box, QColor(t.accent))
+                painter.setPen(QColor(t.background if chosen else t.text))
+                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label)
+        fit_overlay.draw_breaks(sheet.image, fit, m, [r], t)
+        held = self._plot.breaks.time[self._plot.breaks.locked]
+        with QPainter(sheet.image) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            for time in held[(held >= m.a) & (held <= m.b)].tolist():
+                self._padlock(painter, m.x(time), r.bottom() - em * 0.15, em * 0.7)
+        self._veil(sheet.image, m)
+
+    # What the items of the scene paint, in the view's pixels.
+
+    def _draw_main(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._main.rect, self._rasters["curve"].image)
+        painter.setFont(self.font())
+        self._notes.paint(painter, self._map(), self._lanes, self._theme)
         self._paint_levels_note(painter)
+
+    def _draw_residual(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._residual.rect, self._rasters["residual"].image)
+        painter.setFont(self.font())
+        if self._fit is None:
+            painter.setPen(QColor(self._theme.muted))
+            text = self.tr("The residual appears with a fit.")
+            painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
+        painter.setClipRect(self._residual.rect)
+        self._notes.paint(painter, self._map(), self._lanes, self._theme)
+
+    def _draw_run(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._run.rect, self._rasters["overview"].image)
+
+    def _draw_rail(self, painter: QPainter, rect: QRectF) -> None:
+        blit(painter, self._rail, self._rasters["rail"].image)
+
+    def _paint_empty(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        painter.setPen(QColor(self._theme.muted))
+        message = self.tr("No curve is open. File > Open shows one.")
+        painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, message)
+
+    def _paint_frames(self, painter: QPainter, rect: QRectF) -> None:
+        for lane in (self._run.rect, *self._lanes):
+            self._frame(painter, lane)
+        if self._fit is not None:
+            self._frame(painter, self._rail.united(self._main.rect))
+
+    def _paint_heading(self, painter: QPainter, rect: QRectF) -> None:
+        if self._plot is not None and len(self._plot.lanes) > 1:
+            painter.setFont(self.font())
+            curve_lanes.residual_heading(painter, rect, self._plot.lanes[1], self._theme)
+
+    def _paint_upright(self, painter: QPainter, rect: Lane, axis: AxisOf, *, right: bool = False) -> None:
+        painter.setFont(self.font())
+        ticks = axis.upright(rect.rect.height(), self.fontMetrics().height())
+        scales.level_axis(painter, rect, ticks, self._theme, axis.words, right=right)
+
+    def _paint_levels(self, painter: QPainter, rect: QRectF) -> None:
+        if self._plot is not None:
+            self._paint_upright(painter, self._main, self._plot.lanes[0].axis)
+
+    def _paint_shares(self, painter: QPainter, rect: QRectF) -> None:
+        if self._percent and self._plot is not None and self._curve is not None and self._curve.capacity > 0:
+            axis = percent_axis(self._plot.lanes[0].axis, self._curve.capacity, words())
+            self._paint_upright(painter, self._main, axis, right=True)
+
+    def _paint_residual_axis(self, painter: QPainter, rect: QRectF) -> None:
+        if self._plot is not None and len(self._plot.lanes) > 1:
+            self._paint_upright(painter, self._residual, self._plot.lanes[1].axis)
+
+    def _paint_name(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        painter.setPen(QColor(self._theme.muted))
+        gutter = QRectF(0, self._run.rect.top(), self._run.rect.left() - 7, self._run.rect.height())
+        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
+
+    def _paint_time(self, painter: QPainter, rect: QRectF) -> None:
+        if self._plot is not None:
+            painter.setFont(self.font())
+            scales.across_axis(painter, self._axis, self._map(), self._theme, self._plot.axis)
+
+    def _paint_whole_time(self, painter: QPainter, rect: QRectF) -> None:
+        painter.setFont(self.font())
+        scales.time_axis(painter, rect, self._run_map(), self._theme, "")
 
     def _paint_levels_note(self, painter: QPainter) -> None:
         """A mark in the upper corner where not all processors are shown."""
-        assert self._heights is not None
-        text, t, r = note(self._levels, self._heights), self._theme, self._main.rect
-        if not text:
+        if self._plot is None or not self._plot.remarks:
             return
-        metrics = self.fontMetrics()
-        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(int(r.width()) - 24, 1))
+        t, r, metrics = self._theme, self._main.rect, self.fontMetrics()
+        text = metrics.elidedText(
+            self._plot.remarks[0], Qt.TextElideMode.ElideRight, max(int(r.width()) - 24, 1)
+        )
         box = QRectF(0, 0, metrics.horizontalAdvance(text) + 12, metrics.height() + 4)
         box.moveTopRight(QPointF(r.right() - 6, r.top() + 6))
         ground = QColor(t.raised)
@@ -472,82 +671,32 @@ class CurveView(TimePlot):
         painter.setPen(QColor(t.text))
         painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
-    def _paint_legend(self, painter: QPainter) -> None:
+    def _paint_legend(self, painter: QPainter, row: QRectF) -> None:
+        if self._plot is None:
+            return
+        painter.setFont(self.font())
         t, metrics = self._theme, self.fontMetrics()
         em = metrics.height()
-        row = QRectF(self._main.rect.left(), self._rail.top() - em * 1.4, self._main.rect.width(), em * 1.3)
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
         note = (
             self.tr("1 pixel stands for up to {0} steps").format(f"{steps:,}".replace(",", " "))
             if steps > 2
             else self.tr("every step is drawn")
         )
-        note = self._doubt or note  # what is in doubt matters more than how it is drawn
+        note = self._plot.doubt or note  # what is in doubt matters more than how it is drawn
         limit = row.right() - metrics.horizontalAdvance(note) - em
-        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), self._entries(), t)
-        painter.setPen(QColor(t.warning if self._doubt else t.muted))
+        found = entries(self._plot.legend, t)
+        self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
+        painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
 
-    def _entries(self) -> list[Entry]:
-        t = self._theme
-        names = {
-            "computing": self.tr("computing"),
-            "overhead": self.tr("overhead"),
-            "io": self.tr("input/output"),
-            "idle": self.tr("idle"),
-            "unmeasured": self.tr("not measured"),
-        }
-        known = [a for a in ACTIVITIES if a in self._stack]
-        entries = [Entry(names[a], QColor(getattr(t, a)), a, a in self._shown) for a in known]
-        if not self._stacked and "computing" in self._shown:
-            # Alone, it is drawn with its extremes.
-            entries[:1] = [
-                Entry(self.tr("computing, its mean as a line"), QColor(t.computing), "computing"),
-                Entry(self.tr("up to its maximum"), mix(t.computing, t.background, FAINT)),
-                Entry(self.tr("down to its minimum"), mix(t.computing, t.background, HALF)),
-            ]
-        if self._fit is not None:
-            entries.append(Entry(self.tr("fit"), QColor(t.fit), sample="line"))
-            label = self.tr("break and its range")
-            entries.append(Entry(label, QColor(t.break_line), sample="break", second=QColor(t.band)))
-        return entries
-
-    def _tint_phase(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
+    def _tint_phase(self, image: QImage, fit: PhaseFit, m: TimeMap) -> None:
         if self._phase is not None and 0 <= self._phase < fit.breaks.size - 1:
-            x0, x1 = (
-                float(v)
-                for v in np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
-            )
+            ends = np.clip(m.x(fit.breaks[self._phase : self._phase + 2]), m.left, m.left + m.width)
             tint = QColor(self._theme.accent)
             tint.setAlpha(40 if self._theme.dark else 28)
-            for rect in self._lanes:
-                painter.fillRect(QRectF(x0, rect.top(), x1 - x0, rect.height()), tint)
-
-    def _paint_rail(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
-        """Phase numbers, centred on what is visible of each phase."""
-        t, r, metrics = self._theme, self._rail, self.fontMetrics()
-        painter.fillRect(r, QColor(t.surface))
-        show = fit_overlay.visible(fit, m.a, m.b)
-        x0 = np.clip(m.x(fit.breaks[show]), r.left(), r.right())
-        x1 = np.clip(m.x(fit.breaks[show + 1]), r.left(), r.right())
-        # Hundreds have no room for a number; those need not be asked one by one.
-        wide = (x1 - x0 > metrics.horizontalAdvance("1") + 8) | (show == self._phase)
-        for i, a, b in zip(show[wide].tolist(), x0[wide].tolist(), x1[wide].tolist(), strict=True):
-            chosen = i == self._phase
-            if chosen:
-                painter.fillRect(QRectF(a, r.top(), b - a, r.height()), QColor(t.accent))
-            label = str(i + 1)
-            if b - a > metrics.horizontalAdvance(label) + 8:
-                painter.setPen(QColor(t.background if chosen else t.text))
-                painter.drawText(QRectF(a, r.top(), b - a, r.height()), Qt.AlignmentFlag.AlignCenter, label)
-        self._frame(painter, r)
-
-    def _paint_locks(self, painter: QPainter, fit: PhaseFit, m: TimeMap) -> None:
-        em = self.fontMetrics().height()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        for i in self._held(fit):
-            if m.a <= fit.breaks[i] <= m.b:
-                self._padlock(painter, m.x(fit.breaks[i]), self._rail.bottom() - em * 0.15, em * 0.7)
+            with QPainter(image) as painter:
+                painter.fillRect(QRectF(ends[0], 0, ends[1] - ends[0], image.height()), tint)
 
     def _padlock(self, painter: QPainter, x: float, bottom: float, size: float) -> None:
         t = self._theme
@@ -560,29 +709,38 @@ class CurveView(TimePlot):
         painter.setBrush(QColor(t.break_line))
         painter.drawRect(body)
 
-    def _held(self, fit: PhaseFit) -> set[int]:
-        """Interior breaks that are locked; times may differ by rounding only."""
-        if not self._locked or fit.breaks.size < 3:
-            return set()
-        near = 1e-9 * (fit.breaks[-1] - fit.breaks[0])
-        inner = fit.breaks[1:-1]
-        nearest = [int(np.argmin(np.abs(inner - t))) for t in self._locked]
-        return {i + 1 for i, t in zip(nearest, self._locked, strict=True) if abs(inner[i] - t) <= near}
+    def _marked_line(self) -> float | None:
+        """The time of the break that is dragged or lies under the pointer."""
+        drag, fit = self._drag, self._fit
+        if drag is not None and drag.kind == "break" and drag.moved:
+            return drag.now
+        if drag is None and self._hover is not None and fit is not None and self._hover < fit.breaks.size - 1:
+            return float(fit.breaks[self._hover])
+        return None
 
-    def _paint_residual(self, painter: QPainter, m: TimeMap) -> None:
-        assert self._curve is not None
-        lane = self._residual
-        if self._fit is None:
-            painter.setPen(QColor(self._theme.muted))
-            text = self.tr("The residual appears with a fit.")
-            painter.drawText(lane.rect, Qt.AlignmentFlag.AlignCenter, text)
-        else:
-            raster = self._raster("residual", lane, painter.device().devicePixelRatioF())
-            curve_lanes.draw_residual(
-                painter, raster, lane, self._curve, self._columns, self._fit, m, self._phase, self._theme,
-                residual_reach(math.inf, self._levels, self._heights) if self._heights else math.inf,
-            )  # fmt: skip
-        self._frame(painter, lane.rect)
+    def _mark_rects(self) -> list[QRectF] | None:
+        if self._curve is None:
+            return []
+        m, em, r, drag = self._map(), self.fontMetrics().height(), self._main.rect, self._drag
+        found = []
+        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
+        for span in [] if self._selection is None else [self._selection], zoomed:
+            for a, b in span:
+                x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted((a, b)))
+                found += [QRectF(x0 - 2, q.top(), x1 - x0 + 4, q.height()) for q in self._lanes]
+                found.append(QRectF(r.left(), r.bottom() - em - 8, r.width(), em + 8))  # its length
+                found.append(self._run.rect)
+        line = self._marked_line()
+        if line is not None and m.a <= line <= m.b:
+            x = m.x(line)
+            found.append(QRectF(x - 2, self._rail.top(), 4, self._residual.rect.bottom() - self._rail.top()))
+        if m.a <= self._cursor <= m.b:
+            x = float(m.x(self._cursor))
+            found += [QRectF(x - 1, q.top(), 3, q.height()) for q in self._lanes]
+            if self._readout():
+                box = box_of(self.fontMetrics(), self._readout(), x, r.top() + 8, r)
+                found.append(box.adjusted(-1, -1, 1, 1))
+        return found
 
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, dragged things, visible frame, cursor."""
@@ -609,16 +767,7 @@ class CurveView(TimePlot):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.accent), 2))
             painter.drawRect(QRectF(x0, r.top(), max(x1 - x0, 3), r.height()))
-        line = None
-        if drag is not None and drag.kind == "break" and drag.moved:
-            line = drag.now
-        elif (
-            drag is None
-            and self._hover is not None
-            and self._fit is not None
-            and self._hover < self._fit.breaks.size - 1
-        ):
-            line = float(self._fit.breaks[self._hover])
+        line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
             painter.setPen(QPen(QColor(t.accent), 2))
             x = m.x(line)
@@ -627,7 +776,9 @@ class CurveView(TimePlot):
             x = math.floor(m.x(self._cursor)) + 0.5
             painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
             painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
-            self._paint_readout(painter, m)
+            if self._readout():
+                place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
+                paint_box(painter, self._readout(), *place, self._theme)
 
     def _paint_range(self, painter: QPainter, m: TimeMap, span: tuple[float, float], colour: str) -> None:
         """A tinted range with its length below."""
@@ -660,18 +811,28 @@ class CurveView(TimePlot):
         phase, value = None, math.nan
         if self._fit is not None and self._fit.breaks[0] <= t <= self._fit.breaks[-1]:
             phase = self._phase_at(t)
-            value = float(fit_overlay.polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
+            value = float(polynomial(self._fit, np.array([phase]), np.array([t]))[0][0])
         return Reading(
             float(c.first[0]), float(c.mean[0]), float(c.minimum[0]), float(c.maximum[0]), phase, value
         )
 
-    def _paint_readout(self, painter: QPainter, m: TimeMap) -> None:
+    def _readout(self) -> list[str]:
         """Time, level, phase and fit at the cursor; the mean where a pixel stands for several levels."""
-        found = self.reading(self._cursor)
+        m = self._map()
+        of = (self._cursor, m, self._curve, self._fit)
+        if self._read_of != of:
+            self._read_of, self._read = of, self._tell(self._cursor, m)
+        return self._read
+
+    _read_of: tuple[object, ...] = ()
+    _read: list[str] = []
+
+    def _tell(self, t: float, m: TimeMap) -> list[str]:
+        found = self.reading(t)
         if found is None:
-            return
+            return []
         number = scales.format_number
-        rows = [scales.format_time(self._cursor, (m.b - m.a) / m.width)]
+        rows = [scales.format_time(t, (m.b - m.a) / m.width)]
         rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
         if found.minimum != found.maximum:
             rows.append(
@@ -681,11 +842,11 @@ class CurveView(TimePlot):
             )
         if found.phase is not None:
             rows.append(
-                self.tr("phase {0}: fit {1}, the instant is off by {2}").format(
-                    found.phase + 1, number(found.fit), number(found.level - found.fit)
+                self.tr("phase {0}: fit {1}, residual {2}").format(
+                    found.phase + 1, number(found.fit), signed(found.level - found.fit)
                 )
             )
-        paint_box(painter, rows, m.x(self._cursor), self._main.rect.top() + 8, self._main.rect, self._theme)
+        return rows
 
     def picture(self, scale: float = 2.0) -> QImage:
         hover, self._hover = self._hover, None
@@ -739,6 +900,7 @@ class CurveView(TimePlot):
             return "plot"
         return "axis" if p.y() > self._residual.rect.bottom() else ""
 
+    @guarded
     def mousePressEvent(self, event) -> None:
         key = self._legend.key_at(event.position())
         if key and event.button() == Qt.MouseButton.LeftButton and self._drag is None:
@@ -803,7 +965,7 @@ class CurveView(TimePlot):
         hover = self._break_near(p.x()) if region in ("plot", "rail") and self._mode == "select" else None
         if hover != self._hover:
             self._hover = hover
-            self.update()
+            self._marks_moved()
         flag = self._notes.at(p)
         self.setToolTip("" if flag is None else plain(flag.told))
         shape = Qt.CursorShape.ArrowCursor
@@ -859,7 +1021,7 @@ class CurveView(TimePlot):
         keep = min((self._nav.b - self._nav.a) / self._map().width, (high - low) / 4)
         drag.now = min(max(t, low + keep), high - keep)
         self.breakDragged.emit(drag.index, drag.now)
-        self.update()
+        self._marks_moved()
 
     def _drop(self, drag: Drag) -> None:
         if drag.kind == "break" and drag.moved:
@@ -873,6 +1035,7 @@ class CurveView(TimePlot):
         elif drag.kind.startswith("frame"):
             self._show(drag.a, drag.b, remember=False)
 
+    @guarded
     def mouseDoubleClickEvent(self, event) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
@@ -887,6 +1050,7 @@ class CurveView(TimePlot):
         elif region and self._phase_span(self._time(event.position().x())) is not None:
             self.phaseSelected.emit(self._phase_at(self._time(event.position().x())))
 
+    @guarded
     def wheelEvent(self, event) -> None:
         p, turn = event.position(), event.angleDelta().y()
         if self._ready and turn and self._region(p) == "levels":
@@ -902,6 +1066,7 @@ class CurveView(TimePlot):
         a, b = self.visible_range()
         return (a + b) / 2 if self._region(p) == "run" else super()._zoom_centre(p)
 
+    @guarded
     def leaveEvent(self, event) -> None:
         self._hover = None
         super().leaveEvent(event)
@@ -915,7 +1080,7 @@ class CurveView(TimePlot):
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
         remove = menu.addAction(self.tr("&Remove break"), lambda: self.breakRemoveRequested.emit(number))
-        held = fit is not None and near in self._held(fit)
+        held = fit is not None and near is not None and breakpoints(fit, self._locked).locked[near - 1]
         label = self.tr("Un&lock break") if held else self.tr("&Lock break")
         lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
         for action in (remove, lock):
@@ -957,10 +1122,10 @@ class CurveView(TimePlot):
         if fit is not None:
             inside = np.searchsorted(fit.breaks[1:-1], (x[:-1] + x[1:]) / 2, side="right")
             ends = (
-                fit_overlay.polynomial(fit, inside, x[:-1])[0],
-                fit_overlay.polynomial(fit, inside, x[1:])[0],
+                polynomial(fit, inside, x[:-1])[0],
+                polynomial(fit, inside, x[1:])[0],
             )
-            left = fit_overlay.residual(env, fit, x, c).mean
+            left = residual(env, fit, x, c).mean
             beyond = (x[:-1] >= fit.breaks[-1]) | (x[1:] <= fit.breaks[0])  # of a limited analysis
             ends = np.where(beyond, math.nan, ends[0]), np.where(beyond, math.nan, ends[1])
             left = np.where(beyond, math.nan, left)

@@ -1,16 +1,18 @@
-"""A phase fit as pictures: its pieces, its breaks with their ranges, and what it leaves over."""
+"""A phase fit as pixels: its pieces, and its breakpoints with their ranges."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage
 
-from desktop.core.envelope import Columns, Envelope
-from desktop.core.jit import kernel
+from desktop.core.pieces import Residual as Residual
+from desktop.core.pieces import pieces
+from desktop.core.pieces import polynomial as polynomial
+from desktop.core.pieces import residual as residual
+from desktop.core.pieces import visible as visible
 from desktop.ui.plots.raster import Tint, stroke
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.theme import Theme
@@ -19,135 +21,21 @@ if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
 
 
-def polynomial(
-    fit: PhaseFit, phase: NDArray[np.int64], t: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Value (processors) and slope (processors per second) of `phase` at `t`, element by element.
-
-    Evaluated in the phase's own Legendre basis, so that deep zoom far from zero loses nothing.
-    """
-    a, b = fit.breaks[phase], fit.breaks[phase + 1]
-    width = fit.duration[phase]
-    s = np.clip(((t - a) - (b - t)) / width, -1, 1)
-    c = fit.coefficients[phase]
-    value = c[:, 0] + s * c[:, 1] + (1.5 * s * s - 0.5) * c[:, 2]
-    return value, (c[:, 1] + 3 * s * c[:, 2]) * 2 / width
-
-
-def visible(fit: PhaseFit, a: float, b: float) -> NDArray[np.int64]:
-    """Phases that show between the times `a` and `b`."""
-    return np.flatnonzero((fit.breaks[1:] > a) & (fit.breaks[:-1] < b))
-
-
-class Residual(NamedTuple):
-    """Curve minus fit per pixel column, each (W,), processors; bounds hold for every single step."""
-
-    minimum: NDArray[np.float64]
-    maximum: NDArray[np.float64]
-    mean: NDArray[np.float64]
-
-
-def residual(env: Envelope, fit: PhaseFit, x: NDArray[np.float64], whole: Columns | None = None) -> Residual:
-    """Columns of the curve minus the fit, `x` (W+1,) seconds; `whole` are those of the curve, if known.
-
-    Columns are cut at the breaks, so that each part has one polynomial. The mean is exact. Minimum and
-    maximum are exact for a constant phase and for columns of a single step with a level fit; otherwise they
-    enclose the exact ones by no more than the polynomial changes within the column, so no peak is lost.
-    """
-    inner = fit.breaks[1:-1]
-    inner = inner[(inner > x[0]) & (inner < x[-1])]
-    # Only columns with a break are asked for again, in parts.
-    column = np.searchsorted(x, inner, side="right") - 1
-    cuts = np.unique(np.concatenate([x[column], inner, x[column + 1]]))
-    parts = env.columns(cuts) if cuts.size else env.columns(x[:1])
-    whole = whole or env.columns(x)
-    out = np.empty((3, x.size - 1))
-    _residual(x, cuts, whole[:3], parts[:3], fit.breaks, fit.duration, fit.coefficients, out)
-    return Residual(*out)
-
-
-@kernel
-def _residual(x, cuts, whole, parts, breaks, duration, coefficients, out):
-    i = phase = 0
-    final = breaks.size - 2
-    for k in range(x.size - 1):
-        left, right = x[k], x[k + 1]
-        if left == right and k > 0:  # far from zero, neighbouring columns may share a time
-            out[:, k] = out[:, k - 1]
-            continue
-        while phase < final and breaks[phase + 1] <= left:
-            phase += 1
-        if phase == final or breaks[phase + 1] >= right:
-            low, high, mean = _between(breaks, duration, coefficients, phase, left, right)
-            out[0, k], out[1, k], out[2, k] = whole[0][k] - high, whole[1][k] - low, whole[2][k] - mean
-            continue
-        out[0, k], out[1, k], out[2, k] = np.inf, -np.inf, 0.0
-        while cuts[i] < left:
-            i += 1
-        while cuts[i] < right:
-            a, b = cuts[i], cuts[i + 1]
-            while phase < final and breaks[phase + 1] <= a:
-                phase += 1
-            low, high, mean = _between(breaks, duration, coefficients, phase, a, b)
-            out[0, k] = min(out[0, k], parts[0][i] - high)
-            out[1, k] = max(out[1, k], parts[1][i] - low)
-            out[2, k] += (parts[2][i] - mean) * ((b - a) / (right - left))
-            i += 1
-
-
-@kernel
-def _between(breaks, duration, coefficients, phase, left, right):
-    """Least, greatest and mean value of a phase's polynomial from `left` to `right`."""
-    a, b, width = breaks[phase], breaks[phase + 1], duration[phase]
-    c0, c1, c2 = coefficients[phase, 0], coefficients[phase, 1], coefficients[phase, 2]
-    s0 = min(max(((left - a) - (b - left)) / width, -1.0), 1.0)
-    s1 = min(max(((right - a) - (b - right)) / width, -1.0), 1.0)
-    s = (s0 + s1) / 2
-    p0 = c0 + s0 * c1 + (1.5 * s0 * s0 - 0.5) * c2
-    p1 = c0 + s1 * c1 + (1.5 * s1 * s1 - 0.5) * c2
-    middle = c0 + s * c1 + (1.5 * s * s - 0.5) * c2
-    low, high = min(p0, p1), max(p0, p1)
-    if (c1 + 3 * s0 * c2) * (c1 + 3 * s1 * c2) < 0:
-        vertex = c0 - c1 * c1 / (6 * c2) - 0.5 * c2
-        low, high = min(low, vertex), max(high, vertex)
-    return low, high, (p0 + 4 * middle + p1) / 6  # Simpson's rule is exact for a parabola
-
-
 def draw_pieces(
     image: QImage, fit: PhaseFit, m: TimeMap, lane: Lane, theme: Theme, selected: int | None
 ) -> None:
     """One parabola per visible phase: exactly its constant, line or parabola."""
-    show = visible(fit, m.a, m.b)
-    a = np.maximum(fit.breaks[show], m.a)
-    b = np.minimum(fit.breaks[show + 1], m.b)
+    step = 6 * (m.b - m.a) / m.width if lane.log else None  # at whole pixels, so without seams
+    found = pieces(fit, m.a, m.b, step)
     # Pieces of a few pixels follow every step: as wide as others they would hide it.
-    width = np.where(show == selected, 4.0, np.where(m.x(b) - m.x(a) < 4, 1.0, 2.0))
-    if lane.log:
-        wide = dict(zip(show.tolist(), width.tolist(), strict=True))
-        show, a, b = cut(show, a, b, m.a, 6 * (m.b - m.a) / m.width)  # at whole pixels, so without seams
-        width = np.array([wide[k] for k in show.tolist()])
-    fa, slope = polynomial(fit, show, a)
-    fb, _ = polynomial(fit, show, b)
+    shown = np.minimum(fit.breaks[found.phase + 1], m.b) - np.maximum(fit.breaks[found.phase], m.a)
+    narrow = shown * m.width < 4 * (m.b - m.a)
+    width = np.where(found.phase == selected, 4.0, np.where(narrow, 1.0, 2.0))
     bound = lane.rect.height() * 50  # far outside, yet small enough for arithmetic in pixels
-    middle = fa + slope * (b - a) / 2
-    y = np.clip(lane.y(np.stack([fa, middle, fb])), -bound, bound)
+    y = np.clip(lane.y(np.stack([found.start, found.middle, found.end])), -bound, bound)
     if lane.log:
-        y[1] = (y[0] + y[2]) / 2  # the cuts are short
-    x = np.stack([m.x(a), m.x(b)])
-    stroke(image, lane.rect, x, y, width, QColor(theme.fit))
-
-
-def cut(
-    show: NDArray[np.int64], a: NDArray[np.float64], b: NDArray[np.float64], origin: float, step: float
-) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Phases from `a` to `b` cut at `origin` and every `step` seconds: phase, begin and end of each part.
-    Short ones are straight on a logarithmic axis too."""
-    first = np.floor((a - origin) / step).astype(np.int64) + 1
-    parts = np.maximum(np.ceil((b - origin) / step).astype(np.int64) - first, 0) + 1
-    which = np.repeat(np.arange(show.size), parts)
-    k = np.arange(which.size) - np.repeat(np.cumsum(parts) - parts, parts)
-    at = origin + (first[which] + k) * step
-    return show[which], np.where(k == 0, a[which], at - step), np.where(k == parts[which] - 1, b[which], at)
+        y[1] = (y[0] + y[2]) / 2  # the parts are short
+    stroke(image, lane.rect, np.stack([m.x(found.a), m.x(found.b)]), y, width, QColor(theme.fit))
 
 
 def draw_breaks(

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
 
+from desktop.core.density import LEAST_INK, MOST_INK
+from desktop.core.gantt import NO_REGION, OTHER_REGION
+from desktop.ui.plots.raster import mix
 from desktop.ui.theme import Theme
+from desktop.workbench import time_plots
+
+#: Shares of the fill between mean and maximum, and between minimum and mean; of the residual's.
+FAINT, HALF, LEFT = 0.32, 0.6, 0.42
 
 
 @dataclass(frozen=True)
@@ -22,6 +30,38 @@ class Entry:
     shown: bool = True
     sample: str = "area"
     second: QColor | None = None
+
+
+def samples(theme: Theme) -> dict[str, Entry]:
+    """What things of a description look like in the window, by their ink."""
+    t, ground = theme, theme.background
+    found = {name: Entry("", QColor(getattr(t, name))) for name in time_plots.ACTIVITIES}
+    share = 0.78 if t.dark else 0.85
+    for k, colour in enumerate(t.regions):
+        found[f"shade {k}"] = Entry("", mix(colour, ground, share))
+    found[f"shade {NO_REGION}"] = Entry("", mix(t.border, ground, 0.25))
+    found[f"shade {OTHER_REGION}"] = Entry("", QColor(t.muted))
+    return found | {
+        "extremes": Entry(
+            "", mix(t.computing, ground, FAINT), sample="many", second=mix(t.computing, ground, HALF)
+        ),
+        "fit": Entry("", QColor(t.fit), sample="line"),
+        "break": Entry("", QColor(t.break_line), sample="break", second=QColor(t.band)),
+        "residual": Entry("", QColor(t.residual), sample="line"),
+        "residual extremes": Entry("", mix(t.residual, ground, LEFT)),
+        "rms": Entry("", QColor(t.fit), sample="line"),
+        "message": Entry("", QColor(t.text), sample="line"),
+        "density": Entry(
+            "", mix(t.text, ground, LEAST_INK), sample="ramp", second=mix(t.text, ground, MOST_INK)
+        ),
+        "collective": Entry("", QColor(t.selection), sample="tick"),
+    }
+
+
+def entries(described: Iterable[time_plots.Entry], theme: Theme) -> list[Entry]:
+    """The lines of a described legend as the window draws them."""
+    known = samples(theme)
+    return [replace(known[e.ink], label=e.words, key=e.key, shown=e.shown) for e in described]
 
 
 class Legend:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
@@ -12,6 +13,10 @@ from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 from desktop.ui.plots.scales import TimeMap
 from desktop.ui.theme import Theme
 from desktop.workbench.model import Annotation
+from desktop.workbench.presenting import marks
+
+if TYPE_CHECKING:
+    from desktop.data.material import Mark
 
 #: After the Okabe-Ito set, told apart by the colour-blind; orange and sky blue are darker than there,
 #: so that lines are seen on every ground. The text stands on the theme's own ground beside it.
@@ -54,6 +59,11 @@ class Notes:
     def set(self, notes: Sequence[Annotation], locations: Sequence[str] = ()) -> None:
         """`locations`: what those of the trace are called."""
         self._notes, self._locations = tuple(notes), tuple(locations)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Those that are drawn, as figures take them."""
+        return marks(self._notes, self._locations)
 
     @property
     def painted(self) -> bool:

@@ -1,14 +1,17 @@
 """What a right click (or the menu key) offers on every plot: its picture, its data, all of it, what it shows.
 
-A plot says by `table` which numbers it shows. It may have `show_all`, `pictureRequested` (who listens copies
-a picture of more than it), `FIGURE` (a key of `desktop.data.material.FIGURES`, drawn by the window's export)
-and `HELP` (a place in the handbook; else the window says it).
+A plot says by `table` which numbers it shows. It may have `show_all`, `axis_options` with `choose_axis` (the
+ranges and scales of its axes), `grid` with `set_grid`, `pictureRequested` (who listens copies a picture of
+more than it), `FIGURE` (a key of `desktop.data.material.FIGURES`, drawn by the window's export), `content` (a
+`desktop.data.chart.Content`, which is exported as a drawing) and `HELP` (a place in the handbook; else the
+window says it).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from PySide6.QtCore import QByteArray, QCoreApplication, QPoint, QPointF, Qt
@@ -22,6 +25,19 @@ from desktop.ui.tables import comma_separated, tab_separated
 Row = Sequence[Any]
 #: Steps of a curve that are copied one by one at most; of more, the columns that are drawn.
 MOST = 100_000
+
+
+@dataclass(frozen=True)
+class AxisOption:
+    """An axis as it is: its ends in its own unit, whether they follow the values (`free`), and whether it is
+    logarithmic (None: it cannot be)."""
+
+    way: Literal["x", "y"]
+    title: str
+    low: float
+    high: float
+    free: bool
+    log: bool | None
 
 
 class Plot(Protocol):
@@ -63,6 +79,18 @@ def finish(menu: QMenu, plot: Any) -> QMenu:
         menu.addSeparator()
     if hasattr(plot, "show_all"):
         menu.addAction(tr("View &all"), plot.show_all).setObjectName("plot_all")
+    if hasattr(plot, "axis_options"):
+        options = menu.addAction(tr("&Axis options…"), lambda: ask_axes(plot))
+        options.setObjectName("plot_axes")
+        options.setEnabled(bool(plot.axis_options()))
+    if hasattr(plot, "set_grid"):
+        lines = menu.addAction(tr("&Grid"))
+        lines.setObjectName("plot_grid")
+        lines.setCheckable(True)
+        lines.setChecked(plot.grid)
+        lines.toggled.connect(plot.set_grid)
+    if hasattr(plot, "axis_options") or hasattr(plot, "set_grid"):
+        menu.addSeparator()
     menu.addAction(tr("&Copy picture"), lambda: _copy_picture(plot)).setObjectName("plot_picture")
     menu.addAction(tr("&Export…"), lambda: export(plot)).setObjectName("plot_export")
     for name, title, form in (
@@ -124,12 +152,24 @@ def export(plot: Any) -> None:
     if page is not None and figure and hasattr(page, "export_figure"):
         page.export_figure(figure)
         return
+    if hasattr(plot, "content"):
+        from desktop.ui.exporting import ChartDialog
+
+        ChartDialog(plot.content, plot.accessibleName(), plot.size(), plot).open()
+        return
     name, _ = QFileDialog.getSaveFileName(plot, tr("Export picture"), "", "PNG (*.png)")
     if name and not QImageWriter(name, QByteArray(b"png")).write(picture(plot)):
         text = tr("{0} cannot be written, choose another place").format(name)
         box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=plot)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
+
+
+def ask_axes(plot: Any) -> None:
+    """Ask for the ranges and scales of a plot's axes."""
+    from desktop.ui.plots.axis_dialog import AxisDialog
+
+    AxisDialog(plot).open()
 
 
 def explain(plot: Any) -> None:

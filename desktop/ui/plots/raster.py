@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QImage
 
 from desktop.core import gantt
 from desktop.core.jit import kernel
@@ -30,11 +30,24 @@ def mix(colour: str, ground: str, share: float) -> QColor:
 
 
 class Raster:
-    """An opaque picture of `width` x `height` device pixels, drawn column by column."""
+    """An opaque picture of `width` x `height` pixels, `dpr` to a logical one, drawn column by column."""
 
-    def __init__(self, width: int, height: int) -> None:
+    def __init__(self, width: int, height: int, dpr: float = 1.0) -> None:
         self._pixels = np.empty((height, width), np.uint32)
         self.image = QImage(self._pixels.data, width, height, 4 * width, QImage.Format.Format_RGB32)
+        self.image.setDevicePixelRatio(dpr)
+
+    @classmethod
+    def of(cls, rect: QRectF, dpr: float, known: Raster | None) -> Raster:
+        """`known`, if it is as large as a logical rectangle, else a new one."""
+        w, h = max(round(rect.width() * dpr), 1), max(round(rect.height() * dpr), 1)
+        if known is not None and known._pixels.shape == (h, w) and known.image.devicePixelRatio() == dpr:
+            return known
+        return cls(w, h, dpr)
+
+    def take(self, other: Raster) -> None:
+        """The pixels of another picture of this size."""
+        self._pixels[:] = other._pixels
 
     def scale(
         self, values: NDArray[np.float64], low: float, high: float, log: bool = False
@@ -127,15 +140,6 @@ class Raster:
         gantt.paint(
             self._pixels, *bands, *columns, tile.dominant, tile.hidden, table, order, gap, ground.rgb()
         )
-
-    def draw(self, painter: QPainter, x: float, y: float, dpr: float | None = None) -> None:
-        """Put the picture at a logical position that lies on a device pixel, without scaling it; with `dpr`
-        as so many of its pixels to a logical one."""
-        dpr = dpr or painter.device().devicePixelRatioF()
-        painter.save()
-        painter.scale(1 / dpr, 1 / dpr)
-        painter.drawImage(round(x * dpr), round(y * dpr), self.image)
-        painter.restore()
 
 
 class Tint:

@@ -1,4 +1,4 @@
-"""Axes: 1-2-5 ticks, SI prefixes chosen from what is visible, offsets in deep zoom, and their painting."""
+"""Axes of time and of processors: ticks (`desktop.core.ticks`) in the units asked for, and their painting."""
 
 from __future__ import annotations
 
@@ -9,88 +9,34 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
+from desktop.core import ticks
+from desktop.core.ticks import Ticks as Ticks
+from desktop.core.ticks import format_number as format_number
+from desktop.core.ticks import level_ticks as level_ticks
+from desktop.core.ticks import nice_step as nice_step
+from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
-from desktop.ui.units import TIME_UNITS, asked_unit
+from desktop.ui.units import asked_unit
 from desktop.workbench.levels import at_share, share
+from desktop.workbench.time_plots import Axis
 
-_UNITS = tuple((seconds, name) for name, seconds in TIME_UNITS.items())
-
-
-@dataclass(frozen=True)
-class Ticks:
-    """Positions in the axis' own unit (seconds, processors) with their labels.
-
-    `unit` is what the labels count; `offset` must be added to them ("" if nothing).
-    """
-
-    positions: list[float]
-    labels: list[str]
-    unit: str = ""
-    offset: str = ""
-
-
-def nice_step(span: float, count: float) -> tuple[int, int]:
-    """The smallest 1-2-5 step m·10^e that cuts `span` into at most `count` parts, as (m, e)."""
-    rough = span / max(count, 1.0)
-    e = math.floor(math.log10(rough))
-    for m in (1, 2, 5):
-        if m * 10.0**e >= rough * (1 - 1e-9):
-            return m, e
-    return 1, e + 1
+_UNITS = tuple((seconds, name) for name, seconds in ticks.TIME_UNITS.items())
 
 
 def time_unit(span: float) -> tuple[float, str]:
     """The unit (seconds, name) that was asked for, or in which a visible span is read most easily."""
-    return asked_unit() or next((u for u in _UNITS if span >= 2 * u[0]), _UNITS[-1])
+    return ticks.time_unit(span, asked_unit())
 
 
 def time_ticks(a: float, b: float, count: float) -> Ticks:
     """At most about `count` ticks from `a` to `b` seconds, with an offset when labels would grow long."""
-    scale, unit = time_unit(b - a)
-    m, e = nice_step(b - a, count)
-    step = m * 10.0**e
-    first, last = math.ceil(a / step - 1e-9), math.floor(b / step + 1e-9)
-    zero, offset = 0, ""
-    if max(abs(first), abs(last)) * m >= 100_000:
-        power = math.ceil(math.log10(b - a))
-        whole = math.floor(a / 10.0**power)
-        zero = round(whole * (10 ** (power - e) / m))
-        offset = f"+{whole * 10.0**power:.{max(-power, 0)}f} s"
-    decimals = max(0, round(math.log10(scale)) - e)
-    numbers = range(first, last + 1)
-    # A unit that was asked for may make long numbers, which are read in groups of three.
-    form = f",.{decimals}f" if asked_unit() is not None else f".{decimals}f"
-    labels = [f"{(k - zero) * step / scale:{form}}".replace(",", "\u2009") for k in numbers]
-    return Ticks([k * step for k in numbers], labels, unit, offset)
-
-
-def level_ticks(low: float, high: float, count: float, *, whole: bool = False) -> Ticks:
-    """1-2-5 ticks between `low` and `high`; whole numbers only if so asked and the span allows."""
-    m, e = nice_step(high - low, count)
-    if whole and e < 0 and high - low >= 1:
-        m, e = 1, 0
-    step = m * 10.0**e
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    numbers = range(first, last + 1)
-    text = [f"{k * step:.{max(-e, 0)}f}" for k in numbers]
-    return Ticks([k * step for k in numbers], [s.replace("-", "−") for s in text])
+    return ticks.time_ticks(a, b, count, asked_unit())
 
 
 def log_ticks(low: float, high: float, count: float) -> Ticks:
-    """Powers of ten between `low` and `high`, and 2 and 5 times those where there is room for them."""
-    first, last = math.floor(math.log10(low) - 1e-9), math.ceil(math.log10(high) + 1e-9)
-    found: list[float] = []
-    for steps in ((1.0,), (1.0, 2.0, 5.0), tuple(float(k) for k in range(1, 10))):
-        places = [m * 10.0**e for e in range(first, last + 1) for m in steps]
-        inside = [v for v in places if low * (1 - 1e-9) <= v <= high * (1 + 1e-9)]
-        if found and len(inside) > count:
-            break
-        found = inside
-    if len(found) < 2:
-        return level_ticks(low, high, count)
-    every = max(1, math.ceil(len(found) / max(count, 1.0)))
-    found = found[::every]
-    return Ticks(found, [format_number(v, 2) for v in found])
+    """Ticks of a logarithmic axis from `low` to `high`."""
+    found = ticks.power_ticks(math.log10(low), math.log10(high), count)
+    return Ticks([10.0**v for v in found.positions], found.labels)
 
 
 def format_time(t: float, resolution: float) -> str:
@@ -98,18 +44,6 @@ def format_time(t: float, resolution: float) -> str:
     scale, unit = asked_unit() or next((u for u in _UNITS if abs(t) >= u[0]), _UNITS[-1])
     decimals = max(0, math.ceil(math.log10(scale / resolution))) if resolution > 0 else 6
     return f"{t / scale:.{min(decimals, 15)}f} {unit}".replace("-", "−")
-
-
-def format_number(value: float, digits: int = 4) -> str:
-    """`digits` significant digits without a needless exponent; whole numbers as such."""
-    if value == 0 or not math.isfinite(value):
-        return "0" if value == 0 else "–"
-    if value == round(value) and abs(value) < 1e7:
-        return f"{value:.0f}".replace("-", "−")
-    size = math.floor(math.log10(abs(value)))
-    if -4 <= size < digits + 3:
-        return f"{value:.{max(0, digits - 1 - size)}f}".replace("-", "−")
-    return f"{value:.{digits - 1}e}".replace("-", "−")
 
 
 @dataclass
@@ -149,25 +83,27 @@ class TimeMap:
 
 
 def time_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, title: str) -> None:
+    """The axis of a range of time."""
+    across_axis(painter, at, m, theme, Axis(title, m.a, m.b, time=True, asked=asked_unit()))
+
+
+def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: Axis) -> None:
     """Ticks and labels at the top of `at`; with a title, name and unit below and the offset on the left."""
-    metrics = painter.fontMetrics()
-    label = "000.000"
-    if asked_unit() is not None:  # whose numbers may be long
-        label = max(label, f"{max(abs(m.a), abs(m.b)) / time_unit(m.b - m.a)[0]:,.1f}", key=len)
-    ticks = time_ticks(m.a, m.b, m.width / (metrics.horizontalAdvance(label) * 1.5))
+    metrics, titled = painter.fontMetrics(), bool(axis.title)
+    ticks = axis.across(m.width, metrics.horizontalAdvance)
     painter.setPen(QColor(theme.border))
     top = at.top()
     painter.drawLines([QLineF(x, top, x, top + 4) for x in map(m.x, ticks.positions)])
     painter.setPen(QColor(theme.muted))
     for t, label in zip(ticks.positions, ticks.labels, strict=True):
-        text = label if title else f"{label} {ticks.unit}"
+        text = label if titled else f"{label} {ticks.unit}"
         half = metrics.horizontalAdvance(text) / 2
-        x = min(max(m.x(t), at.left() + half), at.right() - half) if not title else m.x(t)
+        x = m.x(t) if titled else min(max(m.x(t), at.left() + half), at.right() - half)
         painter.drawText(QPointF(x - half, top + 5 + metrics.ascent()), text)
-    if title:
+    if titled:
         row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
         painter.setPen(QColor(theme.text))
-        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, f"{title} ({ticks.unit})")
+        painter.drawText(row, Qt.AlignmentFlag.AlignCenter, axis.words)
         if ticks.offset:
             painter.drawText(row, Qt.AlignmentFlag.AlignLeft, f"{ticks.offset}")
 
@@ -192,16 +128,15 @@ def level_axis(
         x = edge + 7 if right else edge - 7 - w
         painter.drawText(QPointF(x, base + metrics.ascent() / 2 - 1), label)
     painter.setPen(QColor(theme.text))
-    painter.save()
-    # A title longer than its lane reaches over the lane's ends, as far as the picture does.
-    length = max(r.height(), metrics.horizontalAdvance(title) + 2)
-    height = painter.device().height() / painter.device().devicePixelRatioF()
-    middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
-    painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
-    painter.rotate(90 * way)
-    box = QRectF(-length / 2, -metrics.height() / 2, length, metrics.height())
-    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
-    painter.restore()
+    with saved(painter):
+        # A title longer than its lane reaches over the lane's ends, as far as the picture does.
+        length = max(r.height(), metrics.horizontalAdvance(title) + 2)
+        height = painter.device().height() / painter.device().devicePixelRatioF()
+        middle = min(max(r.center().y(), length / 2), max(height - length / 2, length / 2))
+        painter.translate(edge + way * (widest + 11 + metrics.height() / 2), middle)
+        painter.rotate(90 * way)
+        box = QRectF(-length / 2, -metrics.height() / 2, length, metrics.height())
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
 
 
 def grid(painter: QPainter, lane: Lane, theme: Theme, xs: list[float], ys: list[float]) -> None:

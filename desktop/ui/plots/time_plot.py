@@ -7,14 +7,16 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import TimeMap
-from desktop.ui.theme import LIGHT, Theme, paint_focus
+from desktop.ui.plots.scene import PixelItem, PlotView, guarded
+from desktop.ui.theme import Theme
 
 GRAB = 5  # logical pixels around a line within which it is taken hold of
 STILL = 4  # a press that moves less than this is a click
@@ -41,11 +43,19 @@ def margins(metrics: QFontMetrics, percent: bool) -> tuple[float, float]:
     return side, side if percent else em
 
 
-class TimePlot(QWidget):
+#: Device pixels of a plot from which on what changes is first drawn at half of them each way, and the
+#: milliseconds of rest after which it is drawn exactly.
+MANY_PIXELS, REST = 3_500_000, 150
+
+
+class TimePlot(PlotView):
     """A picture over a range of time; those given the same `Navigation` always show the same range.
 
     Times are seconds on the curve's own axis. Setters change the picture without signals, except
     `rangeChanged`, which follows every change of the visible range that is made here.
+
+    `lanes`: plots of pyqtgraph by name. What is added to one by `addItem` is drawn over its picture, in
+    seconds and in what its vertical axis counts (of a logarithmic one, the power of ten).
     """
 
     selectionChanged = Signal(object)
@@ -56,7 +66,6 @@ class TimePlot(QWidget):
 
     def __init__(self, navigation: Navigation | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._theme: Theme = LIGHT
         self._nav = navigation or Navigation()
         self._selection: tuple[float, float] | None = None
         self._limit: tuple[float, float] | None = None
@@ -65,9 +74,16 @@ class TimePlot(QWidget):
         self._cursor = math.nan
         self._space = False
         self._drag: Drag | None = None
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.lanes: dict[str, pg.PlotItem] = {}
+        self._above = PixelItem(self._draw_marks, z=50)
+        self.scene().addItem(self._above)
+        self._marked: list[QRectF] | None = []  # where the marks were painted last; None: anywhere
+        self._stale = self._base_stale = True  # all pictures; those that depend on the range alone
+        self._laid: tuple[object, ...] = ()  # what the geometry was made for
+        self._coarse = 1  # device pixels to a drawn one, each way
+        self._exact = False  # while a picture is made
+        self._rest = QTimer(self, singleShot=True, interval=REST)
+        self._rest.timeout.connect(self._sharpen)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     # ---- what a plot says of itself ------------------------------------------------------------
@@ -86,12 +102,28 @@ class TimePlot(QWidget):
         """ "plot" where time is selected, "axis" where it is moved, other names or "" elsewhere."""
 
     @abstractmethod
-    def _redraw(self) -> None:
-        """Everything has to be drawn anew."""
+    def _layout(self, dpr: float) -> None:
+        """Where everything lies, on device pixels."""
 
     @abstractmethod
-    def _paint(self, painter: QPainter) -> None:
-        """Paint all of it, on whatever the painter paints on."""
+    def _arrange(self) -> None:
+        """Put the items of the scene where `_layout` says."""
+
+    @abstractmethod
+    def _draw_anew(self, dpr: float) -> None:
+        """Make the pictures that are out of date, with `dpr` of their pixels to a logical one."""
+
+    @abstractmethod
+    def _paint_marks(self, painter: QPainter) -> None:
+        """What follows the mouse: cursor, selection, what is dragged."""
+
+    def _mark_rects(self) -> list[QRectF] | None:
+        """Where `_paint_marks` paints now; None: anywhere."""
+        return None
+
+    def _changing(self, *, base: bool) -> list[QRectF]:
+        """What another range (`base`) or another fit changes; empty: anything."""
+        return []
 
     def _take(self, drag: Drag, region: str, t: float) -> bool:
         """Whether a left press is the beginning of something that only this plot knows."""
@@ -120,6 +152,7 @@ class TimePlot(QWidget):
     def table(self) -> Iterable[plot_menu.Row]:
         """The numbers that are shown of the visible range, headings first."""
 
+    @guarded
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """By the key only: with the mouse it opens when the button is let go, as a right drag zooms."""
         if event.reason() == QContextMenuEvent.Reason.Keyboard:
@@ -131,7 +164,7 @@ class TimePlot(QWidget):
 
     def set_selection(self, selection: tuple[float, float] | None) -> None:
         self._selection = selection
-        self.update()
+        self._marks_moved()
 
     def set_limit(self, limit: tuple[float, float] | None) -> None:
         """Grey what is not analysed: all outside of this range of time."""
@@ -142,6 +175,7 @@ class TimePlot(QWidget):
     def set_theme(self, theme: Theme) -> None:
         self._theme = theme
         self._redraw()
+        self.dirty()
 
     def set_mode(self, mode: str) -> None:
         """What a left drag does: "select", "pan" or "zoom"."""
@@ -152,13 +186,15 @@ class TimePlot(QWidget):
     def set_percent(self, shown: bool) -> None:
         """Leave room for a scale on the right."""
         self._percent = shown
+        self._laid = ()
         self._redraw()
+        self.dirty()
 
     def set_cursor(self, seconds: float) -> None:
         """Put the cursor line at a time; NaN takes it away."""
         if seconds != self._cursor and not (math.isnan(seconds) and math.isnan(self._cursor)):
             self._cursor = seconds
-            self.update()
+            self._marks_moved()
 
     # ---- what part of it -----------------------------------------------------------------------
 
@@ -220,10 +256,48 @@ class TimePlot(QWidget):
         painter.setBrush(Qt.BrushStyle.NoBrush)
         painter.drawRect(r.adjusted(-half, -half, half, half))
 
-    def paintEvent(self, _event: QEvent) -> None:
-        with QPainter(self) as painter:
-            self._paint(painter)
-            paint_focus(painter, self, self._theme)
+    def prepare(self, dpr: float) -> None:
+        laid = (self.size(), dpr, self.devicePixelRatioF())
+        if laid != self._laid:
+            self._layout(dpr)
+            self._arrange()
+            self._laid = laid
+            self._stale = self._base_stale = True
+        if self._stale:
+            self._draw_anew(dpr / self._coarse)
+            self._stale = self._base_stale = False
+
+    def _redraw(self, *, base: bool = True) -> None:
+        """Draw the pictures anew; without `base`, those are kept that depend on the range alone."""
+        self._stale = True
+        self._base_stale |= base
+        dpr, coarse = self.devicePixelRatioF(), 1
+        if not self._exact and self.width() * self.height() * dpr * dpr > MANY_PIXELS:
+            coarse = 2
+            self._rest.start()
+        self._base_stale |= coarse != self._coarse
+        self._coarse = coarse
+        self.dirty(*self._changing(base=self._base_stale))
+
+    def _draw_marks(self, painter: QPainter, _rect: QRectF) -> None:
+        if self._ready:
+            painter.setFont(self.font())
+            self._paint_marks(painter)
+
+    def _marks_moved(self) -> None:
+        """Paint again where the marks were and where they are."""
+        before, self._marked = self._marked, self._mark_rects()
+        if before is None or self._marked is None:
+            self.dirty()
+        elif before or self._marked:
+            self.dirty(*before, *self._marked)
+
+    @guarded
+    def _sharpen(self) -> None:
+        """Draw exactly what moved until now."""
+        self._exact = True
+        self._redraw()
+        self._exact = False
 
     def picture(self, scale: float = 2.0) -> QImage:
         """The plot on white at `scale` times the screen's size, without cursor and focus."""
@@ -234,12 +308,12 @@ class TimePlot(QWidget):
         )
         image.setDevicePixelRatio(scale)
         theme, cursor = self._theme, self._cursor
+        self._exact = True
         self.set_theme(theme.on_white)
         self._cursor = math.nan
-        with QPainter(image) as painter:
-            painter.setFont(self.font())
-            self._paint(painter)
+        self.paint_on(image)
         self._cursor = cursor
+        self._exact = False
         self.set_theme(theme)
         return image
 
@@ -292,6 +366,7 @@ class TimePlot(QWidget):
         """The time at a place, within the visible range."""
         return min(max(self._map().time(x), self._nav.a), self._nav.b)
 
+    @guarded
     def mousePressEvent(self, event) -> None:
         if self._drag is not None:
             return  # a second button does not disturb the first
@@ -309,7 +384,7 @@ class TimePlot(QWidget):
             self._nav.settle()
             if drag.kind == "pan":
                 self.setCursor(Qt.CursorShape.ClosedHandCursor)
-        self.update()
+        self._marks_moved()
 
     def _press(self, drag: Drag, region: str, t: float, modifiers: Qt.KeyboardModifier) -> None:
         in_time = region in ("plot", "rail")
@@ -340,8 +415,9 @@ class TimePlot(QWidget):
     def _select(self, a: float, b: float) -> None:
         self._selection = (min(a, b), max(a, b)) if a != b else None
         self.selectionChanged.emit(self._selection)
-        self.update()
+        self._marks_moved()
 
+    @guarded
     def mouseMoveEvent(self, event) -> None:
         p = event.position()
         region, t = self._region(p), self._time(p.x())
@@ -360,7 +436,7 @@ class TimePlot(QWidget):
             self._select(drag.a, t)
         elif drag.kind == "zoom":
             drag.b = t
-            self.update()
+            self._marks_moved()
         elif drag.kind == "menu":
             pass
         elif drag.kind == "pan":
@@ -373,8 +449,9 @@ class TimePlot(QWidget):
         if t != self._cursor and not (math.isnan(t) and math.isnan(self._cursor)):
             self._cursor = t
             self.cursorMoved.emit(t)
-            self.update()
+            self._marks_moved()
 
+    @guarded
     def mouseReleaseEvent(self, event) -> None:
         drag = self._drag
         if drag is None or event.button() != drag.button:
@@ -391,7 +468,7 @@ class TimePlot(QWidget):
             self._drop(drag)
         self._nav.settle()
         self._hover_at(event.position(), self._region(event.position()))
-        self.update()
+        self._marks_moved()
 
     def cancel_drag(self) -> bool:
         """Give up what the mouse is doing; whether there was anything to give up."""
@@ -405,9 +482,14 @@ class TimePlot(QWidget):
         elif drag.kind not in ("zoom", "menu"):
             self._abandon(drag)
         self.unsetCursor()
-        self.update()
+        self._marks_moved()
         return True
 
+    @guarded
+    def mouseDoubleClickEvent(self, event) -> None:
+        self.mousePressEvent(event)
+
+    @guarded
     def wheelEvent(self, event) -> None:
         p, turn = event.position(), event.angleDelta()
         if not self._ready or not (turn.x() or turn.y()):
@@ -423,12 +505,13 @@ class TimePlot(QWidget):
         """The time that stays where it is while the wheel turns."""
         return self._time(p.x())
 
+    @guarded
     def leaveEvent(self, event) -> None:
         self._move_cursor(math.nan)
-        super().leaveEvent(event)
 
     # ---- keys and focus ------------------------------------------------------------------------
 
+    @guarded
     def keyPressEvent(self, event) -> None:
         """Space held turns a left drag into a pan; all other keys belong to the window's actions."""
         if event.key() == Qt.Key.Key_Space:
@@ -436,28 +519,34 @@ class TimePlot(QWidget):
                 self._space = True
                 self.setCursor(Qt.CursorShape.OpenHandCursor)
             return
-        super().keyPressEvent(event)
+        event.ignore()
 
+    @guarded
     def keyReleaseEvent(self, event) -> None:
         if event.key() == Qt.Key.Key_Space:
             if not event.isAutoRepeat():
                 self._space = False
                 self.unsetCursor()
             return
-        super().keyReleaseEvent(event)
+        event.ignore()
 
+    @guarded
     def focusInEvent(self, event) -> None:
         super().focusInEvent(event)
-        self.update()
+        self.dirty()
 
+    @guarded
     def focusOutEvent(self, event) -> None:
         self._space = False
         super().focusOutEvent(event)
-        self.update()
+        self.dirty()
 
+    @guarded
     def changeEvent(self, event) -> None:
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
+            self._laid = ()
             self._redraw()
+            self.dirty()
         super().changeEvent(event)
 
 
@@ -473,17 +562,22 @@ def stacked(pictures: Sequence[QImage]) -> QImage:
     return whole
 
 
-def paint_box(
-    painter: QPainter, rows: list[str], x: float, top: float, bounds: QRectF, theme: Theme
-) -> QRectF:
-    """Lines of text in a box right of `x`, or left of it where there is no room; the box."""
-    metrics = painter.fontMetrics()
+def box_of(metrics: QFontMetrics, rows: list[str], x: float, top: float, bounds: QRectF) -> QRectF:
+    """Where lines of text stand in a box right of `x`, or left of it where there is no room."""
     w = max(map(metrics.horizontalAdvance, rows)) + 14
     h = metrics.height() * len(rows) + 8
     left = x + 10 if x + 10 + w <= bounds.right() else x - w - 10
     left = max(left, bounds.left())
     top = max(min(top, bounds.bottom() - h), bounds.top())
-    box = QRectF(math.floor(left) + 0.5, math.floor(top) + 0.5, w, h)
+    return QRectF(math.floor(left) + 0.5, math.floor(top) + 0.5, w, h)
+
+
+def paint_box(
+    painter: QPainter, rows: list[str], x: float, top: float, bounds: QRectF, theme: Theme
+) -> QRectF:
+    """Lines of text in a box, see `box_of`; the box."""
+    metrics = painter.fontMetrics()
+    box = box_of(metrics, rows, x, top, bounds)
     ground = QColor(theme.raised)
     ground.setAlpha(235)
     painter.setPen(QPen(QColor(theme.border), 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QSize, QStringListModel, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QStringListModel, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QComboBox,
     QCompleter,
@@ -27,10 +27,10 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.message_filter import MessageFilter
+from desktop.ui.elided import Elided
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.notes import plain
 from desktop.ui.plots.timeline_rows import ORDERS, Rows
 from desktop.ui.plots.timeline_tiles import Tiles
 from desktop.ui.plots.timeline_view import TimelineView
@@ -52,6 +52,8 @@ _ORDER_TITLES = {
 _LONG = 400
 #: Regions that are looked for at once when a part of a name fits several.
 _SOUGHT = 64
+#: Between names of several regions that are looked for.
+_OR = " | "
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,19 +102,6 @@ class _FindField(QLineEdit):
             super().keyPressEvent(event)
 
 
-class _Result(QLabel):
-    """What was found; ends in an ellipsis where there is no room for all of it, which then is in the tip."""
-
-    def minimumSizeHint(self) -> QSize:
-        return QSize(0, super().minimumSizeHint().height())
-
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        self.setToolTip("" if text == self.text() else plain(self.text()))
-        with QPainter(self) as painter:
-            painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-
-
 class TimelinePane(QWidget):
     """`failed` is told what went wrong in a job. All questions to a `Timeline` are asked in one thread."""
 
@@ -138,6 +127,7 @@ class TimelinePane(QWidget):
         # Where the search goes on: a location, a time, and what was found there ("": it was clicked).
         self._place: tuple[int, float, str] | None = None
         self._finding = False
+        self._sought_for: tuple[str, ...] = ()  # names that were put into the field from elsewhere
         self.view = TimelineView(lambda changed: Tiles(tiles, changed, failed), navigation)
         self.view.looked.connect(self._look)
         self.view.stackAsked.connect(self._ask_stack)
@@ -176,7 +166,7 @@ class TimelinePane(QWidget):
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         completer.setFilterMode(Qt.MatchFlag.MatchContains)
         self._search.setCompleter(completer)
-        self._result = _Result()
+        self._result = Elided()
         self._make_messages()
         for text, widget in (
             (self.tr("&Colours"), self._colour),
@@ -280,7 +270,7 @@ class TimelinePane(QWidget):
         self._list_names()
         if found is None:
             self._order.setCurrentIndex(0)
-        self._search.clear()
+        self._search.setText(_OR.join(self._sought_for))
         self.opened.emit(found is not None)
 
     def set_names(self, names: Mapping[str, str]) -> None:
@@ -349,6 +339,13 @@ class TimelinePane(QWidget):
 
     # ---- finding -------------------------------------------------------------------------------
 
+    def seek(self, names: Sequence[str]) -> None:
+        """Put names of regions into the field: rows that enter them are marked, and F3 goes to them."""
+        if names or self._sought_for:
+            self._search.setText(_OR.join(names))
+            self._search.setCursorPosition(0)
+        self._sought_for = tuple(names)
+
     def start_search(self) -> None:
         self._search.setFocus()
         self._search.selectAll()
@@ -360,7 +357,8 @@ class TimelinePane(QWidget):
             return []
         name_of = self.view.name_of
         names = {r: name_of(r).lower() for r in timeline.entered}
-        exact = [r for r, name in names.items() if name == words]
+        several = {words, *words.split(_OR)}
+        exact = [r for r, name in names.items() if name in several]
         return exact or [r for r, name in names.items() if words in name][:_SOUGHT]
 
     def _mark(self) -> None:

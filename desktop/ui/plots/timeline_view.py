@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +26,8 @@ from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import TimeMap
-from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved
+from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
 from desktop.ui.plots.timeline_tiles import Marks, Placed, Tiles, View
 from desktop.ui.theme import REGIONS
@@ -52,7 +55,7 @@ class TimelineView(TimePlot):
 
     def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
         super().__init__(navigation)
-        self._tiles = tiles(self._redraw)
+        self._tiles = tiles(self._arrived)
         self._timeline: Timeline | None = None
         self._rows: Rows | None = None
         self._fit: PhaseFit | None = None
@@ -67,10 +70,8 @@ class TimelineView(TimePlot):
         self._height = 0.0  # of a row, logical pixels; 0 lets all rows be seen
         self._scroll = 0.0  # rows above the upper edge
         self._raster: Raster | None = None
-        self._scene: QImage | None = None
-        self._drawn = False  # whether the scene is that of the present state
-        self._scene_key: tuple[object, ...] = ()
-        self._around: tuple[object, ...] = ()  # what the labels and the legend in the scene were made of
+        self._sheet: Raster | None = None  # the rows with all that lies on them
+        self._around: tuple[object, ...] = ()  # what the labels and the legend were painted of
         self._screen = 1.0  # device pixels to a logical one, for which the rows are arranged
         self._plot = QRectF()
         self._legend = Legend()
@@ -81,7 +82,7 @@ class TimelineView(TimePlot):
         self._pointed: tuple[int, ...] = ()  # the locations of the row under the pointer
         self._clicked_row: tuple[int, ...] = ()  # of the state whose call stack was asked for
         self._stack: tuple[int, float, list[str]] | None = None
-        self._marked: frozenset[int] = frozenset()
+        self._marked_rows: frozenset[int] = frozenset()
         self._found: tuple[int, float, float] | None = None
         self._messages = MessageFilter()
         self._inked: tuple[tuple[Marks, str], QImage] | None = None
@@ -90,6 +91,7 @@ class TimelineView(TimePlot):
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._bar.setAccessibleName(self.tr("Rows"))
         self._bar.valueChanged.connect(self._scrolled)
+        self._build()
         self.setAccessibleName(self.tr("Timeline of all locations"))
 
     # ---- what is shown -------------------------------------------------------------------------
@@ -122,7 +124,7 @@ class TimelineView(TimePlot):
         self._stack = self._found = None
         self._pointed = self._clicked_row = ()
         self._moving = -1
-        self._tip, self._marked = [], frozenset()
+        self._tip, self._marked_rows = [], frozenset()
         self._height, self._scroll = 0.0, 0.0
         self.rows_changed()
         count = 0 if rows is None else len(rows.rows)
@@ -131,8 +133,12 @@ class TimelineView(TimePlot):
     def rows_changed(self) -> None:
         """The rows are others, or in another order."""
         self._arranged = False
-        self._around = ()
+        self._anew()
+
+    def _anew(self) -> None:
+        """The rows, and what stands beside them."""
         self._redraw()
+        self.dirty()
 
     def set_annotations(self, annotations: tuple[Annotation, ...], locations: Sequence[str] = ()) -> None:
         self._notes.set(annotations, locations)
@@ -180,8 +186,8 @@ class TimelineView(TimePlot):
 
     def set_marked(self, locations: frozenset[int]) -> None:
         """Rows that hold what was looked for."""
-        self._marked = locations
-        self._redraw()
+        self._marked_rows = locations
+        self._anew()
 
     def show_found(self, location: int, begin: float, end: float) -> None:
         """Frame a state, and bring its beginning into the middle of the view."""
@@ -212,25 +218,25 @@ class TimelineView(TimePlot):
         """What is known about the state under the pointer, if the pointer is still there."""
         if self._under_pointer == (location, time_s):
             self._tip = rows
-            self.update()
+            self._marks_moved()
 
     def show_stack(self, location: int, time_s: float, rows: list[str]) -> None:
         """Keep a call stack in view, until a click elsewhere or Esc."""
         self._stack = (location, time_s, rows)
-        self.update()
+        self._marks_moved()
 
     def hide_stack(self) -> None:
         self._stack = None
-        self.update()
+        self._marks_moved()
 
     def dismiss(self) -> bool:
         """Take away the call stack, then the found state; whether there was one."""
-        had = self._stack is not None or self._found is not None or bool(self._marked)
+        had = self._stack is not None or self._found is not None or bool(self._marked_rows)
         if self._stack is not None:
             self._stack, self._clicked_row = None, ()
         else:
-            self._found, self._marked = None, frozenset()
-        self._redraw()
+            self._found, self._marked_rows = None, frozenset()
+        self._anew()
         return had
 
     # ---- geometry ------------------------------------------------------------------------------
@@ -320,11 +326,11 @@ class TimelineView(TimePlot):
 
     def _scrolled(self, value: int) -> None:
         self._scroll = value / 16
-        self._redraw()
+        self._anew()
 
     def _scroll_to(self, row: float) -> None:
         self._scroll = row
-        self._redraw()
+        self._anew()
 
     def scroll_rows(self, by: float) -> None:
         """Move down by some rows, or up."""
@@ -342,67 +348,122 @@ class TimelineView(TimePlot):
 
     # ---- painting ------------------------------------------------------------------------------
 
+    @guarded
     def resizeEvent(self, event) -> None:
         self._arranged = False
         super().resizeEvent(event)
 
-    def _redraw(self) -> None:
-        self._drawn = False
-        self.update()
+    def _build(self) -> None:
+        """The items of the scene. What is added to the plot counts rows downwards from 0."""
+        plot = self.lanes["rows"] = lane_plot(Axis("left", self._draw_labels))
+        plot.vb.invertY(True)
+        PixelItem(self._draw_rows, plot.vb)
+        self._head, self._frames = PixelItem(self._draw_legend), PixelItem(self._draw_frame, z=40)
+        for item in (plot, self._head, self._frames):
+            self.scene().addItem(item)
 
-    def _paint(self, painter: QPainter) -> None:
-        dpr, screen = painter.device().devicePixelRatioF(), self.devicePixelRatioF()
-        key = (self.size(), dpr, screen)
-        if self._scene is None or not self._drawn or key != self._scene_key:
-            if screen != self._screen:
-                self._screen, self._arranged = screen, False
-            self._layout(screen)
-            self._scene, self._scene_key, self._drawn = self._make_scene(dpr), key, True
-        painter.drawImage(0, 0, self._scene)
-        if self._timeline is not None:
-            self._paint_marks(painter)
+    def _arrange(self) -> None:
+        """After `_layout`, which follows the rows as well."""
+        for item in (self._frames, self._above):
+            item.place(QRectF(self.rect()))
 
-    def _make_scene(self, dpr: float) -> QImage:
-        t, plot = self._theme, self._plot
-        size = (round(self.width() * dpr), round(self.height() * dpr))
-        image = self._scene
-        if image is None or (image.width(), image.height()) != size:
-            image = QImage(*size, QImage.Format.Format_RGB32)
-            self._around = ()
-        image.setDevicePixelRatio(dpr)
+    def _arrived(self) -> None:
+        """Tiles of what is seen are there: that does not move the picture."""
+        self._stale = self._base_stale = True
+        self.dirty(self._plot.adjusted(-1, 0, 1, 0))
+
+    def _changing(self, *, base: bool) -> list[QRectF]:
+        # What is around the rows stays while they are moved in time.
+        return [self._plot] if self._timeline is not None and self._plot.height() else []
+
+    def _redraw(self, *, base: bool = True) -> None:
+        super()._redraw(base=base)
+        self._marks_moved()
+
+    def _draw_anew(self, dpr: float) -> None:
+        screen = self.devicePixelRatioF()
+        if screen != self._screen:
+            self._screen, self._arranged = screen, False
+        self._layout(screen)
+        plot, box = self._plot, self.lanes["rows"].vb
+        place_lane(self.lanes["rows"], plot)
+        self._head.place(QRectF(plot.left(), 0, plot.width(), plot.top()))
+        for item in (self.lanes["rows"], self._head, self._frames):
+            item.setVisible(self._timeline is not None)
+        self._marked = self._mark_rects()
+        self.set_opaque(*([] if self._timeline is None else [plot]))
         if self._timeline is None:
-            self._around = ()
-            image.fill(QColor(t.background))
-            return image
+            return
+        box.show_range(
+            self._nav.a, self._nav.b, self._scroll, self._scroll + plot.height() / self._row_height
+        )
+        self._make_rows(dpr)
         entries, note = self._entries(), self._note()
-        around = (dpr, t, self.font(), plot, self._scroll, self._row_height, self._marked, note, entries)
-        # What is around the rows stays while they are moved in time, unless a flag has reached into it.
-        fresh, self._around = around != self._around or self._notes.painted, around
-        if fresh:
-            image.fill(QColor(t.background))
-        with QPainter(image) as painter:
-            painter.setFont(self.font())
-            # Rows of a larger picture are those of the screen enlarged: what is known there is all seen here.
-            self._paint_rows(painter, self._screen)
-            if fresh:
-                self._paint_labels(painter)
-                self._paint_legend(painter, entries, note)
-            if self._fit is not None and self._phase is not None and self._phase < self._fit.n:
-                self._tint_range(
-                    painter,
-                    (float(self._fit.breaks[self._phase]), float(self._fit.breaks[self._phase + 1])),
-                    t.accent,
-                    (plot,),
-                )
-        if self._fit is not None:
-            fit_overlay.draw_breaks(image, self._fit, self._map(), [plot], t)
-        with QPainter(image) as painter:
-            painter.setFont(self.font())
+        around = (
+            dpr,
+            self._theme,
+            self.font(),
+            plot,
+            self._scroll,
+            self._row_height,
+            self._marked_rows,
+            note,
+            entries,
+        )
+        if around != self._around:
+            self._around = around
+            self.dirty()
+
+    def _make_rows(self, dpr: float) -> None:
+        """The rows and what lies on them, in the pixels of the plot."""
+        # Rows of a larger picture are those of the screen enlarged: what is known there is all seen here.
+        rows = self._draw_states(self._screen / self._coarse)
+        plot, fit, t, fine = self._plot, self._fit, self._theme, dpr / self._coarse
+        sheet = rows
+        if fine != rows.image.devicePixelRatio():
+            sheet = Raster(round(plot.width() * fine), round(plot.height() * fine), fine)
+            with QPainter(sheet.image) as painter:
+                blit(painter, QRectF(0, 0, plot.width(), plot.height()), rows.image)
+        self._sheet = sheet
+        if fit is not None:
+            m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
+            with self._upon(sheet) as painter:
+                if self._phase is not None and self._phase < fit.n:
+                    span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
+                    self._tint_range(painter, span, t.accent, (plot,))
+            fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
+        with self._upon(sheet) as painter:
             self._paint_links(painter)
             self._grey_outside(painter, [plot], self._map())
-            self._notes.paint(painter, self._map(), [plot], t, self._row_box)
-            self._frame(painter, plot)
-        return image
+
+    @contextmanager
+    def _upon(self, sheet: Raster) -> Iterator[QPainter]:
+        """A painter on the picture of the rows, in the view's pixels."""
+        with QPainter(sheet.image) as painter:
+            painter.setFont(self.font())
+            painter.translate(-self._plot.topLeft())
+            yield painter
+
+    # What the items of the scene paint, in the view's pixels.
+
+    def _draw_rows(self, painter: QPainter, rect: QRectF) -> None:
+        if self._sheet is not None and self._timeline is not None:
+            blit(painter, self._plot, self._sheet.image)
+            painter.setFont(self.font())
+            self._notes.paint(painter, self._map(), [self._plot], self._theme, self._row_box)
+
+    def _draw_labels(self, painter: QPainter, rect: QRectF) -> None:
+        if self._timeline is not None:
+            painter.setFont(self.font())
+            self._paint_labels(painter)
+
+    def _draw_legend(self, painter: QPainter, rect: QRectF) -> None:
+        if self._timeline is not None:
+            painter.setFont(self.font())
+            self._paint_legend(painter, self._entries(), self._note())
+
+    def _draw_frame(self, painter: QPainter, rect: QRectF) -> None:
+        self._frame(painter, self._plot)
 
     def _colours(self) -> list[QColor]:
         t = self._theme
@@ -426,11 +487,14 @@ class TimelineView(TimePlot):
             spent[: self._rarity.size] = self._rarity
         return np.argsort(spent[: gantt.ABSENT], kind="stable").astype(np.int64)
 
-    def _paint_rows(self, painter: QPainter, dpr: float) -> None:
+    @property
+    def _device_columns(self) -> int:
+        """Of the screen's pixels; tiles are asked for by these, however coarse the picture."""
+        return max(round(self._plot.width() * self._screen), 1)
+
+    def _draw_states(self, dpr: float) -> Raster:
         plot = self._plot
-        w, h = round(plot.width() * dpr), round(plot.height() * dpr)
-        if self._raster is None or (self._raster.image.width(), self._raster.image.height()) != (w, h):
-            self._raster = Raster(w, h)
+        self._raster = Raster.of(plot, dpr, self._raster)
         ground = QColor(self._theme.background)
         self._raster.image.fill(ground)
         first, last = self._in_view()
@@ -442,18 +506,22 @@ class TimelineView(TimePlot):
             bottoms = np.rint((bands + 1) * step - origin).astype(np.int64)
             end = round(self._count * self._row_height * dpr - origin)
             bottoms = np.minimum(bottoms, max(end, 0))
-            rows_at = (self._row_height * dpr, origin, h)
-            view = View(self._nav.a, self._nav.b, w, int(bands[0]), int(bands[-1]) + 1, *rows_at)
+            screen, ends = self._row_height * self._screen, (int(bands[0]), int(bands[-1]) + 1)
+            height = round(plot.height() * self._screen)
+            wanted = View(
+                self._nav.a, self._nav.b, self._device_columns, *ends, screen, self._scroll * screen, height
+            )
+            view = replace(wanted, columns=self._raster.image.width())
             layers = []
-            for placed in self._tiles.get(view):
+            for placed in self._tiles.get(wanted):
                 rows = bands - placed.first
                 rows[(rows < 0) | (rows >= placed.tile.dominant.shape[0])] = -1
                 layers.append((placed.tile, rows, _columns(placed, view)))
             colours, order = self._colours(), self._order()
-            for tile, rows, columns in _uncovered(layers):
+            for tile, rows, shown in _uncovered(layers):
                 band = (tops, bottoms, rows)
-                self._raster.tile(tile, band, columns, colours, order, max(1, round(dpr)), ground)
-        self._raster.draw(painter, plot.left(), plot.top(), dpr)
+                self._raster.tile(tile, band, shown, colours, order, max(1, round(dpr)), ground)
+        return self._raster
 
     def _paint_labels(self, painter: QPainter) -> None:
         assert self._rows is not None
@@ -461,27 +529,28 @@ class TimelineView(TimePlot):
         em, h = metrics.height(), self._row_height
         first, last = self._in_view()
         every = max(1, math.ceil(em * 0.95 / h))
-        painter.save()
-        painter.setClipRect(QRectF(0, plot.top() - 1, plot.left(), plot.height() + 2))
-        for k in range(first - first % every, last, every):
-            row = self._rows.rows[k]
-            y = self._y(k + 0.5 if every == 1 else k)
-            text = row.label
-            if row.opened is not None:
-                text = f"{'▾' if row.opened else '▸'} {text}"
-            marked = bool(self._marked & set(row.locations))
-            colour = t.accent if marked else t.muted if row.level or every > 1 else t.text
-            painter.setPen(QColor(colour))
-            box = QRectF(3, y - em / 2, plot.left() - 10, em)
-            if every > 1:
-                box.moveTop(max(y, plot.top()))
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight | _MIDDLE, text)
-        if self._marked:
-            marked_rows = [k for k in range(first, last) if self._marked & set(self._rows.rows[k].locations)]
-            for k in marked_rows:
-                painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
-        painter.restore()
+        with saved(painter):
+            painter.setClipRect(QRectF(0, plot.top() - 1, plot.left(), plot.height() + 2))
+            for k in range(first - first % every, last, every):
+                row = self._rows.rows[k]
+                y = self._y(k + 0.5 if every == 1 else k)
+                text = row.label
+                if row.opened is not None:
+                    text = f"{'▾' if row.opened else '▸'} {text}"
+                marked = bool(self._marked_rows & set(row.locations))
+                colour = t.accent if marked else t.muted if row.level or every > 1 else t.text
+                painter.setPen(QColor(colour))
+                box = QRectF(3, y - em / 2, plot.left() - 10, em)
+                if every > 1:
+                    box.moveTop(max(y, plot.top()))
+                text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
+                painter.drawText(box, Qt.AlignmentFlag.AlignRight | _MIDDLE, text)
+            if self._marked_rows:
+                places = [
+                    k for k in range(first, last) if self._marked_rows & set(self._rows.rows[k].locations)
+                ]
+                for k in places:
+                    painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
         painter.setPen(QColor(t.text))
         head = QRectF(3, 0, plot.left() - 10, plot.top())
         painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Rank"))
@@ -549,35 +618,33 @@ class TimelineView(TimePlot):
         if marks is None or self._rows is None:
             return
         t, m, plot = self._theme, self._map(), self._plot
-        painter.save()
-        painter.setClipRect(plot)
-        if marks.density is not None:
-            self._paint_density(painter, marks)
-        elif marks.messages is not None:
-            half = self._row_height / 2
-            known = marks.messages
-            inside = np.flatnonzero((known.sent_s <= m.b) & (known.received_s >= m.a))
-            row_of = self._rows.row_of
-            y0 = [self._y(row_of(s)) + half for s in known.sender[inside].tolist()]
-            y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
-            x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
-            lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
-            ink = QColor(t.text)
-            ink.setAlpha(255 if inside.size < 200 else 150)
-            painter.setPen(QPen(ink, 0))
-            painter.drawLines(lines)
-        if self._row_height < 3:
-            painter.restore()
-            return
-        painter.setPen(QPen(QColor(t.selection), 2))
-        ticks = []
-        for c in marks.collectives if self._sparse(len(marks.collectives)) else ():
-            if m.a <= c.begin_s <= m.b:
-                y = self._y(self._rows.row_of(c.location))
-                x = m.x(c.begin_s)
-                ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
-        painter.drawLines(ticks)
-        painter.restore()
+        with saved(painter):
+            painter.setClipRect(plot)
+            if marks.density is not None:
+                self._paint_density(painter, marks)
+            elif marks.messages is not None:
+                half = self._row_height / 2
+                known = marks.messages
+                inside = np.flatnonzero((known.sent_s <= m.b) & (known.received_s >= m.a))
+                row_of = self._rows.row_of
+                y0 = [self._y(row_of(s)) + half for s in known.sender[inside].tolist()]
+                y1 = [self._y(row_of(r)) + half for r in known.receiver[inside].tolist()]
+                x0, x1 = m.x(known.sent_s[inside]).tolist(), m.x(known.received_s[inside]).tolist()
+                lines = [QLineF(*ends) for ends in zip(x0, y0, x1, y1, strict=True)]
+                ink = QColor(t.text)
+                ink.setAlpha(255 if inside.size < 200 else 150)
+                painter.setPen(QPen(ink, 0))
+                painter.drawLines(lines)
+            if self._row_height < 3:
+                return
+            painter.setPen(QPen(QColor(t.selection), 2))
+            ticks = []
+            for c in marks.collectives if self._sparse(len(marks.collectives)) else ():
+                if m.a <= c.begin_s <= m.b:
+                    y = self._y(self._rows.row_of(c.location))
+                    x = m.x(c.begin_s)
+                    ticks.append(QLineF(x, y, x, y + min(self._row_height, 5)))
+            painter.drawLines(ticks)
 
     def _paint_density(self, painter: QPainter, marks: Marks) -> None:
         """How many messages pass through each pixel, drawn for the view in which they were counted; while
@@ -599,6 +666,40 @@ class TimelineView(TimePlot):
         first, last = self._in_view()
         return marks <= self._plot.width() / 24 * max(last - first, 1)
 
+    def _boxes(self) -> list[tuple[list[str], float, float]]:
+        """Texts beside what is looked at, with the place that each belongs to."""
+        m, plot, drag = self._map(), self._plot, self._drag
+        if self._stack is not None and self._rows is not None:
+            location, time_s, rows = self._stack
+            x = min(max(m.x(time_s), plot.left()), plot.right())
+            return [(rows, x, self._y(self._rows.row_of(location) + 0.5) + 8)]
+        if self._tip and drag is None and m.a <= self._cursor <= m.b:
+            return [(self._tip, m.x(self._cursor), self._tip_y + 12)]
+        return []
+
+    @property
+    def _bounds(self) -> QRectF:
+        """Where boxes may stand."""
+        return QRectF(self._plot.left(), 0, self._plot.width(), self.height())
+
+    def _mark_rects(self) -> list[QRectF] | None:
+        m, plot, drag = self._map(), self._plot, self._drag
+        if self._timeline is None or not self._laid:
+            return []
+        if self._found is not None or (drag is not None and drag.kind == "row"):
+            return None
+        found = []
+        zoomed = [(drag.a, drag.b)] if drag is not None and drag.kind == "zoom" and drag.moved else []
+        for span in [*([] if self._selection is None else [self._selection]), *zoomed]:
+            x0, x1 = (min(max(float(m.x(v)), m.left), m.left + m.width) for v in sorted(span))
+            found.append(QRectF(x0 - 2, plot.top(), x1 - x0 + 4, plot.height()))
+        if m.a <= self._cursor <= m.b:
+            found.append(QRectF(float(m.x(self._cursor)) - 1, plot.top(), 3, plot.height()))
+        for rows, x, y in self._boxes():
+            box = box_of(self.fontMetrics(), rows, x, y, self._bounds)
+            found += [box.adjusted(-1, -1, 1, 1), QRectF(x - 6, y - 14, 12, 12)]
+        return found
+
     def _paint_marks(self, painter: QPainter) -> None:
         """What follows the mouse: selection, cursor, the state looked at."""
         t, m, plot, drag = self._theme, self._map(), self._plot, self._drag
@@ -617,17 +718,12 @@ class TimelineView(TimePlot):
             scales.verticals(
                 painter, [x], plot.top(), plot.bottom(), QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
             )
-        if self._stack is not None and self._rows is not None:
-            location, time_s, rows = self._stack
-            y = self._y(self._rows.row_of(location) + 0.5)
-            x = min(max(m.x(time_s), plot.left()), plot.right())
-            painter.setPen(QPen(QColor(t.accent), 2))
-            painter.drawEllipse(QPointF(x, y), 4, 4)
-            bounds = QRectF(plot.left(), 0, plot.width(), self.height())
-            paint_box(painter, rows, x, y + 8, bounds, t)
-        elif self._tip and drag is None and m.a <= self._cursor <= m.b:
-            bounds = QRectF(plot.left(), 0, plot.width(), self.height())
-            paint_box(painter, self._tip, m.x(self._cursor), self._tip_y + 12, bounds, t)
+        for rows, x, y in self._boxes():
+            if self._stack is not None:
+                painter.setPen(QPen(QColor(t.accent), 2))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.drawEllipse(QPointF(x, y - 8), 4, 4)
+            paint_box(painter, rows, x, y, self._bounds, t)
 
     def _outline(self, painter: QPainter, location: int, begin: float, end: float) -> None:
         assert self._rows is not None
@@ -635,13 +731,12 @@ class TimelineView(TimePlot):
         row = self._rows.row_of(location)
         x0, x1 = (min(max(m.x(v), m.left - 2), m.left + m.width + 2) for v in (begin, end))
         if row >= 0 and end >= m.a and begin <= m.b:
-            painter.save()
-            painter.setClipRect(self._plot.adjusted(-3, -3, 3, 3))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(QColor(self._theme.accent), 2))
-            h = max(self._row_height, 3)
-            painter.drawRect(QRectF(x0 - 1, self._y(row) - 1, max(x1 - x0, 3) + 2, h + 1))
-            painter.restore()
+            with saved(painter):
+                painter.setClipRect(self._plot.adjusted(-3, -3, 3, 3))
+                painter.setBrush(Qt.BrushStyle.NoBrush)
+                painter.setPen(QPen(QColor(self._theme.accent), 2))
+                h = max(self._row_height, 3)
+                painter.drawRect(QRectF(x0 - 1, self._y(row) - 1, max(x1 - x0, 3) + 2, h + 1))
 
     # ---- mouse and keys ------------------------------------------------------------------------
 
@@ -664,7 +759,7 @@ class TimelineView(TimePlot):
         row = self._row_at(p.y())
         if row >= 0:
             drag.now = self._y(row if self._rows is not None else 0)
-            self.update()
+            self._marks_moved()
 
     def _landing(self, drag: Drag) -> float:
         """The height at which a process that is dragged would be put: above the one that is there if it comes
@@ -736,7 +831,7 @@ class TimelineView(TimePlot):
         alone = len(here.locations) == 1 and self._per == 1
         self._under_pointer = (here.locations[0] if alone else -1, t)
         self.looked.emit(*self._under_pointer)
-        self.update()
+        self._marks_moved()
 
     def _roughly(self, here: Row, row: int, t: float) -> list[str]:
         """What the column under the pointer holds, by the picture alone."""
@@ -750,11 +845,8 @@ class TimelineView(TimePlot):
         elif len(here.locations) > 1:
             rows = [self.tr("{0}, {1} threads in one row").format(here.title, len(here.locations))]
         rows.append(scales.format_time(t, (self._nav.b - self._nav.a) / max(self._plot.width(), 1)))
-        columns = round(
-            self._plot.width() * (self._raster.image.width() / self._plot.width() if self._raster else 1)
-        )
         band = row // self._per
-        view = View(self._nav.a, self._nav.b, columns, band, band + 1)
+        view = View(self._nav.a, self._nav.b, self._device_columns, band, band + 1)
         for placed in reversed(self._tiles.known(view)):
             column = int((t - placed.tile.a) / placed.pixel)
             if not 0 <= column < placed.tile.dominant.shape[1]:
@@ -782,10 +874,12 @@ class TimelineView(TimePlot):
         names = [self.name_of(r) for r in named[:3]]
         return self.tr(" or ").join(names) + (" …" if len(named) > 3 else "")
 
+    @guarded
     def leaveEvent(self, event) -> None:
         self._tip, self._under_pointer, self._pointed = [], (-1, math.nan), ()
         super().leaveEvent(event)
 
+    @guarded
     def mouseDoubleClickEvent(self, event) -> None:
         flag = self._notes.at(event.position())
         if flag is not None:
@@ -794,6 +888,7 @@ class TimelineView(TimePlot):
             self._height = 0.0
             self.rows_changed()
 
+    @guarded
     def wheelEvent(self, event) -> None:
         turn, p = event.angleDelta().y(), event.position()
         if self._ready and turn and event.modifiers() & Qt.KeyboardModifier.ControlModifier:
@@ -805,6 +900,7 @@ class TimelineView(TimePlot):
         else:
             super().wheelEvent(event)
 
+    @guarded
     def keyPressEvent(self, event) -> None:
         page = self._plot.height() / self._row_height
         steps = {
@@ -851,8 +947,8 @@ class TimelineView(TimePlot):
         """What each row in view does most, as stretches of the columns that are drawn."""
         yield "row", "name", "start_s", "end_s", "state"
         first, last = self._in_view()
-        columns = 0 if self._raster is None else self._raster.image.width()
-        if self._rows is None or not columns:
+        columns = self._device_columns
+        if self._rows is None or self._raster is None:
             return
         for band in range(first // self._per, min(-(-last // self._per), self._bands)):
             row = self._rows.rows[band * self._per]

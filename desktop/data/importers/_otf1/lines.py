@@ -64,13 +64,16 @@ UNWANTED, UNLISTED, NOBODY = -1, -2, -3
     FOREIGN,  # records of processes that are not listed for the stream
     LOST,  # records of nobody
     ORPHANS,  # ends of collectives that have not begun
+    GAPS,  # times without a process, and processes and times that are no new ones
+    FIRST_GAP,
     STATE,
-) = range(17)
+) = range(19)
 
 # What is known of each group: records, their first and last time, whether it has ended, leaves that name no
 # region, time of the last enter, whether a collective ends with the next leave, begin of the collective that
-# ended last, collectives that ended after others that had begun later, function of the last enter.
-RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, WITHIN, KNOWN = range(11)
+# ended last, collectives that ended after others that had begun later, function of the last enter, how many
+# more enters than leaves.
+RECORDS, FIRST, LAST, ENDED, BARE, ENTERED, PENDING, BEGUN, OVERTAKEN, WITHIN, DEPTH, KNOWN = range(12)
 
 #: So many collectives may be open at a time in one stream.
 OPENED = (1 << 12, 10)
@@ -326,6 +329,7 @@ def step(
         c = np.int64(buf[p])
         at = p
         sound = True
+        gap = False
         if _HEXADECIMAL[c] >= 0:
             value, at = _number(buf, p)
             sound = at > 0 and 0 <= value < LIMIT and (time < 0 or value - time < span) and _ends(buf, at)
@@ -341,7 +345,9 @@ def step(
             sound = at > 0 and 0 <= value < TOKENS and _ends(buf, at)
             if not sound:
                 state[PROCESS], group = -1, NOBODY
-            elif value != state[PROCESS]:
+            elif value == state[PROCESS]:
+                gap = ending != 1
+            else:
                 state[PROCESS], group = value, _group(processes, groups, value)
             ending = 2 if sound and ending == 1 else 0
         elif c == 35 or 65 <= c <= 90:  # a comment or a keyword
@@ -362,6 +368,7 @@ def step(
                 state[UNKNOWN] += 1
             elif sound and kind != _ADDENDUM:
                 owner = group if time >= 0 else NOBODY
+                gap = ending == 1 or (ending == 2 and time == state[RECORDED] and time > 0)
                 ending = 0
                 state[RECORDED] = time
                 if kind == _COMMENT:
@@ -390,6 +397,7 @@ def step(
                         events[i]["time"] = time
                         events[i]["region"] = first
                         events[i]["kind"] = _ENTER_ROW if kind == _ENTERS else _LEAVE_ROW
+                        known[owner, DEPTH] += 1 if kind == _ENTERS else -1
                         if kind == _ENTERS:
                             known[owner, ENTERED] = time
                             known[owner, WITHIN] = first
@@ -439,6 +447,10 @@ def step(
                         _end(opened, done, ends, state, known, collectives, owners, n)
         else:
             sound = _ends(buf, p)
+        if gap:
+            state[GAPS] += 1
+            if state[GAPS] == 1:
+                state[FIRST_GAP] = state[LINE]
         if not sound:
             state[BAD] += 1
             if state[BAD] == 1:

@@ -1,0 +1,230 @@
+"""Every table that the program gives as a pandas DataFrame: its columns, their dtypes and units.
+
+`TABLES` is the one place where they are declared; `frame` builds a table by its declaration, with the units
+in ``DataFrame.attrs["units"]`` (base units: s, proc, proc·s, B; "1" of a part of a whole; "" of what has
+none). pandas is loaded when the first table is built. The page ``tables.md`` of the handbook lists the same,
+held to it by a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+#: Whole numbers, floats (NaN: not known), truth values, texts; "any": numbers or texts.
+DType = Literal["int64", "float64", "bool", "text", "any"]
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column: its name in the frame, its dtype, its base unit, what it says."""
+
+    name: str
+    dtype: DType
+    unit: str
+    meaning: str
+
+
+def _fields(text: str) -> tuple[Field, ...]:
+    """Lines of ``name | dtype | unit | meaning``."""
+    rows = [[cell.strip() for cell in line.split("|")] for line in text.strip().splitlines()]
+    return tuple(Field(name, dtype, unit, meaning) for name, dtype, unit, meaning in rows)  # type: ignore[arg-type]  # checked by a test
+
+
+#: Columns by table, in their order.
+TABLES: dict[str, tuple[Field, ...]] = {
+    "phases": _fields("""
+        phase | int64 | | number of the phase, from 1
+        start_s | float64 | s | time of its first breakpoint
+        end_s | float64 | s | time of its last breakpoint
+        duration_s | float64 | s | its length
+        degree | int64 | | degree of its polynomial
+        level | float64 | proc | fitted processors at its start
+        slope | float64 | proc/s | change of the fit at its start
+        curvature | float64 | proc/s² | quadratic coefficient of the fit
+        error | float64 | proc·√s | local error: the L2 norm of curve minus fit
+        end_low_s | float64 | s | earliest place of its end without a larger error
+        end_high_s | float64 | s | latest place of its end without a larger error
+    """),
+    "phase statistics": _fields("""
+        mean | float64 | proc | mean number of computing processors
+        min | float64 | proc | least number of computing processors
+        max | float64 | proc | largest number of computing processors
+        efficiency | float64 | 1 | mean over all processors
+        work | float64 | proc·s | computing processors times time
+        rms | float64 | proc | root mean square deviation of the curve from the fit
+        end_range_s | float64 | s | length of the range in which its end may lie without a larger error
+    """),
+    "sweep": _fields("""
+        n | int64 | | number of phases asked for (parameters of model "budget")
+        phases | int64 | | number of phases of the fit
+        epsilon | float64 | proc·√s | largest local error
+        sse | float64 | proc²·s | total squared error
+        equidistribution | float64 | 1 | least over largest local error
+    """),
+    "statistics": _fields("""
+        range | text | | name of the range
+        start_s | float64 | s | its start
+        end_s | float64 | s | its end
+        duration_s | float64 | s | its length
+        processors | float64 | proc | all processors of the run that have events
+        present | float64 | proc | mean number of processors between their first and last event
+        computing | float64 | proc | mean number of computing processors
+        parallel_efficiency | float64 | 1 | mean computing over all processors
+        load_balance | float64 | 1 | mean over maximum computing time of the processors
+        communication_efficiency | float64 | 1 | maximum computing time over duration
+        serialisation_efficiency | float64 | 1 | maximum computing time over the duration on an ideal network
+        transfer_efficiency | float64 | 1 | duration on an ideal network over duration
+        computing_part | float64 | 1 | part of the processors' time that is computing
+        overhead_part | float64 | 1 | part that is overhead
+        idle_part | float64 | 1 | part that is idle
+        io_part | float64 | 1 | part that is I/O
+        unmeasured_part | float64 | 1 | part that is not measured
+        waiting | float64 | proc·s | communication in which a partner was late
+        transfer | float64 | proc·s | communication that is not waiting
+        messages | float64 | | messages whose send is recorded in the range
+        bytes | float64 | B | bytes in these messages
+    """),
+    "profile": _fields("""
+        region | text | | name of the region
+        role | text | | its role in the trace
+        activity | text | | its class; empty outside of all regions
+        exclusive | float64 | proc·s | time without what it calls, over all processors
+        inclusive | float64 | proc·s | time with what it calls, over all processors
+        calls | int64 | | enters in the range
+        share | float64 | 1 | exclusive time of all the processors' time
+    """),
+    "calls": _fields("""
+        path | int64 | | number of the call path: the index of the frame
+        parent | int64 | | the path that it is called from; -1 at the top
+        depth | int64 | | calls above it
+        region | text | | name of the region
+        activity | text | | its class; empty outside of all regions
+        inclusive | float64 | proc·s | time with what it calls, over all processors
+        exclusive | float64 | proc·s | time without what it calls, over all processors
+        calls | int64 | | enters in the range
+        locations | int64 | | locations that passed here in the range
+        low_s | float64 | s | least inclusive time of these locations
+        mean_s | float64 | s | their mean inclusive time
+        high_s | float64 | s | their largest inclusive time
+        folded | bool | | stands for paths that were too many to be kept apart
+    """),
+    "messages": _fields("""
+        sender | text | | location that sends
+        receiver | text | | location that receives; empty where it is not known
+        messages | int64 | | messages sent
+        bytes | int64 | B | bytes sent
+        mean_size | float64 | B | bytes of a message on average
+    """),
+    "comparison": _fields("""
+        label | text | | "run", or phases that belong together
+        run | text | | name of the trace
+        phase | any | | number of the phase, from 1; 0 for the whole run, None in a gap
+        start_s | float64 | s | its start on the run's own axis
+        duration_s | float64 | s | its length
+        mean | float64 | proc | mean number of computing processors
+        efficiency | float64 | 1 | mean over all processors
+        work_s | float64 | proc·s | computing processors times time
+        duration_difference_s | float64 | s | this run less the reference
+        duration_ratio | float64 | 1 | this run over the reference
+        mean_difference | float64 | proc | this run less the reference
+        mean_ratio | float64 | 1 | this run over the reference
+        efficiency_difference | float64 | 1 | this run less the reference
+        work_difference_s | float64 | proc·s | this run less the reference
+        work_ratio | float64 | 1 | this run over the reference
+        alike | float64 | 1 | how alike matched phases are in shape and size
+    """),
+    "measurements": _fields("""
+        line | int64 | | line of the source, from 1
+        code | text | | name of the code
+        system | text | | name of the system
+        p | float64 | | active processors
+        time | float64 | s | as measured; t' (no unit) of a table that holds it
+        work | float64 | op | operations of the code
+        peak | float64 | op/s | peak rate of the system
+        repeat | text | | what tells repeated measurements apart
+        note | text | | remark
+        source | text | | where the measurement comes from
+        reason | text | | why it takes no part; empty where it does
+    """),
+    "trials": _fields("""
+        trial | text | | what the trial is called: its line or number
+        block | int64 | | replicate, from 0
+        response | float64 | | what was measured; NaN where it is missing
+    """),
+    "effects": _fields("""
+        term | text | | main effect or interaction
+        effect | float64 | | full effect, in the unit of the response
+        half_effect | float64 | | coefficient: half of it
+        se | float64 | | standard error of the full effect
+        df | float64 | | degrees of freedom of the error
+        t | float64 | | effect over its standard error
+        p | float64 | | chance of as large a t without any effect
+        significant | bool | | beyond the threshold of the analysis
+        half_normal | float64 | | half-normal quantile of its rank
+        estimable | bool | | whether the trials can tell it
+        aliases | text | | terms that are not told apart from it
+    """),
+    "anova": _fields("""
+        source | text | | where the variation comes from
+        ss | float64 | | sum of squares
+        df | int64 | | degrees of freedom
+        ms | float64 | | mean square
+        f | float64 | | F ratio
+        p | float64 | | chance of as large an F without any effect
+    """),
+    "factor model": _fields("""
+        kind | text | | "speed" of a system, "work" of a code, or "delta" of a cell
+        function | text | | characteristic function
+        code | text | | name of the code; empty of a speed
+        system | text | | name of the system; empty of a work
+        value | float64 | | the parameter; delta in the unit of the response
+        se | float64 | | its standard error; NaN where it is fixed or not determined
+    """),
+    "factor model cells": _fields("""
+        code | text | | name of the code
+        system | text | | name of the system
+        p | float64 | | active processors
+        used | bool | | whether the measurement took part
+        response | float64 | | what is fitted: time in s, t', or the logarithm's argument
+        fitted | float64 | | by the model, like the response
+        residual | float64 | | response minus fit; the logarithm of their ratio where logarithms are fitted
+        leverage | float64 | 1 | diagonal of the hat matrix
+        studentized | float64 | | externally studentized residual
+    """),
+}  # fmt: skip
+
+
+def frame(
+    fields: Sequence[Field],
+    columns: Mapping[str, Any],
+    *,
+    index: Any = None,
+    units: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """A DataFrame of declared columns in their order; others follow as they are.
+
+    `columns`: values (K,) by name, of all `fields`; `units` of the others, or instead of the declared ones.
+    They are in ``attrs["units"]``, by name. KeyError if a declared column has no values.
+    """
+    import pandas as pd
+
+    made: dict[str, Any] = {}
+    for field in fields:
+        values = columns[field.name]
+        made[field.name] = pd.Series(
+            values if hasattr(values, "dtype") else list(values),
+            dtype={"text": "str" if pd.__version__ >= "3" else object, "any": object}.get(
+                field.dtype, field.dtype
+            ),
+        )
+    made |= {name: values for name, values in columns.items() if name not in made}
+    table = pd.DataFrame(made)
+    if index is not None:
+        table.index = pd.Index(index)
+    table.attrs["units"] = {field.name: field.unit for field in fields} | dict(units or {})
+    return table

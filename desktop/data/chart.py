@@ -1,0 +1,732 @@
+"""A chart as data: what it states, and where each thing stands in a picture of any size.
+
+`Content` is the one description of a chart. `lay_out` places it in a rectangle, in any unit of length; the
+window's items (`desktop.ui.plots.chart`) and the sheets of figures (`desktop.ui.chart_sheet`) are both drawn
+from it, so that they state the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import ticks
+from desktop.core.ticks import Ticks
+
+Floats = NDArray[np.float64]
+Kind = Literal["band", "bars", "segments", "line", "whiskers", "points", "boxes"]
+#: Kinds of series, those that lie below first.
+KINDS: tuple[Kind, ...] = ("band", "bars", "segments", "line", "whiskers", "points", "boxes")
+Mark = Literal["circle", "square", "diamond", "triangle", "cross", "plus"]
+MARKS: tuple[Mark, ...] = ("circle", "square", "diamond", "triangle", "cross", "plus")
+#: Corners of marks, in parts of their reach; those of open ones are lines.
+OUTLINES: dict[Mark, tuple[tuple[tuple[float, float], ...], ...]] = {
+    "square": (((-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)),),
+    "diamond": (((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0), (0, -1.3)),),
+    "triangle": (((0, -1.2), (1.2, 1.2), (-1.2, 1.2), (0, -1.2)),),
+    "cross": (((-1, -1), (1, 1)), ((-1, 1), (1, -1))),
+    "plus": (((-1, 0), (1, 0)), ((0, -1), (0, 1))),
+}
+#: How many series have a colour of their own.
+SERIES = 6
+#: Points of a series beyond which they are drawn as a cloud of dots.
+MANY = 3000
+#: Rows of a legend at most; cells beyond which numbers are not written into them.
+_LEGEND_ROWS, _NUMBERED = 4, 1024
+Way = Literal["x", "y"]
+#: Colours of cells from the least to the most, at even steps. Cividis is even in lightness and alike for the
+#: colour-blind; Viridis is read from bright to dark on a light ground.
+_RAMPS = {
+    "cividis": (
+        (0, 34, 78), (18, 53, 112), (59, 73, 109), (87, 93, 109), (112, 113, 115), (138, 134, 120),
+        (165, 156, 116), (195, 179, 105), (254, 232, 56),
+    ),
+    "viridis": ((68, 1, 84), (59, 82, 139), (33, 145, 140), (94, 201, 98), (253, 231, 37)),
+}  # fmt: skip
+
+
+def ramp(colours: str, parts: Any, dark: bool) -> NDArray[np.uint8]:
+    """(..., 3) red, green, blue of parts (...) of the range, on a dark or a light ground."""
+    known = np.array(_RAMPS[colours], np.float64)
+    if colours == "viridis" and not dark:
+        known = known[::-1]
+    place = np.clip(np.nan_to_num(np.asarray(parts, np.float64)), 0, 1) * (len(known) - 1)
+    k = np.minimum(place.astype(int), len(known) - 2)
+    return np.rint(known[k] + (place - k)[..., None] * (known[k + 1] - known[k])).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """What is drawn as one.
+
+    x, y : (K,). `low`, `high` (K,): error bars of points, edges of a band, ends of whiskers, or base of bars
+    (`low`). `segments` are lines between each two places; `boxes` are names in frames, filled as far as
+    `high` (0 to 1) says. `names` (K,): told on hover, or what makes the name of a place; `keys` (K,): emitted
+    on a click; `labels`: which marks bear their name. `colour`: index of the theme's `series`, or the name of
+    a theme token. `faint`: left out or out of focus. `thickness`: of bars, in categories. `size`: of marks,
+    times the usual; `hollow`: their outline only. `opacity`: of the area of bars.
+    """
+
+    kind: Kind
+    x: Floats
+    y: Floats
+    label: str = ""
+    colour: int | str = 0
+    mark: Mark = "circle"
+    dashed: bool = False
+    low: Floats | None = None
+    high: Floats | None = None
+    names: Sequence[str] | Callable[[int], str] = ()
+    keys: Sequence[int] | NDArray[np.int64] = ()
+    labels: frozenset[int] = frozenset()
+    faint: frozenset[int] = frozenset()
+    width: float = 1.6
+    thickness: float = 0.72
+    size: float = 1.0
+    hollow: bool = False
+    opacity: float = 1.0
+
+    def name(self, k: int) -> str:
+        if callable(self.names):
+            return self.names(k)
+        return self.names[k] if self.names else ""
+
+    def picked(self, selected: frozenset[int]) -> NDArray[np.int64]:
+        """Places whose keys are selected."""
+        if not selected or not len(self.keys):
+            return np.empty(0, np.int64)
+        return np.flatnonzero(np.isin(np.asarray(self.keys), np.fromiter(selected, np.int64, len(selected))))
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`title` with its unit. `categories`: names at 0, 1, 2, ... instead of numbers. `doubling`: ticks of a
+    logarithmic axis at powers of two (processors). `time`: seconds, in the unit that suits. `down`: from the
+    top. `floor`: what a logarithmic axis cannot show stands on its low end. `low`, `high`: ends that are
+    asked for, in the axis' own unit. `tight`: no room beyond the values, half a step beyond whole numbers.
+    """
+
+    title: str
+    log: bool = False
+    categories: tuple[str, ...] = ()
+    zero: bool = False
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    doubling: bool = False
+    time: bool = False
+    down: bool = False
+    floor: bool = False
+    tight: bool = False
+
+    def place(self, values: Any, low: float = math.nan) -> Floats:
+        """Values as they count along the axis: log10 if it is logarithmic, `low` or NaN if there is none."""
+        given = np.asarray(values, np.float64)
+        if not self.log:
+            return given
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(given > 0, np.log10(given), low)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A map of values (rows, columns), NaN: nothing there; rows from the top.
+
+    `colours`: see `ramp`. `log`: colours go by the logarithm, and what is not positive has none. `selected`:
+    (row, column); `start`: where the arrow keys begin. `text`: how a value is written; `told`: a cell in
+    words. `numbers`: in the cells, else a scale stands beside the map. `measure`: what the values are.
+    """
+
+    values: Floats
+    text: Callable[[float], str]
+    told: Callable[[int, int], str]
+    colours: Literal["cividis", "viridis"] = "cividis"
+    log: bool = False
+    selected: tuple[int, int] | None = None
+    start: tuple[int, int] = (0, 0)
+    numbers: bool = True
+    measure: str = ""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The values with the first and the last colour."""
+        known = self.values[np.isfinite(self.values) & ((self.values > 0) | (not self.log))]
+        if not known.size:
+            return (1.0, 1.0)
+        low = float(known.min())
+        return low if self.log else min(0.0, low), float(known.max())
+
+    @property
+    def parts(self) -> Floats:
+        """(rows, columns) how far along the colours each value is, 0 to 1; NaN has none."""
+        low, high = self.ends
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.log:
+                values = np.where(self.values > 0, self.values, np.nan)
+                # All alike are drawn as the most.
+                part = np.log(values / low) / math.log(high / low) if high > low else values * 0.0 + 1.0
+            else:
+                part = (self.values - low) / (high - low) if high > low else self.values * 0.0 + 0.5
+        return np.clip(part, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What is chosen along the first axis, which may change often: a line at `x` with a mark at `y`, or a
+    band over the whole numbered row `row`, a fainter one over that at the pointer. `label`: what the legend
+    says of it."""
+
+    x: float | None = None
+    y: float | None = None
+    row: float | None = None
+    pointed: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Content:
+    """A whole chart. `levels`: horizontal lines with a name (limits). `empty`: what to say without series.
+
+    `notes`: words at a place (x, y). `axes`: whether there are any. `square`: units along both are alike.
+    `legend_rows`: that are kept free at least, so that words that change move nothing. `heading` stands
+    above, `title` over a sheet of paper only. `data` is the table of the chart, headings first, if that of
+    its marks says less.
+    """
+
+    x: Axis
+    y: Axis
+    series: tuple[Series, ...] = ()
+    levels: tuple[tuple[float, str], ...] = ()
+    verticals: tuple[tuple[float, str], ...] = ()
+    empty: str = ""
+    horizontal_bars: bool = False
+    selected: frozenset[int] = field(default_factory=frozenset)
+    cells: Cells | None = None
+    chosen: Chosen | None = None
+    notes: tuple[tuple[float, float, str], ...] = ()
+    axes: bool = True
+    square: bool = False
+    legend_rows: int = 0
+    heading: str = ""
+    title: str = ""
+    data: Callable[[], Iterable[tuple[Any, ...]]] | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether there is anything to draw."""
+        if self.cells is not None:
+            return bool(np.isfinite(self.cells.parts).any())
+        return bool(self.series)
+
+    def values(self, series: Series) -> tuple[Floats, Floats]:
+        """(K,) each: values of all marks along the axes of the picture."""
+        return (series.y, series.x) if self.horizontal_bars else (series.x, series.y)
+
+    @property
+    def legend(self) -> tuple[tuple[int, str], ...]:
+        """The series that are explained, by place, with their words; -1 is what is chosen."""
+        named = tuple((i, s.label) for i, s in enumerate(self.series) if s.label)
+        return ((-1, self.chosen.label), *named) if self.chosen and self.chosen.label else named
+
+
+# ------------------------------------------------------------------ what the user asks of axes
+
+
+@dataclass(frozen=True)
+class AxisChoice:
+    """What is asked of an axis: its ends (None: by the values), and whether it is logarithmic (None: as
+    the chart has it)."""
+
+    low: float | None = None
+    high: float | None = None
+    log: bool | None = None
+
+
+def may_log(content: Content, way: Way) -> bool:
+    """Whether an axis can be logarithmic: numbers, some of them positive, none of them bars or times."""
+    axis = content.x if way == "x" else content.y
+    if axis.categories or axis.time or not content.axes or content.cells is not None or not content.series:
+        return False
+    along = "y" if content.horizontal_bars else "x"
+    if way != along and any(s.kind == "bars" for s in content.series):
+        return False
+    given = np.concatenate([v[np.isfinite(v)] for v in _along(content, way)] or [np.empty(0)])
+    return bool(given.size and (given > 0).any() and (axis.floor or (given > 0).all()))
+
+
+def with_choices(content: Content, choices: Mapping[Way, AxisChoice]) -> Content:
+    """The chart with the axes that are asked for, as far as it can have them."""
+    axes = {"x": content.x, "y": content.y}
+    for way, choice in choices.items():
+        axis = axes[way]
+        if choice.log is not None and (not choice.log or may_log(content, way)):
+            axis = replace(axis, log=choice.log)
+        ends = (choice.low, choice.high)
+        if not axis.categories and all(v is None or not axis.log or v > 0 for v in ends):
+            low, high = (
+                v if v is not None else old for v, old in zip(ends, (axis.low, axis.high), strict=True)
+            )
+            if low is None or high is None or low < high:
+                axis = replace(axis, low=low, high=high)
+        axes[way] = axis
+    return replace(content, x=axes["x"], y=axes["y"])
+
+
+def words(content: Content) -> dict[str, str]:
+    """The texts that may be replaced, by key."""
+    found = {"title": content.title}
+    if content.heading:
+        found["heading"] = content.heading
+    if content.axes:
+        found |= {key: axis.title for key, axis in (("x", content.x), ("y", content.y)) if axis.title}
+    if content.chosen and content.chosen.label:
+        found["chosen"] = content.chosen.label
+    return found | {f"series {i + 1}": label for i, label in content.legend if i >= 0}
+
+
+def with_words(content: Content, given: Mapping[str, str]) -> Content:
+    """The chart with other texts, see `words`."""
+    texts = words(content) | dict(given)
+    chosen = content.chosen
+    if chosen is not None and "chosen" in texts:
+        chosen = replace(chosen, label=texts["chosen"])
+    return replace(
+        content,
+        title=texts["title"],
+        heading=texts.get("heading", content.heading),
+        x=replace(content.x, title=texts.get("x", content.x.title)),
+        y=replace(content.y, title=texts.get("y", content.y.title)),
+        chosen=chosen,
+        series=tuple(
+            replace(s, label=texts.get(f"series {i}", s.label)) for i, s in enumerate(content.series, 1)
+        ),
+    )
+
+
+def table(content: Content) -> Iterator[tuple[Any, ...]]:
+    """The values that are shown, headings first: of cells, or of all marks by series."""
+    cells = content.cells
+    if content.data is not None:
+        yield from content.data()
+        return
+    if cells is not None:
+        rows, columns = content.y.categories, content.x.categories
+        if cells.numbers:
+            yield content.heading, *columns
+            for name, row in zip(rows, cells.values.tolist(), strict=True):
+                yield name, *row
+        else:
+            yield content.y.title, content.x.title, cells.measure
+            for i, j in np.argwhere(np.isfinite(cells.parts)).tolist():
+                value = float(cells.values[i, j])
+                yield rows[i], columns[j], int(value) if value.is_integer() else value
+        return
+    yield "series", content.x.title or "x", content.y.title or "y", "low", "high", "name"
+    for series in content.series:
+        for k, (x, y) in enumerate(zip(series.x.tolist(), series.y.tolist(), strict=True)):
+            names = content.x.categories
+            at = names[int(x)] if names and x == int(x) and 0 <= x < len(names) else x
+            ends = (None if v is None else float(v[k]) for v in (series.low, series.high))
+            yield series.label, at, y, *ends, series.name(k)
+
+
+# ------------------------------------------------------------------ where everything stands
+
+
+def _along(content: Content, way: Way) -> list[Floats]:
+    """All values that decide the range of an axis."""
+    # A band may reach out of the picture: what it belongs to decides the range.
+    firm = [s for s in content.series if s.kind != "band"] or list(content.series)
+    if way == ("y" if content.horizontal_bars else "x"):
+        return [s.x for s in firm]
+    found = [v for s in firm for v in (s.y, s.low, s.high if s.kind != "boxes" else None) if v is not None]
+    return [*found, np.array([v for v, _ in content.levels])]
+
+
+def _range(content: Content, way: Way) -> tuple[float, float]:
+    """The ends of an axis, log10 of them if it is logarithmic."""
+    axis = content.x if way == "x" else content.y
+    if axis.categories:
+        return (-0.5, len(axis.categories) - 0.5) if content.cells else (-0.6, len(axis.categories) - 0.4)
+    values = _along(content, way) + ([np.array([v for v, _ in content.verticals])] if way == "x" else [])
+    found = np.concatenate([v.ravel() for v in values] or [np.empty(0)])
+    found = axis.place(found[np.isfinite(found)])
+    found = found[np.isfinite(found)]
+    low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 1.0)
+    if axis.tight:
+        low, high = low - 0.5 * axis.whole, high + 0.5 * axis.whole
+    else:
+        firm = axis.zero and not axis.log
+        if firm:
+            low, high = min(low, 0.0), max(high, 0.0)
+        if high - low < 1e-12 * max(abs(low), abs(high), 1e-300):
+            low, high = low - 0.5, high + 0.5
+        room = 0.05 * (high - low)
+        low, high = low - room * (low != 0 or not firm), high + room * (high != 0 or not firm)
+    ends = axis.place([v if v is not None else math.nan for v in (axis.low, axis.high)], math.nan).tolist()
+    low, high = (e if math.isfinite(e) else v for e, v in zip(ends, (low, high), strict=True))
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
+
+
+@dataclass(frozen=True)
+class Word:
+    """Words in a picture: `x`, `y` is their middle, `width` what they take."""
+
+    text: str
+    x: float
+    y: float
+    width: float
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A name of the legend: its series (-1: what is chosen), where it begins, the middle of its row, and
+    where it stands in the table of `row` and `column`."""
+
+    series: int
+    text: str
+    x: float
+    y: float
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where everything of a chart stands, in the renderer's unit of length, y downwards.
+
+    `left` .. `height`: the rectangle of the values. `x`, `y`: values at its ends, log10 of logarithmic axes.
+    `line`: height of a line of text. `names`: of marks, beside them; `limits`: of levels and verticals.
+    `columns`: widths of the legend's. `cell_words`: in cells; `scale`: the rectangle of a scale of colours,
+    with words beside it.
+    """
+
+    content: Content
+    line: float
+    left: float
+    top: float
+    width: float
+    height: float
+    x: tuple[float, float]
+    y: tuple[float, float]
+    x_ticks: Ticks
+    y_ticks: Ticks
+    x_title: str
+    y_title: str
+    legend: tuple[Entry, ...] = ()
+    columns: tuple[float, ...] = ()
+    names: tuple[Word, ...] = ()
+    limits: tuple[Word, ...] = ()
+    cell_words: tuple[tuple[int, int, Word], ...] = ()
+    scale: tuple[float, float, float, float] | None = None
+    scale_words: tuple[Word, ...] = ()
+    heading: str = ""
+
+    @property
+    def right(self) -> float:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> float:
+        return self.top + self.height
+
+    def along_x(self, places: Any) -> Any:
+        """Lengths from the left of places on the first axis (log10 if it is logarithmic)."""
+        a, b = self.x
+        return self.left + (np.asarray(places, np.float64) - a) / (b - a) * self.width
+
+    def along_y(self, places: Any) -> Any:
+        a, b = self.y
+        part = (np.asarray(places, np.float64) - a) / (b - a)
+        return self.top + (part if self.content.y.down else 1 - part) * self.height
+
+    def px(self, values: Any) -> Any:
+        return self.along_x(self.content.x.place(values, self.x[0] if self.content.x.floor else math.nan))
+
+    def py(self, values: Any) -> Any:
+        return self.along_y(self.content.y.place(values, self.y[0] if self.content.y.floor else math.nan))
+
+    def marks(self, series: Series) -> tuple[Floats, Floats]:
+        """(K,) each: where the marks of a series stand; NaN where there is none."""
+        x, y = self.content.values(series)
+        return self.px(x), self.py(y)
+
+    def ends(self, series: Series) -> tuple[Floats, Floats]:
+        """(K,) each: where `low` and `high` stand on the axis of the values, within reach of the picture."""
+        assert series.low is not None and series.high is not None
+        across = self.content.horizontal_bars
+        axis, span = (self.content.x, self.x) if across else (self.content.y, self.y)
+        along = self.along_x if across else self.along_y
+        reach = 4 * (span[1] - span[0])
+        low, high = (
+            np.clip(axis.place(v, span[0] - reach), span[0] - reach, span[1] + reach)
+            for v in (series.low, series.high)
+        )
+        return along(low), along(high)
+
+    def bars(self, series: Series) -> Floats:
+        """(K, 4) rectangles x, y, w, h of bars."""
+        base = np.zeros(series.x.size) if series.low is None else series.low
+        half = series.thickness / 2
+        if self.content.horizontal_bars:
+            x0, x1 = np.sort([self.px(base), self.px(series.y)], axis=0)
+            y0, y1 = np.sort([self.along_y(series.x - half), self.along_y(series.x + half)], axis=0)
+        else:
+            x0, x1 = np.sort([self.along_x(series.x - half), self.along_x(series.x + half)], axis=0)
+            y0, y1 = np.sort([self.py(base), self.py(series.y)], axis=0)
+        return np.stack([x0, y0, x1 - x0, y1 - y0], axis=1)
+
+    def cell(self, row: int, column: int) -> tuple[float, float, float, float]:
+        """The rectangle x, y, w, h of a cell."""
+        assert self.content.cells is not None
+        rows, columns = self.content.cells.values.shape
+        wide, high = self.width / columns, self.height / rows
+        return self.left + column * wide, self.top + row * high, wide, high
+
+
+Measure = Callable[[str], float]
+
+
+def elided(text: str, room: float, measure: Measure) -> str:
+    """`text`, its middle left out where there is not `room` for it."""
+    if measure(text) <= room:
+        return text
+    low, high = 0, len(text) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(_cut(text, middle)) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return _cut(text, low)
+
+
+def _cut(text: str, kept: int) -> str:
+    tail = kept // 2
+    return f"{text[: kept - tail]}…{text[len(text) - tail :]}" if kept else "…"
+
+
+def lay_out(
+    content: Content,
+    width: float,
+    height: float,
+    line: float,
+    measure: Measure,
+    unit: tuple[float, str] | None = None,
+    *,
+    whole: bool = False,
+    start: float = 0.0,
+) -> Layout:
+    """Place a chart in a rectangle.
+
+    Parameters
+    ----------
+    line, measure : the height of a line of text, and the width of words, in the unit of `width`, `height`.
+    unit : of time that is asked for, seconds and name.
+    whole : the rectangle of the values has whole numbers for edges.
+    start : what is above, within the height.
+    """
+    columns, entries = _legend(content, width, line, measure)
+    rows = max((e.row + 1 for e in entries), default=0)
+    heading = elided(content.heading, width - line, measure) if content.heading else ""
+    above = 0.6 + 1.3 * (max(rows, content.legend_rows) + bool(heading))
+    entries = [replace(e, y=start + (0.9 + 1.3 * (e.row + bool(heading))) * line) for e in entries]
+    x, y = _range(content, "x"), _range(content, "y")
+    top = start + above * line
+    if not content.axes:
+        return _free(content, width, height, line, measure, (x, y), top, tuple(entries), tuple(columns))
+    below = (2.85 if content.x.title or not content.x.categories else 1.5) * line
+    tall = max(height - top - below, 1.0)
+    rows_fit = max(2.0, tall / (2.4 * line))
+    left = (2.3 if content.y.title else 1.1) * line
+    if content.y.categories:
+        y_ticks = ticks.name_ticks(content.y.categories, max(2.0, tall / (0.85 * line)))
+        room = min(max(map(measure, y_ticks.labels), default=0.0) * 1.001, width / 3)
+        y_ticks = Ticks(y_ticks.positions, [elided(s, room, measure) for s in y_ticks.labels])
+    else:
+        y_ticks = _ticks(content.y, y, rows_fit, unit)
+        room = max(map(measure, y_ticks.labels), default=0.0)
+    left += room
+    wide = max(width - left - line, 1.0)
+    scale_words = _scale_words(content, tall, line)
+    beside = 2.4 * line + max((measure(text) for text, _ in scale_words), default=0.0)
+    scaled = bool(scale_words) and wide - beside >= 3 * line
+    wide -= beside * scaled
+    if content.square:
+        wide = tall = max(min(wide, tall), 1.0)
+    if content.x.categories:
+        each = wide / max(len(content.x.categories), 1)
+        if each < 2.2 * line:  # too close for what is left of them: some are said whole
+            widest = max(map(measure, content.x.categories))
+            each *= math.ceil(min(widest + 0.6 * line, 8 * line) / each)
+        x_ticks = ticks.name_ticks(content.x.categories, math.ceil(wide / each - 1e-9))
+        x_ticks = Ticks(x_ticks.positions, [elided(s, each - 0.3 * line, measure) for s in x_ticks.labels])
+    else:
+        apart = line + 1.6 * max(room if not content.y.categories else 0.0, 2 * line)
+        if content.x.time:
+            apart = 1.5 * measure("000.000")
+        x_ticks = _ticks(content.x, x, max(wide / apart, 1.5), unit)
+    if whole:
+        left, top, wide, tall = (float(math.ceil(v)) for v in (left, top, wide - 1, tall - 1))
+    titles = [
+        f"{axis.title} ({found.unit})" if axis.time and found.unit else axis.title
+        for axis, found in ((content.x, x_ticks), (content.y, y_ticks))
+    ]
+    laid = Layout(
+        content, line, left, top, wide, tall, x, y, x_ticks, y_ticks, titles[0], titles[1],
+        tuple(entries), tuple(columns), heading=heading,
+    )  # fmt: skip
+    limits = tuple(_limits(laid, measure))
+    names = tuple(_names(laid, measure))
+    laid = replace(laid, limits=limits, names=names, cell_words=tuple(_cell_words(laid, measure)))
+    if not scaled:
+        return laid
+    scale_words = _scale_words(content, tall, line)
+    at = (laid.right + line, top, 0.8 * line, tall)
+    marks = (
+        Word(t, at[0] + at[2] + 0.35 * line + measure(t) / 2, top + v, measure(t)) for t, v in scale_words
+    )
+    return replace(laid, scale=at, scale_words=tuple(marks))
+
+
+def _free(
+    content: Content, width: float, height: float, line: float, measure: Measure,
+    ends: tuple[tuple[float, float], tuple[float, float]], top: float, entries: tuple[Entry, ...],
+    columns: tuple[float, ...],
+) -> Layout:  # fmt: skip
+    """A drawing without axes, units along both alike, with room for words around it."""
+    (x0, x1), (y0, y1) = ends
+    wide, tall = max(width - 9.0 * line, line), max(height - top - 3.4 * line, line)
+    each = min(wide / (x1 - x0), tall / (y1 - y0))
+    w, h = each * (x1 - x0), each * (y1 - y0)
+    laid = Layout(
+        content, line, (width - w) / 2, top + line + (tall - h) / 2, w, h, *ends,
+        Ticks([], []), Ticks([], []), "", "", entries, columns,
+    )  # fmt: skip
+    names = [
+        Word(series.name(k), float(px), float(py), measure(series.name(k)))
+        for series in content.series if series.kind == "boxes"
+        for k, (px, py) in enumerate(zip(*laid.marks(series), strict=True))
+    ]  # fmt: skip
+    notes = [Word(t, float(laid.px(x)), float(laid.py(y)), measure(t)) for x, y, t in content.notes]
+    return replace(laid, names=tuple(names), limits=tuple(notes))
+
+
+def _ticks(axis: Axis, span: tuple[float, float], count: float, unit: tuple[float, str] | None) -> Ticks:
+    low, high = span
+    if axis.time:
+        return ticks.time_ticks(low, high, count, unit)
+    if axis.log:
+        return (ticks.doubling_ticks if axis.doubling else ticks.power_ticks)(low, high, count)
+    found = ticks.level_ticks(low, high, count, whole=axis.whole)
+    if not (axis.whole and axis.tight):
+        return found
+    # The first number is always said, and what stands close to it is not.
+    first = math.ceil(low)
+    step = found.positions[1] - found.positions[0] if len(found.positions) > 1 else 1.0
+    rest = [v for v in found.positions if v - first >= 0.8 * step and v <= high]
+    return Ticks([float(first), *rest], [ticks.format_number(v) for v in (first, *rest)])
+
+
+def _legend(content: Content, width: float, line: float, measure: Measure) -> tuple[list[float], list[Entry]]:
+    """Columns and names; where there are too many names the last says so."""
+    named = content.legend
+    if not named:
+        return [], []
+    room = width - 3.5 * line
+    texts = [elided(text, room - 2.8 * line, measure) for _, text in named]
+    wide = [measure(text) + 2.8 * line for text in texts]
+    count = len(named)
+    while count > 1 and sum(max(wide[c::count]) for c in range(count)) > room + line:
+        count -= 1
+    if len(named) > count * _LEGEND_ROWS:
+        named, texts = named[: count * _LEGEND_ROWS], [*texts[: count * _LEGEND_ROWS - 1], "and more"]
+    columns = [max(wide[c::count]) for c in range(count)]
+    starts = np.concatenate([[0.0], np.cumsum(columns)])
+    # Right of the axis' title, which may be longer than the axis.
+    return columns, [
+        Entry(i, text, 2.2 * line + float(starts[k % count]), 0.0, k // count, k % count)
+        for k, ((i, _), text) in enumerate(zip(named, texts, strict=True))
+    ]
+
+
+def _limits(laid: Layout, measure: Measure) -> Iterator[Word]:
+    """Names of levels and verticals, at their ends."""
+    content, line = laid.content, laid.line
+    upright = [(float(laid.px(v)), name) for v, name in content.verticals]
+    for v, name in content.levels:
+        if content.horizontal_bars:
+            upright.append((float(laid.px(v)), name))
+        elif name:
+            wide = measure(name)
+            yield Word(name, laid.right - 0.3 * line - wide / 2, float(laid.py(v)) - 0.6 * line, wide)
+    for x, name in upright:
+        if name:
+            wide = measure(name)
+            way = 1 if x + wide + 0.3 * line <= laid.right else -1
+            yield Word(name, x + way * (0.3 * line + wide / 2), laid.top + 0.5 * line, wide)
+
+
+def _names(laid: Layout, measure: Measure) -> Iterator[Word]:
+    """Names beside marks, where they do not cover each other if there is such a place."""
+    line = laid.line
+    taken: list[tuple[float, float, float, float]] = []
+    for series in laid.content.series:
+        xs, ys = laid.marks(series) if series.labels else (np.empty(0), np.empty(0))
+        for k in sorted(series.labels):
+            x, y, text = float(xs[k]), float(ys[k]), series.name(k).split("\n")[0]
+            if not (math.isfinite(x) and math.isfinite(y)):
+                continue
+            w, across, up = measure(text), 0.65 * line, 0.5 * line
+            centres = (
+                (x + w / 2 + across, y),
+                (x - w / 2 - across, y),
+                (x, y - line / 2 - up),
+                (x, y + line / 2 + up),
+            )
+            boxes = [(a - w / 2, b - line / 2, a + w / 2, b + line / 2) for a, b in centres]
+            inside = [
+                b for b in boxes
+                if b[0] >= laid.left and b[2] <= laid.right and b[1] >= laid.top and b[3] <= laid.bottom
+            ] or boxes[:1]  # fmt: skip
+            box = next((b for b in inside if not any(_meet(b, other) for other in taken)), inside[0])
+            taken.append(box)
+            yield Word(text, (box[0] + box[2]) / 2, (box[1] + box[3]) / 2, w)
+
+
+def _meet(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _cell_words(laid: Layout, measure: Measure) -> Iterator[tuple[int, int, Word]]:
+    """Numbers in the cells that have room for them."""
+    cells = laid.content.cells
+    if cells is None or not cells.numbers or cells.values.size > _NUMBERED:
+        return
+    for (row, column), value in np.ndenumerate(cells.values):
+        if math.isfinite(value):
+            text = cells.text(value)
+            x, y, w, h = laid.cell(row, column)
+            wide = measure(text)
+            if w - 2 > wide and h >= laid.line:
+                yield row, column, Word(text, x + w / 2, y + h / 2, wide)
+
+
+def _scale_words(content: Content, tall: float, line: float) -> list[tuple[str, float]]:
+    """What the colours stand for, with how far down each is said: the most, the middle, the least."""
+    cells = content.cells
+    if cells is None or cells.numbers:
+        return []
+    low, high = cells.ends
+    middle = math.sqrt(low * high) if cells.log else (low + high) / 2
+    said = [(high, line / 2), (middle, tall / 2), (low, tall - line / 2)]
+    if low == high:
+        said = said[:1]
+    elif tall < 4 * line:
+        said = said[::2]
+    return [(cells.text(value), at) for value, at in said]

@@ -1,0 +1,132 @@
+"""The charts of a sweep over the number of phases, n: the error of every n, and its breakpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from desktop.core.ticks import format_number
+from desktop.data.chart import Axis, Chosen, Content, Series
+
+Floats = NDArray[np.float64]
+#: Breakpoints, their low and high ends (n + 1,) each, seconds.
+Row = tuple[Floats, Floats, Floats]
+Translate = Callable[[str], str]
+#: Share of the run within which a breakpoint of n and one of n + 1 count as the same.
+SAME = 0.005
+
+
+def epsilon_words(
+    epsilon: Floats, first: int, n: int, value: float, *, by_hand: bool = False, tr: Translate = str
+) -> str:
+    """The error of n, and what one more gains."""
+    if by_hand:
+        return tr("n = {0}, set by hand: ε = {1}").format(n, format_number(value))
+    text = tr("n = {0}: ε = {1}").format(n, format_number(value))
+    k = n - first
+    if 0 <= k < epsilon.size - 1 and epsilon[k] > 0:
+        gain = 100 * (1 - epsilon[k + 1] / epsilon[k])
+        text += tr(", one more gains {0} %").format(f"{round(gain) or 0:d}")
+    return text
+
+
+def epsilon_chart(
+    epsilon: ArrayLike,
+    first: int,
+    model: str,
+    suggested: int | None = None,
+    beyond: tuple[int, float] | None = None,
+    chosen: Chosen | None = None,
+    *,
+    empty: str = "",
+    tr: Translate = str,
+) -> Content:
+    """epsilon(n) on a logarithmic axis, an error of zero on its low end.
+
+    `epsilon` (K,) of n = first .. first+K-1, processors·√s; `beyond`: an n that the sweep does not reach,
+    with its error.
+    """
+    errors = np.array(epsilon, float)
+    n = np.arange(first, first + errors.size, dtype=float)
+    series = []
+    if errors.size:
+        small = 0.75 if errors.size < 50 else 0.45
+        series += [
+            Series("line", n, errors, colour="curve", width=1.5),
+            Series("points", n, errors, colour="curve", size=small),
+        ]
+        if beyond is not None:
+            at, value = np.array([float(beyond[0])]), np.array([beyond[1]])
+            series.append(Series("points", at, value, colour="curve", size=small))
+        if suggested and first <= suggested < first + errors.size:
+            k = suggested - first
+            label = tr("suggested n = {0}").format(suggested)
+            series.append(
+                Series("points", n[k : k + 1], errors[k : k + 1], label, "residual", size=2.0, hollow=True)
+            )
+
+    def data() -> Iterator[tuple[Any, ...]]:
+        yield "parameters_n" if model == "budget" else "phases_n", "epsilon_processors_sqrt_s"
+        yield from enumerate(errors.tolist(), first)
+        if beyond is not None:
+            yield beyond
+
+    return Content(
+        Axis(tr("Parameters n") if model == "budget" else tr("Phases n"), whole=True, tight=True),
+        Axis(tr("Error ε (processors·√s)"), log=True, floor=True),
+        tuple(series), chosen=chosen, empty=empty, legend_rows=2, data=data,
+    )  # fmt: skip
+
+
+def links(rows: Sequence[Row]) -> list[tuple[int, float, float]]:
+    """Breakpoints that last: place of the row, when in it, and when in the next."""
+    found: list[tuple[int, float, float]] = []
+    for k, (upper, lower) in enumerate(pairwise(rows)):
+        near = SAME * (upper[0][-1] - upper[0][0])
+        here, inner = upper[0][1:-1], lower[0][1:-1]
+        if here.size and inner.size:
+            other = inner[np.abs(inner - here[:, None]).argmin(axis=1)]
+            same = np.abs(other - here) <= near
+            found += [(k, t, o) for t, o in zip(here[same].tolist(), other[same].tolist(), strict=True)]
+    return found
+
+
+def breakpoint_chart(
+    rows: Sequence[Row], first: int, chosen: Chosen | None = None, *, empty: str = "", tr: Translate = str
+) -> Content:
+    """The breakpoints of every n, one row per n from the top: a phase that lasts is a vertical line.
+
+    `rows` of n = first, first + 1, ...; a bar is the range in which a breakpoint could lie at the same error.
+    """
+    series: list[Series] = []
+    start = end = 0.0
+    if rows:
+        start, end = float(rows[0][0][0]), float(rows[0][0][-1])
+        n = np.repeat(np.arange(first, first + len(rows), dtype=float), [r[0].size - 2 for r in rows])
+        at, low, high = (np.concatenate([r[k][1:-1] for r in rows]) for k in range(3))
+        joined = np.array([(first + k, a, b) for k, a, b in links(rows)]).reshape(-1, 3)
+        wide = high > low
+        series = [
+            Series("bars", n[wide], high[wide], colour="band", low=low[wide], thickness=0.6, opacity=0.27),
+            Series("segments", np.stack([joined[:, 0], joined[:, 0] + 1], axis=1).ravel(),
+                   joined[:, 1:].ravel(), colour="break_line"),
+            Series("segments", np.stack([n - 0.4, n + 0.4], axis=1).ravel(), np.repeat(at, 2), colour="fit",
+                   width=2.0),
+        ]  # fmt: skip
+    last = first + len(rows) - 1
+
+    def data() -> Iterator[tuple[Any, ...]]:
+        yield "n", "break", "break_s", "least_s", "most_s"
+        for n, ends in enumerate(rows, first):
+            for k, (at, low, high) in enumerate(zip(*(v[1:-1].tolist() for v in ends), strict=True), 1):
+                yield n, k, at, low, high
+
+    return Content(
+        Axis(tr("Time"), time=True, low=start, high=end if end > start else start + 1.0),
+        Axis(tr("Phases n"), whole=True, tight=True, down=True, low=first - 0.5, high=last + 0.5),
+        tuple(series), horizontal_bars=True, chosen=chosen, empty=empty, data=data,
+    )  # fmt: skip

@@ -1,0 +1,334 @@
+"""Charts on a sheet of paper: the same `desktop.data.chart.Content` and layout as the window's, in mm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from desktop.data import chart
+from desktop.data.chart import MANY, Content, Floats, Layout, Series, Word
+from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Sheet, Stroke, text_width
+from desktop.ui.plots.raster import mix
+
+if TYPE_CHECKING:
+    from desktop.ui.figures import Ink
+
+#: Height of a line, and of the middle of its letters over their foot, in sizes of text.
+_LINE, _MIDDLE = 1.164, 0.36
+#: Points to a logical pixel of the window, in which lines and marks are measured.
+_PIXEL = 0.75 * MM_PER_POINT
+_HATCHES: Sequence[Hatch] = ("", "/", "x", ".", "\\", "-")
+#: Dots of a cloud, mm.
+_DOT = 0.3
+
+
+def lay_out(sheet: Sheet, content: Content, em: float, top: float) -> Layout:
+    """Where everything of a chart stands on a sheet, below `top` (mm), in text of `em` mm."""
+    return chart.lay_out(
+        content, sheet.width, sheet.height, _LINE * em, lambda text: text_width(text, em), start=top
+    )
+
+
+def paint(sheet: Sheet, content: Content, ink: Ink, em: float, top: float = 0.0, lines: float = 1.0) -> None:
+    """Draw a chart below `top` mm; `lines` multiplies the widths of lines."""
+    _Painter(sheet, lay_out(sheet, content, em, top), ink, em, lines).paint()
+
+
+class _Painter:
+    def __init__(self, sheet: Sheet, laid: Layout, ink: Ink, em: float, lines: float) -> None:
+        self.sheet, self.laid, self.ink, self.em, self.lines = sheet, laid, ink, em, lines
+
+    def paint(self) -> None:
+        laid, content = self.laid, self.laid.content
+        if not content.shown:
+            self._word(
+                Word(content.empty, self.sheet.width / 2, laid.top + laid.height / 2, 0), self.ink.muted
+            )
+            return
+        if content.axes:
+            self._axes()
+        over = 6 * _PIXEL
+        with self.sheet.clipped(
+            laid.left - over, laid.top - over, laid.width + 2 * over, laid.height + 2 * over
+        ):
+            if content.cells is not None:
+                self._cells(content.cells)
+            self._chosen_row()
+            for kind in chart.KINDS:
+                for number, series in enumerate(content.series):
+                    if series.kind == kind:
+                        getattr(self, f"_{kind}")(series, number)
+            self._limits()
+            self._chosen()
+        if content.axes:
+            self._frame((laid.left, laid.top, laid.width, laid.height))
+        self._words()
+        self._legend()
+
+    # ---- how things look
+
+    def colour(self, series: Series) -> str:
+        return self._token(series.colour)
+
+    def _token(self, colour: int | str) -> str:
+        ink = self.ink
+        if isinstance(colour, int):
+            return ink.runs[colour % len(ink.runs)]
+        return {
+            "curve": ink.curve, "fit": ink.fit, "band": ink.fit, "residual": ink.residual,
+            "border": ink.border, "muted": ink.muted, "error": ink.mark,
+            "computing": ink.areas["computing"].colour,
+        }.get(colour, ink.text)  # fmt: skip
+
+    def stroke(self, colour: str, pixels: float, dashed: bool = False) -> Stroke:
+        return Stroke(colour, max(pixels, 0.6) * _PIXEL * self.lines, (4.0, 2.0) if dashed else ())
+
+    def fill(self, series: Series, number: int, opacity: float = 1.0) -> Fill:
+        """An area; told apart by a hatch as well where colours may not do."""
+        hatch: Hatch = _HATCHES[number % len(_HATCHES)] if self.ink.dashed else ""
+        return Fill(self.colour(series), opacity, hatch, self.ink.text)
+
+    def _frame(self, box: Sequence[float], stroke: Stroke | None = None) -> None:
+        x, y, w, h = box
+        corners = [[x, y], [x + w, y], [x + w, y + h], [x, y + h], [x, y]]
+        self.sheet.line(corners, stroke or Stroke(self.ink.border, 0.5 * MM_PER_POINT))
+
+    def _word(self, word: Word, colour: str) -> None:
+        if word.text:
+            self.sheet.text(word.x, word.y + _MIDDLE * self.em, word.text, self.em, colour, "middle")
+
+    # ---- axes and words
+
+    def _axes(self) -> None:
+        laid, sheet, ink, em = self.laid, self.sheet, self.ink, self.em
+        xs = laid.along_x(laid.x_ticks.positions).tolist()
+        ys = laid.along_y(laid.y_ticks.positions).tolist()
+        content = laid.content
+        if content.cells is None:
+            hair = Stroke(ink.grid, 0.4 * MM_PER_POINT)
+            if not content.x.categories:
+                sheet.lines([[x, laid.top, x, laid.bottom] for x in xs], hair)
+            sheet.lines([[laid.left, y, laid.right, y] for y in ys], hair)
+        thin, tick = Stroke(ink.border, 0.5 * MM_PER_POINT), 0.3 * em
+        sheet.lines([[x, laid.bottom, x, laid.bottom + tick] for x in xs], thin)
+        sheet.lines([[laid.left - tick, y, laid.left, y] for y in ys], thin)
+        for x, label in zip(xs, laid.x_ticks.labels, strict=True):
+            sheet.text(x, laid.bottom + 1.35 * em, label, em, ink.muted, "middle")
+        for y, label in zip(ys, laid.y_ticks.labels, strict=True):
+            sheet.text(laid.left - 0.5 * em, y + _MIDDLE * em, label, em, ink.muted, "end")
+        half = text_width(laid.x_title, em) / 2
+        middle = min(max(laid.left + laid.width / 2, half), sheet.width - half)
+        sheet.text(middle, laid.bottom + 2.7 * em, laid.x_title, em, ink.text, "middle")
+        if laid.x_ticks.offset:
+            sheet.text(laid.left, laid.bottom + 2.7 * em, laid.x_ticks.offset, em, ink.muted)
+        half = text_width(laid.y_title, em) / 2
+        middle = min(max(laid.top + laid.height / 2, half), max(sheet.height - half, half))
+        widest = max((text_width(label, em) for label in laid.y_ticks.labels), default=0.0)
+        at = laid.left - 0.5 * em - widest - 0.6 * em
+        sheet.text(at, middle, laid.y_title, em, ink.text, "middle", upright=True)
+
+    def _words(self) -> None:
+        laid, ink = self.laid, self.ink
+        boxed = [(s, k) for s in laid.content.series if s.kind == "boxes" for k in range(s.x.size)]
+        for at, word in enumerate(laid.names):
+            if boxed:
+                series, k = boxed[at]
+                part = float(series.high[k]) if series.high is not None else 0.0
+                fill = mix(self.colour(series), ink.ground, 0.15 + 0.85 * part).name()
+                w, h = word.width + 0.9 * self.em, 1.8 * self.em
+                box = (word.x - w / 2, word.y - h / 2, w, h)
+                self.sheet.rects([box], Fill(fill))
+                self._frame(box, self.stroke(ink.text if part == 1.0 else ink.border, 1.2))
+            self._word(word, ink.text)
+        for word in (*laid.limits, *laid.scale_words):
+            self._word(word, ink.text)
+        if laid.heading:
+            wide = text_width(laid.heading, self.em)
+            at_x = laid.left + wide / 2 if laid.content.axes else self.sheet.width / 2
+            self._word(Word(laid.heading, at_x, laid.top - 1.0 * self.em, wide), ink.text)
+        if laid.scale is not None and laid.content.cells is not None:
+            self._scale(laid.content.cells, laid.scale)
+
+    def _legend(self) -> None:
+        laid, sheet = self.laid, self.sheet
+        for entry in laid.legend:
+            x, y, line = entry.x, entry.y, laid.line
+            middle = x + 0.8 * line
+            if entry.series < 0:
+                sheet.circle(middle, y, 0.25 * line, Fill(self.ink.fit), None)
+            else:
+                series = laid.content.series[entry.series]
+                if series.kind in ("line", "segments"):
+                    stroke = self.stroke(self.colour(series), 1.8, series.dashed)
+                    sheet.lines([[x + 0.1 * line, y, x + 1.5 * line, y]], stroke)
+                elif series.kind == "points":
+                    self._mark(series, middle, y, 0.28 * line)
+                else:
+                    side = 0.56 * line
+                    opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+                    fill = self.fill(series, entry.series if series.kind == "bars" else 0, opacity)
+                    sheet.rects([[middle - side / 2, y - side / 2, side, side]], fill)
+            sheet.text(x + 1.9 * line, y + _MIDDLE * self.em, entry.text, self.em, self.ink.text)
+
+    def _limits(self) -> None:
+        laid, content = self.laid, self.laid.content
+        upright = [v for v, _ in content.levels] if content.horizontal_bars else []
+        xs = [float(laid.px(v)) for v in (*upright, *(v for v, _ in content.verticals))]
+        ys = [] if content.horizontal_bars else [float(laid.py(v)) for v, _ in content.levels]
+        lines = [[x, laid.top, x, laid.bottom] for x in xs] + [[laid.left, y, laid.right, y] for y in ys]
+        self.sheet.lines(
+            [line for line in lines if np.isfinite(line).all()], self.stroke(self.ink.text, 1.0, True)
+        )
+
+    def _chosen_row(self) -> None:
+        laid, chosen = self.laid, self.laid.content.chosen
+        if chosen is not None and chosen.row is not None:
+            low, high = sorted(laid.along_y([chosen.row - 0.5, chosen.row + 0.5]).tolist())
+            self.sheet.rects([[laid.left, low, laid.width, high - low]], Fill(self.ink.mark, 0.18))
+
+    def _chosen(self) -> None:
+        laid, chosen, ink = self.laid, self.laid.content.chosen, self.ink
+        if chosen is None or chosen.x is None:
+            return
+        x = float(laid.px(chosen.x))
+        self.sheet.lines([[x, laid.top, x, laid.bottom]], self.stroke(ink.fit, 1.0, ink.dashed))
+        if chosen.y is not None:
+            y = min(max(float(laid.py(chosen.y)), laid.top), laid.bottom)
+            self.sheet.circle(x, y, 4 * _PIXEL, Fill(ink.fit), None)
+
+    # ---- series
+
+    def _places(self, series: Series) -> Floats:
+        return np.stack(self.laid.marks(series), axis=1)
+
+    def _band(self, series: Series, _number: int) -> None:
+        low, high = self.laid.ends(series)
+        x, _ = self.laid.marks(series)
+        seen = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
+        edge = np.concatenate([np.stack([x, high], axis=1)[seen], np.stack([x, low], axis=1)[seen][::-1]])
+        if edge.size:
+            self.sheet.area(edge, Fill(self.colour(series), 0.17))
+
+    def _line(self, series: Series, _number: int) -> None:
+        places = self._places(series)
+        seen = np.isfinite(places.sum(axis=1))
+        stroke = self.stroke(self.colour(series), series.width, series.dashed)
+        for piece in np.split(np.arange(seen.size), np.flatnonzero(np.diff(seen)) + 1):
+            if piece.size > 1 and seen[piece[0]]:
+                self.sheet.line(places[piece], stroke)
+
+    def _segments(self, series: Series, _number: int) -> None:
+        ends = self._places(series).reshape(-1, 4)
+        self.sheet.lines(ends, self.stroke(self.colour(series), series.width, series.dashed))
+
+    def _bars(self, series: Series, number: int) -> None:
+        rects, picked = self.laid.bars(series), set(series.picked(self.laid.content.selected).tolist())
+        for faint in (False, True):
+            these = [k for k in range(series.x.size) if (k in series.faint) == faint]
+            if these:
+                self.sheet.rects(rects[these], self.fill(series, number, 0.31 if faint else series.opacity))
+        if series.opacity == 1:
+            for k, rect in enumerate(rects.tolist()):
+                self._frame(rect, self.stroke(self.ink.text, 2.0) if k in picked else None)
+
+    def _whiskers(self, series: Series, _number: int, width: float = 1.4, cap: float = 0.22) -> None:
+        low, high = self.laid.ends(series)
+        x, y = self.laid.marks(series)
+        across, beam = self.laid.content.horizontal_bars, cap * self.laid.line
+        lines = []
+        for c, a, b in zip((y if across else x).tolist(), low.tolist(), high.tolist(), strict=True):
+            if math.isfinite(a) and math.isfinite(b) and math.isfinite(c):
+                ends = [(c, a, c, b)]
+                if cap:
+                    ends += [(c - beam, a, c + beam, a), (c - beam, b, c + beam, b)]
+                lines += [(q, p, s, r) for p, q, r, s in ends] if across else ends
+        if lines:
+            self.sheet.lines(lines, self.stroke(self.colour(series), width))
+
+    def _points(self, series: Series, number: int) -> None:
+        if series.low is not None and series.high is not None:
+            self._whiskers(series, number, 1.0, 0.0)
+        places = self._places(series)
+        seen = np.flatnonzero(np.isfinite(places).all(axis=1))
+        if seen.size > MANY:  # one dot where many would lie
+            dots = np.unique(np.floor(places[seen] / _DOT), axis=0) * _DOT
+            self.sheet.rects(
+                np.column_stack([dots, np.full((len(dots), 2), _DOT)]), Fill(self.colour(series))
+            )
+            seen = seen[:0]
+        reach = 0.24 * self.laid.line * series.size
+        for k in seen.tolist():
+            x, y = places[k].tolist()
+            self._mark(series, x, y, reach, 0.27 if k in series.faint else 1.0)
+        for k in series.picked(self.laid.content.selected).tolist():
+            if np.isfinite(places[k]).all():
+                x, y = places[k].tolist()
+                self.sheet.circle(x, y, reach + 4 * _PIXEL, None, self.stroke(self.ink.text, 2.0))
+
+    def _mark(self, series: Series, x: float, y: float, reach: float, opacity: float = 1.0) -> None:
+        colour = self.colour(series)
+        if opacity < 1:
+            colour = mix(colour, self.ink.ground, opacity).name()
+        if series.mark == "circle":
+            fill = None if series.hollow else Fill(colour)
+            self.sheet.circle(x, y, reach, fill, self.stroke(colour, 2.0) if series.hollow else None)
+            return
+        stroke = self.stroke(colour, 1.4)
+        for outline in chart.OUTLINES[series.mark]:
+            corners = np.array(outline) * reach + (x, y)
+            if series.mark not in ("cross", "plus") and not series.hollow:
+                self.sheet.area(corners, Fill(colour))
+            self.sheet.line(corners, stroke)
+
+    def _boxes(self, _series: Series, _number: int) -> None:
+        """Words in frames, which `_words` draws."""
+
+    def _cells(self, cells: chart.Cells) -> None:
+        laid, sheet = self.laid, self.sheet
+        parts = cells.parts
+        rgb = chart.ramp(cells.colours, parts, self._dark)
+        shown = np.isfinite(parts)
+        rows, columns = parts.shape
+        w, h = laid.width / columns, laid.height / rows
+        found: dict[tuple[int, ...], list[tuple[float, float, float, float]]] = {}
+        for i in range(rows):
+            changes = np.flatnonzero(np.any(np.diff(rgb[i].astype(int), axis=0), axis=1) | np.diff(shown[i]))
+            starts = [0, *(changes + 1).tolist(), columns]
+            for a, b in pairwise(starts):  # neighbours that are alike as one
+                if shown[i, a]:
+                    rect = (laid.left + a * w, laid.top + i * h, (b - a) * w, h)
+                    found.setdefault(tuple(rgb[i, a].tolist()), []).append(rect)
+        for colour, rects in found.items():
+            sheet.rects(rects, Fill("#{:02x}{:02x}{:02x}".format(*colour)))
+        if cells.numbers:
+            missing = [laid.cell(i, j) for i, j in np.argwhere(~shown).tolist()]
+            if missing:
+                sheet.rects(missing, Fill(self.ink.ground, 1.0, "\\", self.ink.muted))
+            ground = Stroke(self.ink.ground, 2 * _PIXEL)
+            ys = [laid.top + k * h for k in range(1, rows)]
+            xs = [laid.left + k * w for k in range(1, columns)]
+            sheet.lines([[laid.left, y, laid.right, y] for y in ys], ground)
+            sheet.lines([[x, laid.top, x, laid.bottom] for x in xs], ground)
+        light = (rgb.max(axis=-1).astype(int) + rgb.min(axis=-1)) / 510 >= 0.5
+        for i, j, word in laid.cell_words:
+            self._word(word, "#101010" if light[i, j] else "#ffffff")
+        if cells.selected is not None:
+            self._frame(laid.cell(*cells.selected), self.stroke(self.ink.mark, 3.0))
+
+    @property
+    def _dark(self) -> bool:
+        return sum(int(self.ink.ground[k : k + 2], 16) for k in (1, 3, 5)) < 384
+
+    def _scale(self, cells: chart.Cells, at: tuple[float, float, float, float]) -> None:
+        x, y, w, h = at
+        low, high = cells.ends
+        steps = 64 if high > low else 1
+        colours = chart.ramp(cells.colours, np.linspace(1, 0, steps) if steps > 1 else np.ones(1), self._dark)
+        for k, colour in enumerate(colours.tolist()):
+            top, bottom = y + h * k / steps, y + h * (k + 1) / steps
+            self.sheet.rects([[x, top, w, bottom - top]], Fill("#{:02x}{:02x}{:02x}".format(*colour)))
+        self._frame(at)

@@ -1,0 +1,54 @@
+"""Overrides of Qt's virtual methods from which no error leaves, and painters that get their state back.
+
+An exception that leaves such an override while it runs inside another Python call into Qt ends the process on
+Python 3.11 (PySide6 6.8.3 to 6.10.3): everything that pyqtgraph paints is in that place.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, overload
+
+from PySide6.QtGui import QPainter
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+@contextmanager
+def saved(painter: QPainter) -> Iterator[None]:
+    """The painter's state is as before afterwards, also after an error."""
+    painter.save()
+    try:
+        yield
+    finally:
+        painter.restore()
+
+
+@overload
+def guarded(method: Method) -> Method: ...
+@overload
+def guarded(*, otherwise: Callable[[], Any]) -> Callable[[Method], Method]: ...
+def guarded(method: Any = None, *, otherwise: Callable[[], Any] = lambda: None) -> Any:
+    """An override of which an error goes to `sys.excepthook` instead of the caller, which gets `otherwise()`.
+
+    A painter among the arguments gets its state back, if what is called saves states by `saved`.
+    """
+    if method is None:
+        return functools.partial(guarded, otherwise=otherwise)
+
+    @functools.wraps(method)
+    def safe(*args: Any, **named: Any) -> Any:
+        try:
+            for painter in args[1:2]:
+                if isinstance(painter, QPainter):
+                    with saved(painter):
+                        return method(*args, **named)
+            return method(*args, **named)
+        except BaseException:  # Ctrl-C as well: it would leave in the same way
+            sys.excepthook(*sys.exc_info())
+            return otherwise()
+
+    return safe

@@ -1,0 +1,261 @@
+"""The effects of an experiment beside the trace: choosing one marks where its factors run."""
+
+from __future__ import annotations
+
+from html import escape
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidget
+
+from desktop.ui.panels import PanelSpec, why_empty
+from desktop.ui.plots.chart import Chart
+from desktop.ui.side_panel import SidePanel
+from desktop.ui.tables import FrameView
+from desktop.ui.theme import Theme
+from desktop.ui.units import common, scaled
+from desktop.workbench.experimenting import ExperimentSnapshot
+from desktop.workbench.pinning import Place
+from desktop.workbench.side import EffectsSide, EffectsSnapshot
+from desktop.workbench.workbench import Snapshot, Workbench
+
+#: Regions that can be chosen for a factor, those with most time.
+_REGIONS = 1000
+
+
+class EffectsPanel(SidePanel):
+    """The table of effects and the SPT rank, a chart, and where the chosen effect is in the trace."""
+
+    _side: EffectsSide | None
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__(workbench, self.tr("Experiment"))
+        self.add.setText(self.tr("&Open experiment…"))
+        self.response = self._combo(self.tr("Response"), self._choose_response)
+        self.numbers = self._combo(self.tr("Table"), lambda _: self._turn())
+        for text in (self.tr("Effects"), self.tr("SPT rank")):
+            self.numbers.addItem(text)
+        self.picture = self._combo(self.tr("Chart"), lambda _: self._turn())
+        for text in (self.tr("Half-normal plot"), self.tr("Pareto chart")):
+            self.picture.addItem(text)
+        self.tool(self.response, self.numbers, self.picture, self.page)
+        self.where = QLabel()
+        self.where.setWordWrap(True)
+        self.where.setTextFormat(Qt.TextFormat.RichText)
+        self.where.setAccessibleName(self.tr("Where the effect is in the trace"))
+        self.where.setTextInteractionFlags(
+            Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
+        )
+        self.where.linkActivated.connect(lambda phase: workbench.select_phase(int(phase)))
+        self.region_label = QLabel()
+        self.region = QComboBox()
+        self.region.setAccessibleName(self.tr("Region of the factor"))
+        self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        self.region.setMinimumContentsLength(14)
+        self.region.activated.connect(self._choose_region)
+        self.region_label.setBuddy(self.region)
+        self.tool(self.region_label, self.region)
+
+    # ---- showing
+
+    def make_content(self) -> QWidget:
+        from desktop.ui.experiment.effect_rows import let_toggle
+
+        self.effects, self.rank = FrameView(self.tr("Effects")), FrameView(self.tr("SPT rank"))
+        for table in (self.effects, self.rank):
+            table.chosen.connect(self._choose)
+        self.half_normal, self.pareto = Chart(self.tr("Half-normal plot")), Chart(self.tr("Pareto chart"))
+        for chart in (self.half_normal, self.pareto):
+            chart.clicked.connect(self._clicked)
+        let_toggle(self.effects, self._toggle)
+        self.beside((self.effects, self.rank), (self.half_normal, self.pareto))
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self.where)
+        layout.addWidget(self._split, 1)
+        return content
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        if self._made:
+            for widget in (self.effects, self.rank, self.half_normal, self.pareto):
+                widget.set_theme(theme)
+
+    def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
+        shown = now.shown
+        if not now.names:
+            return self.tr(
+                "The project holds no experiment. Open one, or a table of runs: its effects stand here, and "
+                "choosing one marks where it runs in the trace."
+            ), (self.add,)
+        if shown is None or (shown.task is not None and shown.effects is None):
+            return self.tr("The experiment is being read."), ()
+        if shown.project.experiment is None and shown.project.imported is None:
+            return self.tr("{0} cannot be read: {1}.").format(
+                now.names[now.chosen], shown.problem.rstrip(".")
+            ), (self.again, self.find_it, self.add)
+        if shown.effects is None:
+            if self._side is not None and self._side.busy:
+                return self.tr("The trials are being analysed."), ()
+            return shown.why_empty, (self.page_of,)
+        return "", ()
+
+    def show_results(self, old: EffectsSnapshot, new: EffectsSnapshot) -> None:
+        shown, before = new.shown, old.shown
+        assert shown is not None
+        if before is None or (shown.effects, shown.project) != (before.effects, before.project):
+            self._fill(shown)
+        if before is None or (shown.effects, shown.project.analysis, shown.selected) != (
+            before.effects,
+            before.project.analysis,
+            before.selected,
+        ):
+            self._draw()
+            for table in (self.effects, self.rank):
+                table.select_key(shown.selected)
+        if new.pinned is not old.pinned:
+            self._list_regions(new)
+        self._say(new)
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        super().show_snapshot(old, new)
+        if self._side is not None and self._made and why_empty(new) != why_empty(old):
+            self._say(self._side.snapshot)
+
+    def _fill(self, shown: ExperimentSnapshot) -> None:
+        from desktop.ui.experiment import effect_rows
+        from desktop.ui.experiment.parts import fill
+
+        self.effects.show_rows(*effect_rows.effects(shown))
+        self.rank.show_rows(*effect_rows.rank(shown))
+        fill(self.response, [(name, name) for name in shown.responses], shown.read_response)
+        self.response.setToolTip(self.response.currentText())
+        several = len(shown.responses) > 1
+        self.useless = set() if several else {self.response}
+
+    def _draw(self) -> None:
+        """The chart in view."""
+        from desktop.ui.experiment import charts
+
+        side = self._side
+        shown = None if side is None else side.snapshot.shown
+        if shown is None or shown.effects is None:
+            return
+        half, said = shown.project.analysis.half, shown.unit
+        if self.picture.currentIndex() == 0:
+            content = charts.half_normal(shown.effects, shown.every, half, said, shown.selected)
+            self.half_normal.set_content(content)
+        else:
+            em = self.fontMetrics().height()
+            rows = max(4, min(30, int((self.pareto.height() - 6 * em) / (1.1 * em))))
+            content = charts.pareto(shown.effects, shown.every, half, said, shown.selected, rows)
+            self.pareto.set_content(content)
+
+    def _turn(self) -> None:
+        """Show the table and the chart that are chosen."""
+        self.tables.setCurrentIndex(self.numbers.currentIndex())
+        self.plots.setCurrentIndex(self.picture.currentIndex())
+        self._draw()
+
+    # ---- in the trace
+
+    def _list_regions(self, new: EffectsSnapshot) -> None:
+        self.region.clear()
+        self.region.addItem(self.tr("by its name"), "")
+        if new.pinned is not None:
+            for name in new.pinned.largest(_REGIONS):
+                self.region.addItem(self._called(name), name)
+
+    def _called(self, region: str) -> str:
+        return self._workbench.snapshot.project.names.get(region, region)
+
+    @property
+    def _asked(self) -> Place | None:
+        """The factor of which the region can be chosen: the first one without, else the first one."""
+        places = () if self._side is None else self._side.snapshot.places
+        return next((place for place in places if not place.region), places[0] if places else None)
+
+    def _say(self, new: EffectsSnapshot) -> None:
+        shown, place = new.shown, self._asked
+        self.region.setEnabled(place is not None)
+        self.region_label.setEnabled(place is not None)
+        name = place.factor if place is not None else self.tr("factor")
+        self.region_label.setText(self.tr("Re&gion of {0}").format(name.replace("&", "&&")))
+        if place is not None and shown is not None:
+            said = shown.project.regions.get(place.factor, "")
+            self.region.setCurrentIndex(max(self.region.findData(said), 0))
+        lines = []
+        if shown is None or not shown.selected or (new.pinned is not None and not new.places):
+            lines.append(
+                self.tr("Choose an effect: its regions are marked in timeline, statistics and profile.")
+            )
+        elif new.pinned is None:
+            now = self._workbench.snapshot
+            if now.document is not None and not now.document.regions:
+                lines.append(self.tr("This trace names no regions, so no effect can be found in it."))
+            else:
+                lines.append(escape(now.explained.problem or why_empty(now)))
+        lines += [self._told(one) for one in new.places]
+        if shown is not None and shown.problem:
+            lines.append(escape(shown.problem))
+        self.where.setText("<br>".join(lines))
+
+    def _told(self, place: Place) -> str:
+        """A factor, its region, and the time of that in every phase."""
+        factor, region = escape(place.factor), escape(self._called(place.region))
+        if not place.region:
+            return self.tr("No region is called like {0} or its routine: choose the one that it is.").format(
+                f"<b>{factor}</b>"
+            )
+        of = common((one.inclusive_s for one in place.phases), "proc·s")
+        phases = ", ".join(
+            f"<a href='{one.phase}'>{self.tr('phase {0}').format(one.phase + 1)}</a>: "
+            f"{escape(scaled(one.inclusive_s, of))}"
+            for one in place.phases
+        )
+        name = f"<b>{factor}</b>" if factor == region else f"<b>{factor}</b> ({region})"
+        return f"{name}: {phases or self.tr('in none of these phases')}"
+
+    # ---- acting
+
+    def _choose(self, term: str) -> None:
+        if self._side is not None:
+            self._side.select(term)
+
+    def _clicked(self, key: int, more: bool) -> None:
+        """Choose the term; with Ctrl held, take it out of the model or put it back."""
+        shown = None if self._side is None else self._side.snapshot.shown
+        if shown is not None and shown.every is not None and 0 <= key < len(shown.every.effects):
+            term = shown.every.effects[key].term
+            self._choose(term)
+            if more:
+                self._toggle(term)
+
+    def _toggle(self, term: str) -> None:
+        """Take a term out of the model, or put it back."""
+        bench = None if self._side is None else self._side.bench
+        every = None if bench is None else bench.snapshot.every
+        effect = next((e for e in every.effects if e.term == term), None) if every is not None else None
+        if bench is not None and effect is not None:
+            bench.toggle_term(effect.members)
+
+    def _choose_response(self, place: int) -> None:
+        side = self._side
+        if side is not None and side.bench is not None and side.snapshot.shown is not None:
+            imported = side.snapshot.shown.project.imported
+            side.bench.choose_rows(self.response.itemData(place), imported.where if imported else ())
+
+    def _choose_region(self, place: int) -> None:
+        if self._side is not None and self._asked is not None:
+            self._side.pin_to(self._asked.factor, str(self.region.itemData(place)))
+
+
+PANEL = PanelSpec(
+    "effects",
+    "Effects",
+    "bottom",
+    EffectsPanel,
+    "spt.md#effects-beside-the-trace",
+    frozenset({"ranges"}),
+)

@@ -1,0 +1,247 @@
+"""The factor model of run times beside the trace, to which the run that is shown can be added."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui.elided import Elided
+from desktop.ui.panels import PanelSpec
+from desktop.ui.plots.chart import Chart
+from desktop.ui.side_panel import SidePanel
+from desktop.ui.theme import Theme
+from desktop.workbench.side import ModelSide, ModelSideSnapshot
+from desktop.workbench.workbench import Snapshot, Workbench
+
+
+class ModelPanel(SidePanel):
+    """Works, speeds and measurements, and a cell over p; rows of the shown run are marked."""
+
+    _side: ModelSide | None
+
+    def __init__(self, workbench: Workbench) -> None:
+        super().__init__(workbench, self.tr("Table of run times"))
+        self.add.setText(self.tr("&Open table…"))
+        self.numbers = self._combo(self.tr("Table"), lambda _: self._turn())
+        for text in (self.tr("Works and speeds"), self.tr("Measurements")):
+            self.numbers.addItem(text)
+        self.code = self._combo(self.tr("Code of the chart"), lambda _: self._look())
+        self.system = self._combo(self.tr("System of the chart"), lambda _: self._look())
+        self.tool(self.numbers, self.code, self.system, self.page)
+        self.as_code = self._name(self.tr("Code of this run"))
+        self.on_system = self._name(self.tr("System of this run"))
+        self.phases = QCheckBox(self.tr("and its p&hases"))
+        self.phases.setToolTip(self.tr("Each phase as a code of its own, with its duration"))
+        self.phases.toggled.connect(lambda _: self._can_add())
+        self.add_run = self._button(self.tr("A&dd this run"), self.add_this_run)
+        self._suggested = ("", "")
+        named = (self.tr("This run as"), self.as_code), (self.tr("on"), self.on_system)
+        self.this_run = (*(_together(QLabel(text), box) for text, box in named), self.phases, self.add_run)
+        for widget in self.this_run:
+            self.flow.addWidget(widget)
+
+    def _name(self, name: str) -> QComboBox:
+        """A name to be written, or one of those known."""
+        box = QComboBox()
+        box.setEditable(True)
+        box.setAccessibleName(name)
+        box.setToolTip(name)
+        box.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+        box.setMinimumContentsLength(12)
+        box.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        box.editTextChanged.connect(lambda _: self._can_add())
+        return box
+
+    # ---- showing
+
+    def make_content(self) -> QWidget:
+        from desktop.ui.model.sheets import SheetView
+
+        self.parameters = SheetView(self.tr("Works and speeds"))
+        self.measured = SheetView(self.tr("Measurements"))
+        self.measured.picked.connect(lambda lines: self._pick(list(lines)))
+        self.scaling = Chart(self.tr("Scaling"))
+        self.scaling.clicked.connect(lambda line, _: self._pick([line]))
+        self.beside((self.parameters, self.measured), (self.scaling,))
+        self.note = Elided()
+        self.note.setTextFormat(Qt.TextFormat.PlainText)
+        content = QWidget()
+        layout = QVBoxLayout(content)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(4)
+        layout.addWidget(self._split, 1)
+        layout.addWidget(self.note)
+        return content
+
+    def set_theme(self, theme: Theme) -> None:
+        super().set_theme(theme)
+        if self._made:
+            for widget in (self.parameters, self.measured, self.scaling):
+                widget.set_theme(theme)
+
+    def why_empty(self, now: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
+        shown = now.shown
+        if not now.names:
+            why = self.tr("The project holds no table of run times. Open one")
+            if self._workbench.snapshot.run is None:
+                return f"{why}.", (self.add,)
+            return self.tr("{0}, or begin one with this run: the button above.").format(why), (self.add,)
+        if shown is None or (shown.task is not None and shown.project.table is None):
+            return self.tr("The table is being read."), ()
+        if shown.project.table is None:
+            if shown.unassigned is not None:
+                return self.tr("The columns of {0} have to be named: open its page.").format(
+                    now.names[now.chosen]
+                ), (self.page_of,)
+            return self.tr("{0} cannot be read: {1}.").format(
+                now.names[now.chosen], shown.problem.rstrip(".")
+            ), (self.again, self.find_it, self.add)
+        return "", ()
+
+    def _show(self, old: ModelSideSnapshot, new: ModelSideSnapshot) -> None:
+        super()._show(old, new)
+        self._suggest()
+
+    def show_results(self, old: ModelSideSnapshot, new: ModelSideSnapshot) -> None:
+        from desktop.ui.model import contents
+        from desktop.workbench import model_results as results
+
+        shown, before = new.shown, old.shown
+        assert shown is not None
+        if before is None or shown.fit is not before.fit:
+            empty = results.EMPTY
+            self.parameters.show_sheet(empty if shown.fit is None else results.parameter_sheet(shown.fit))
+        if before is None or shown.sheet is not before.sheet or new.here != old.here:
+            sheet = shown.sheet or results.EMPTY
+            mine = {row.line for row in new.here}
+            strong = frozenset(k for k, line in enumerate(sheet.keys.tolist()) if line in mine)
+            self.measured.show_sheet(replace(sheet, strong=strong))
+        if before is None or shown.view.lines != before.view.lines or shown.sheet is not before.sheet:
+            self.measured.select(shown.view.lines)
+        for box, names, at in (
+            (self.code, () if shown.fit is None else shown.fit.data.codes, 0),
+            (self.system, () if shown.fit is None else shown.fit.data.systems, 1),
+        ):
+            if names != tuple(box.itemText(k) for k in range(box.count())):
+                box.clear()
+                box.addItems(list(names))
+            if shown.cell is not None:
+                box.setCurrentIndex(shown.cell[at])
+            box.setEnabled(bool(names))
+        if (
+            before is None
+            or new.here != old.here
+            or any(
+                getattr(shown, name) is not getattr(before, name)
+                for name in ("fit", "view", "previous", "selection")
+            )
+        ):
+            here = frozenset(row.line for row in new.here)
+            self.scaling.set_content(*contents.scaling(shown, "time", "cell", True, here))
+        said = [shown.problem] if shown.problem else []
+        said += results.warnings(shown.fit, shown.selection)
+        if shown.fit is not None:
+            out = 0 if shown.selection is None else len(shown.selection.excluded)
+            said.append(results.summary(shown.fit, shown.individual, None, out)[0])
+        self.note.setText(" ".join(f"{text[:1].upper()}{text[1:].rstrip('.')}." for text in said))
+        self.note.setVisible(bool(said))
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        super().show_snapshot(old, new)
+        if new.run is not old.run or new.fit is not old.fit:
+            if self._side is not None and (new.run is None) != (old.run is None):
+                self._show(self._side.snapshot, self._side.snapshot)
+            self._suggest()
+
+    def _turn(self) -> None:
+        self.tables.setCurrentIndex(self.numbers.currentIndex())
+
+    # ---- this run
+
+    def _suggest(self) -> None:
+        """Names for the run, unless the user has written others; known ones to be chosen."""
+        side = self._side
+        there = self._workbench.snapshot.run is not None
+        for widget in self.this_run:
+            widget.setVisible(there)
+        if side is None or not there:
+            return
+        table = None if side.snapshot.shown is None else side.snapshot.shown.project.table
+        rows = () if table is None else table.rows
+        suggested = side.names_of_run()
+        for box, now, before, known in (
+            (self.as_code, suggested[0], self._suggested[0], dict.fromkeys(row.code for row in rows)),
+            (self.on_system, suggested[1], self._suggested[1], dict.fromkeys(row.system for row in rows)),
+        ):
+            text = box.currentText()
+            names = list(known)[:100]
+            if names != [box.itemText(k) for k in range(box.count())]:
+                box.clear()
+                box.addItems(names)
+            box.setEditText(now if text in ("", before) else text)
+            line = box.lineEdit()
+            if line is not None and not line.hasFocus():
+                line.setCursorPosition(0)
+        self._suggested = suggested
+        self._can_add()
+
+    def _can_add(self) -> None:
+        """Whether there is anything to be added that the table does not have."""
+        side = self._side
+        code, system = self.as_code.currentText(), self.on_system.currentText()
+        rows = () if side is None else side.rows_of_run(code, system, phases=self.phases.isChecked())
+        shown = None if side is None else side.snapshot.shown
+        table = None if shown is None else shown.project.table
+        times = table is None or not table.transformed
+        self.add_run.setEnabled(bool(rows) and times)
+        if not times:
+            tip = self.tr("The table holds t' and a trace gives a time: choose or open a table of times")
+        elif rows:
+            tip = self.tr("{0} s on {1:g} processors").format(f"{rows[0].time:.6g}", rows[0].p)
+        elif code.strip() and system.strip():
+            tip = self.tr("The table has this run already")
+        else:
+            tip = self.tr("Name the code and the system on which it ran")
+        self.add_run.setToolTip(tip)
+
+    def add_this_run(self) -> None:
+        """Add the run that is shown, as it is named here."""
+        if self._side is not None:
+            names = self.as_code.currentText(), self.on_system.currentText()
+            self._side.add_run(*names, phases=self.phases.isChecked())
+
+    # ---- acting
+
+    def _look(self) -> None:
+        if self._side is not None and self._side.bench is not None:
+            self._side.bench.look(code=self.code.currentText(), system=self.system.currentText())
+
+    def _pick(self, lines: list[int]) -> None:
+        if self._side is not None and self._side.bench is not None:
+            self._side.bench.pick(sorted(lines))
+
+
+def _together(*widgets: QWidget) -> QWidget:
+    """Widgets that stand beside each other wherever they stand."""
+    holder = QWidget()
+    row = QHBoxLayout(holder)
+    row.setContentsMargins(0, 0, 0, 0)
+    for widget in widgets:
+        row.addWidget(widget)
+    holder.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+    return holder
+
+
+PANEL = PanelSpec("model", "Factor model", "bottom", ModelPanel, "factor-model.md#the-model-beside-the-trace")

@@ -1,0 +1,114 @@
+"""Ask for the ranges and scales of a plot's axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDialogButtonBox,
+    QGroupBox,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QVBoxLayout,
+)
+
+from desktop.data.chart import AxisChoice
+from desktop.ui.dialogs import Dialog
+from desktop.ui.plots.plot_menu import AxisOption
+
+
+class AxisDialog(Dialog):
+    """The axes of a plot (`axis_options`), which it shows as they are asked for (`choose_axis`)."""
+
+    def __init__(self, plot: Any) -> None:
+        super().__init__(plot)
+        self.setObjectName("axis_options")
+        self.setWindowTitle(self.tr("Axis options"))
+        self._plot = plot
+        self.forms = [_Form(option, self) for option in plot.axis_options()]
+        self.said = QLabel()
+        self.said.setWordWrap(True)
+        buttons = QDialogButtonBox()
+        buttons.addButton(QDialogButtonBox.StandardButton.Ok).clicked.connect(self.accept)
+        buttons.addButton(QDialogButtonBox.StandardButton.Apply).clicked.connect(self.apply)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel).clicked.connect(self.reject)
+        layout = QVBoxLayout(self)
+        for form in self.forms:
+            layout.addWidget(form)
+        layout.addWidget(self.said)
+        layout.addWidget(buttons)
+
+    def apply(self) -> bool:
+        """Show the axes so; whether all that was asked for can be shown."""
+        for form in self.forms:
+            problem = form.problem()
+            if problem:
+                self.said.setText(problem)
+                return False
+        for form in self.forms:
+            self._plot.choose_axis(form.option.way, form.choice)
+        self.said.setText("")
+        return True
+
+    def accept(self) -> None:
+        if self.apply():
+            super().accept()
+
+
+class _Form(QGroupBox):
+    """One axis."""
+
+    def __init__(self, option: AxisOption, parent: Dialog) -> None:
+        title = option.title or (self.tr("Horizontal") if option.way == "x" else self.tr("Vertical"))
+        super().__init__(title.replace("&", "&&"), parent)
+        self.option = option
+        self.free = QCheckBox(self.tr("Range by the values"))
+        self.free.setChecked(option.free)
+        self.low, self.high = QLineEdit(f"{option.low:.6g}"), QLineEdit(f"{option.high:.6g}")
+        self.log = QCheckBox(self.tr("Logarithmic"))
+        self.log.setChecked(bool(option.log))
+        self.log.setVisible(option.log is not None)
+        row = QHBoxLayout()
+        for text, line in ((self.tr("From"), self.low), (self.tr("to"), self.high)):
+            label = QLabel(text)
+            label.setBuddy(line)
+            line.setAccessibleName(f"{title}: {text}")
+            row.addWidget(label)
+            row.addWidget(line)
+        layout = QVBoxLayout(self)
+        layout.addWidget(self.free)
+        layout.addLayout(row)
+        layout.addWidget(self.log)
+        self.free.toggled.connect(self._other_way)
+        self._other_way(option.free)
+
+    def _other_way(self, free: bool) -> None:
+        for line in (self.low, self.high):
+            line.setEnabled(not free)
+
+    def _ends(self) -> tuple[float, float]:
+        try:
+            return float(self.low.text().replace("−", "-")), float(self.high.text().replace("−", "-"))
+        except ValueError:
+            return math.nan, math.nan
+
+    @property
+    def choice(self) -> AxisChoice:
+        low, high = (None, None) if self.free.isChecked() else self._ends()
+        return AxisChoice(low, high, None if self.option.log is None else self.log.isChecked())
+
+    def problem(self) -> str:
+        """Why this cannot be shown."""
+        if self.free.isChecked():
+            return ""
+        low, high = self._ends()
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return self.tr("{0}: the ends of the range must be numbers.").format(self.title())
+        if not low < high:
+            return self.tr("{0}: the range must end above where it begins.").format(self.title())
+        if self.log.isChecked() and self.option.log is not None and low <= 0:
+            return self.tr("{0}: a logarithmic axis begins above zero.").format(self.title())
+        return ""

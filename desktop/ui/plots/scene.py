@@ -1,0 +1,315 @@
+"""What the plots on pyqtgraph are made of: boxes that move only when told, items that paint pixels, own axes,
+and the view that says itself what is to be painted again.
+
+pyqtgraph is imported where plots are, never on the command line's paths. Set no option of it
+(`setConfigOption` is global), give pens and brushes explicitly, and never link boxes by `setXLink`: it lines
+them up by screen pixels. See `resources/docs/developing.md`, "Plots".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QRectF, Qt
+from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
+
+from desktop.ui.guard import guarded, saved
+from desktop.ui.theme import LIGHT, Theme, paint_focus
+
+__all__ = [
+    "Axis",
+    "PixelItem",
+    "PlotView",
+    "QuietBox",
+    "blit",
+    "guarded",
+    "lane_plot",
+    "place_lane",
+    "saved",
+    "title_reach",
+]
+
+#: A pixel on each side, by which Qt takes every item for larger: so neighbours are not painted with it.
+_BORDER = (1, 1, -1, -1)
+#: Paints within a rectangle; painter and rectangle are in logical pixels of the view.
+Draw = Callable[[QPainter, QRectF], None]
+
+
+class QuietBox(pg.ViewBox):
+    """A ViewBox that moves only when it is told: no mouse, menu, automatic range or padding.
+
+    What is added by `addItem` is in data coordinates; for it the view finds out by itself what is to be
+    painted again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(enableMenu=False, enableMouse=False, defaultPadding=0)
+        self.pictures: list[PixelItem] = []  # or Python would take them away
+        self.disableAutoRange()
+
+    def show_range(self, a: float, b: float, low: float, high: float) -> None:
+        """See ``[a, b]`` and ``[low, high]``; nothing happens where it is seen already."""
+        if self.viewRange() != [[a, b], [low, high]]:
+            self.setRange(xRange=(float(a), float(b)), yRange=(float(low), float(high)), padding=0)
+
+    def addItem(self, item: QGraphicsItem, ignoreBounds: bool = False) -> None:
+        super().addItem(item, ignoreBounds)
+        self._tell()
+
+    def removeItem(self, item: QGraphicsItem) -> None:
+        super().removeItem(item)
+        self._tell()
+
+    @property
+    def holds_items(self) -> bool:
+        """Whether there is anything in data coordinates."""
+        return bool(self.childGroup.childItems())
+
+    def _tell(self) -> None:
+        scene = self.scene()
+        for view in [] if scene is None else scene.views():
+            if isinstance(view, PlotView):
+                view.items_changed()
+
+
+class PixelItem(QGraphicsObject):
+    """Painted by a function in the view's logical pixels, so that pictures are neither scaled nor moved by
+    parts of a pixel, and nothing is lost in the deepest zoom.
+
+    In the rectangle of the box that is its parent, else in the one that `place` gives it. `z` below 0 lies
+    under the items of the box, above 0 over them.
+    """
+
+    def __init__(self, draw: Draw, box: QuietBox | None = None, z: float = -50.0) -> None:
+        super().__init__(box)
+        self._draw = draw
+        self._rect = QRectF() if box is None else QRectF(box.rect())
+        self.setZValue(z)
+        if box is not None:
+            box.pictures.append(self)
+            box.sigResized.connect(self._resized)
+
+    @guarded
+    def _resized(self, box: pg.ViewBox) -> None:
+        self.place(box.rect())
+
+    def place(self, rect: QRectF) -> None:
+        """Lie there, in the coordinates of the parent."""
+        if rect != self._rect:
+            self.prepareGeometryChange()
+            self._rect = QRectF(rect)
+
+    @guarded(otherwise=QRectF)
+    def boundingRect(self) -> QRectF:
+        return self._rect.adjusted(*_BORDER)
+
+    @guarded
+    def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        _in_view(self, painter, self._rect, self._draw)
+
+
+class Axis(pg.AxisItem):
+    """An axis that is painted by a function; pyqtgraph's own records a picture and sets its title's HTML with
+    every range. `reach`: logical pixels that it paints beyond its ends, if these are not its title's.
+    """
+
+    def __init__(self, side: str, draw: Draw, reach: float = 2.0) -> None:
+        self.range = [0.0, 1.0]  # which the constructor of the base class sets
+        self._draw = draw
+        self._reach = reach
+        super().__init__(side)
+
+    def setRange(self, mn: float, mx: float) -> None:
+        self.range = [mn, mx]
+
+    @guarded(otherwise=QRectF)
+    def boundingRect(self) -> QRectF:
+        # Never into the lane beside it, or every repaint of that paints the axis too.
+        r, reach = QRectF(self.rect()).adjusted(*_BORDER), self._reach
+        if self.orientation in ("left", "right"):
+            reach = max(reach, title_reach(r.height()))
+            return r.adjusted(0, -reach, 0, reach)
+        return r.adjusted(-reach, 2, reach, 0)
+
+    @guarded
+    def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        _in_view(self, painter, QRectF(self.rect()), self._draw)
+
+
+def title_reach(height: float) -> float:
+    """How far an upright title reaches beyond the ends of a lane so high, logical pixels."""
+    return max(2.0, 75 - height / 2)
+
+
+def _in_view(item: QGraphicsItem, painter: QPainter, rect: QRectF, draw: Draw) -> None:
+    """Let a function paint an item as if it painted the view."""
+    at = item.scenePos()
+    with saved(painter):
+        painter.translate(-at)
+        draw(painter, rect.translated(at))
+
+
+def lane_plot(
+    left: Axis, *, bottom: Axis | None = None, right: Axis | None = None, box: QuietBox | None = None
+) -> pg.PlotItem:
+    """A plot of a quiet box (`box`, else a new one) with these axes alone; it lies where `place_lane`
+    puts it. Making one takes some milliseconds: make few, and once."""
+    axes = {name: axis for name, axis in (("left", left), ("bottom", bottom), ("right", right)) if axis}
+    plot = pg.PlotItem(viewBox=box or QuietBox(), axisItems=axes, enableMenu=False)
+    plot.hideButtons()
+    plot.layout.setContentsMargins(0, 0, 0, 0)
+    if bottom is None:
+        plot.hideAxis("bottom")
+    return plot
+
+
+def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: float = 0.0) -> None:
+    """Put a plot so that its box fills `lane` exactly; its left axis reaches to the view's left edge. A
+    layout of the scene's own would make parts of pixels of it."""
+    plot.getAxis("left").setWidth(lane.left())
+    for name, size in (("bottom", below), ("right", right)):
+        axis = plot.getAxis(name)
+        if axis.isVisible():
+            (axis.setHeight if name == "bottom" else axis.setWidth)(size)
+    plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+
+
+def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
+    """Fill a rectangle that lies on device pixels with a picture of as many of them, or of fewer."""
+    dpr = painter.device().devicePixelRatioF()
+    edges = (round(v * dpr) for v in (rect.left(), rect.top(), rect.right(), rect.bottom()))
+    left, top, right, bottom = edges
+    with saved(painter):
+        painter.scale(1 / dpr, 1 / dpr)
+        painter.drawImage(QRectF(left, top, right - left, bottom - top), image, QRectF(image.rect()))
+
+
+class PlotView(pg.GraphicsView):
+    """A scene in logical pixels of the view. Mouse and keys belong to whoever derives from it, never to
+    pyqtgraph; what has changed is said by `dirty`, and painted once.
+
+    Where somebody has put items in data coordinates into a box, Qt finds out itself what to paint.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        self._theme: Theme = LIGHT
+        self._opaque: tuple[QRectF, ...] = ()
+        self._bare: list[QRectF] | None = None
+        self._whole = False  # everything will be painted anyway
+        super().__init__(parent, background=None)
+        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
+        self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)
+        self.scene().setItemIndexMethod(self.scene().ItemIndexMethod.NoIndex)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        for action in self.scene().contextMenu:  # a command that nobody would find
+            action.setParent(None)
+        self.scene().contextMenu = []
+        self.setAcceptDrops(False)  # which the window takes
+        port = self.viewport()
+        port.setAcceptDrops(False)
+        port.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        port.setMouseTracking(True)
+        port.setFocusProxy(None)
+        port.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    # ---- what a plot says of itself
+
+    def prepare(self, dpr: float) -> None:
+        """Bring ranges and geometry up to date before a paint at so many device pixels to a logical one."""
+
+    def boxes(self) -> Iterable[QuietBox]:
+        """Where scripts may have put items."""
+        return [item for item in self.scene().items() if isinstance(item, QuietBox)]
+
+    # ---- what is painted
+
+    def dirty(self, *rects: QRectF) -> None:
+        """Paint these parts (logical pixels) with whatever else is to be painted; without any, everything."""
+        port = self.viewport()
+        if self._whole:
+            return
+        if not rects:
+            self._whole = True
+            port.update()
+        for rect in rects:
+            port.update(rect.toAlignedRect())
+
+    def set_opaque(self, *rects: QRectF) -> None:
+        """What items cover in whole, which needs no ground."""
+        if rects != self._opaque:
+            self._opaque, self._bare = rects, None
+
+    def items_changed(self) -> None:
+        """Items in data coordinates were added or removed."""
+        modes = QGraphicsView.ViewportUpdateMode
+        found = any(box.holds_items for box in self.boxes())
+        self.setViewportUpdateMode(modes.MinimalViewportUpdate if found else modes.NoViewportUpdate)
+        self.dirty()
+
+    @guarded
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.closed:
+            return
+        self.prepare(self.viewport().devicePixelRatioF())
+        self._whole = False
+        super().paintEvent(event)
+
+    def paint_on(self, image: QImage) -> None:
+        """Paint all of it on an image of the view's size at its own scale."""
+        self.prepare(image.devicePixelRatio())
+        whole = QRectF(0, 0, self.width(), self.height())
+        with QPainter(image) as painter:
+            painter.setFont(self.font())
+            self.render(painter, whole, whole.toRect())
+
+    @guarded
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        if self._bare is None:
+            region = QRegion(0, 0, self.width(), self.height())
+            for opaque in self._opaque:
+                inner = opaque.adjusted(1, 1, -1, -1).toAlignedRect()
+                region -= QRegion(inner)
+            self._bare = [QRectF(r) for r in region]  # type: ignore[attr-defined]  # which Qt's stubs lack
+        ground = QColor(self._theme.background)
+        for bare in self._bare:
+            if bare.intersects(rect):
+                painter.fillRect(bare, ground)
+
+    @guarded
+    def drawForeground(self, painter: QPainter, _rect: QRectF) -> None:
+        if not isinstance(painter.device(), QImage):  # of a picture it is no part
+            paint_focus(painter, self, self._theme)
+
+    @guarded
+    def resizeEvent(self, event: QResizeEvent | None) -> None:
+        if self.closed:
+            return
+        super().resizeEvent(event)
+        self._bare = None
+        self.dirty()
+
+    @guarded(otherwise=lambda: False)
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Tips of the view itself: its scene would ask the items alone."""
+        if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.toolTip(), self)
+            return True
+        return bool(super().viewportEvent(event))
+
+    def close(self) -> bool:
+        """As of any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""
+        return bool(QGraphicsView.close(self))
+
+    # ---- accessibility
+
+    def setAccessibleName(self, name: str) -> None:
+        """Of the view, and of its viewport, a widget of its own to those who read screens."""
+        super().setAccessibleName(name)
+        self.viewport().setAccessibleName(name)
+
+    def setAccessibleDescription(self, text: str) -> None:
+        super().setAccessibleDescription(text)
+        self.viewport().setAccessibleDescription(text)

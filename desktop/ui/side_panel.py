@@ -1,0 +1,229 @@
+"""What the panels of experiments and tables of run times share: the choice of one of the project's, its page,
+and why there is nothing to see, with what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import (
+    QComboBox,
+    QLabel,
+    QPushButton,
+    QSizePolicy,
+    QSplitter,
+    QStackedWidget,
+    QTableView,
+    QVBoxLayout,
+    QWidget,
+)
+
+from desktop.ui.flow import Flow
+from desktop.ui.theme import LIGHT, Theme
+from desktop.workbench.side import Side
+from desktop.workbench.workbench import Snapshot, Workbench
+
+#: Width, in heights of the text, from which on numbers and picture stand beside each other.
+_BESIDE = 46
+
+
+class SidePanel(QWidget):
+    """Shows a `Side`, which is attached once the project is there. What shows results is made when there are
+    some, as that loads what computes them."""
+
+    addAsked = Signal()  # an experiment or a table for the project
+    openAsked = Signal(int)  # the page of the one at this place
+    findAsked = Signal(int)  # where it is now
+
+    def __init__(self, workbench: Workbench, what: str) -> None:
+        super().__init__()
+        self._workbench = workbench
+        self._side: Side[Any, Any] | None = None
+        self._theme: Theme = LIGHT
+        self._made = False
+        self.tools: list[QWidget] = []
+        self.useless: set[QWidget] = set()  # those of them that say nothing about what is shown
+        self.choice = self._combo(what, self._choose_one)
+        self.page = self._button(self.tr("&Page…"), self._open_page)
+        self.page.setToolTip(self.tr("All of it, on a page of its own"))
+        self.head = QWidget()
+        self.flow = Flow()
+        self.flow.setSpacing(6)
+        self.head.setLayout(self.flow)
+        policy = self.head.sizePolicy()
+        policy.setHeightForWidth(True)
+        self.head.setSizePolicy(policy)
+        self.flow.addWidget(self.choice)
+        self.why = QLabel()
+        self.why.setWordWrap(True)
+        self.why.setTextFormat(Qt.TextFormat.PlainText)
+        self.why.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.answers = QWidget()
+        self.offered = Flow()
+        self.offered.setSpacing(6)
+        self.answers.setLayout(self.offered)
+        empty = QWidget()
+        inside = QVBoxLayout(empty)
+        inside.addWidget(self.why)
+        inside.addWidget(self.answers)
+        inside.addStretch(1)
+        self.pages = QStackedWidget()
+        self.pages.addWidget(empty)
+        self._whole = QVBoxLayout(self)
+        self._whole.setContentsMargins(6, 4, 6, 4)
+        self._whole.setSpacing(4)
+        self._whole.addWidget(self.head)
+        self._whole.addWidget(self.pages, 1)
+        self.add = self._button("", self.addAsked.emit)
+        self.again = self._button(self.tr("&Read again"), self._read_again)
+        self.find_it = self._button(
+            self.tr("F&ind it…"), lambda: self.findAsked.emit(self.choice.currentIndex())
+        )
+        self.page_of = self._button(self.tr("Open its &page…"), self._open_page)
+        for button in (self.add, self.again, self.find_it, self.page_of):
+            self.offered.addWidget(button)
+
+    # ---- building
+
+    def _combo(self, name: str, act: Callable[[int], object]) -> QComboBox:
+        box = QComboBox()
+        box.setAccessibleName(name)
+        box.setToolTip(name)
+        box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
+        box.activated.connect(act)
+        return box
+
+    def _button(self, text: str, act: Callable[[], object]) -> QPushButton:
+        button = QPushButton(text)
+        button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        button.clicked.connect(lambda: act())
+        return button
+
+    def beside(self, numbers: Sequence[QTableView], plots: Sequence[QWidget]) -> None:
+        """Lay out tables and plots, of each kind one in view, beside each other where there is room."""
+        self.tables, self.plots = QStackedWidget(), QStackedWidget()
+        for stack, widgets in ((self.tables, numbers), (self.plots, plots)):
+            for widget in widgets:
+                stack.addWidget(widget)
+        self._split = QSplitter(Qt.Orientation.Horizontal)
+        self._split.setChildrenCollapsible(False)
+        self._split.addWidget(self.tables)
+        self._split.addWidget(self.plots)
+        self._split.setStretchFactor(0, 3)
+        self._split.setStretchFactor(1, 2)
+
+    # ---- what a panel says of itself
+
+    def make_content(self) -> QWidget:
+        """What shows results."""
+        raise NotImplementedError
+
+    def why_empty(self, now: Any) -> tuple[str, tuple[QPushButton, ...]]:
+        """Why there is nothing to see, and the buttons that help; "" if there is something."""
+        raise NotImplementedError
+
+    def show_results(self, old: Any, new: Any) -> None:
+        """Draw what differs."""
+        raise NotImplementedError
+
+    # ---- showing
+
+    def attach(self, side: Side[Any, Any]) -> None:
+        self._side = side
+        side.subscribe(self._show)
+        self._show(type(side.snapshot)(), side.snapshot)
+
+    def watch(self, on_top: bool) -> None:
+        """Whether the panel is on top of the others."""
+        if self._side is not None:
+            self._side.watch(on_top)
+
+    def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
+        if self._side is not None and (new.opening is None) != (old.opening is None):
+            self._show(self._side.snapshot, self._side.snapshot)
+
+    def set_theme(self, theme: Theme) -> None:
+        self._theme = theme
+
+    def room(self) -> int:
+        """The height in which some rows and a chart are seen."""
+        return 19 * self.fontMetrics().height()
+
+    def minimumSizeHint(self) -> QSize:
+        em = self.fontMetrics().height()
+        return QSize(14 * em, 11 * em)
+
+    def heightForWidth(self, width: int) -> int:
+        """What a scroll area asks for: the least height for both, beside or below each other."""
+        em = self.fontMetrics().height()
+        least = 9 * em if width >= _BESIDE * em else 22 * em
+        return max(self.head.heightForWidth(width - 12), 0) + least
+
+    def _show(self, old: Any, new: Any) -> None:
+        if new.names != tuple(self.choice.itemText(k) for k in range(self.choice.count())):
+            self.choice.clear()
+            self.choice.addItems(list(new.names))
+        with QSignalBlocker(self.choice):
+            self.choice.setCurrentIndex(new.chosen)
+        self.choice.setToolTip(self.choice.currentText())
+        self.choice.setVisible(len(new.names) > 0)
+        self.page.setEnabled(new.chosen >= 0)
+        why, buttons = self.why_empty(new)
+        self.why.setText(why)
+        for button in self.answers.findChildren(QPushButton):
+            button.setVisible(button in buttons)
+        if not why and not self._made:
+            self._made = True
+            self.pages.addWidget(self.make_content())
+            self.set_theme(self._theme)
+            old = type(new)()
+        if not why:
+            self.show_results(old, new)
+        self.pages.setCurrentIndex(1 if not why else 0)
+        for widget in self.tools:
+            widget.setVisible(not why and widget not in self.useless)
+        self._arrange()
+
+    def tool(self, *widgets: QWidget) -> None:
+        """Widgets above the results, that are there while results are."""
+        for widget in widgets:
+            widget.hide()
+            self.flow.addWidget(widget)
+            self.tools.append(widget)
+
+    # ---- room
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            for box in self.findChildren(QComboBox):
+                box.setMaximumWidth(30 * self.fontMetrics().averageCharWidth())
+            self._arrange()
+
+    def _arrange(self) -> None:
+        """Numbers and picture beside each other, or one below the other where that is too narrow."""
+        if not self._made:
+            return
+        narrow = self.width() < _BESIDE * self.fontMetrics().height()
+        way = Qt.Orientation.Vertical if narrow else Qt.Orientation.Horizontal
+        if self._split.orientation() != way:
+            self._split.setOrientation(way)
+
+    def _choose_one(self, place: int) -> None:
+        if self._side is not None:
+            self._side.choose(place)
+
+    def _read_again(self) -> None:
+        if self._side is not None:
+            self._side.read_again()
+
+    def _open_page(self) -> None:
+        if self._side is not None and self._side.snapshot.chosen >= 0:
+            self.openAsked.emit(self._side.snapshot.chosen)

@@ -1,0 +1,355 @@
+"""What side panels show of the experiments and tables of the project, beside the trace.
+
+Nothing is opened or computed before a panel is on top. The results are those of the one bench on which a
+record is worked on (`desktop.workbench.keeping.Keeper.bench`), so that pages and panels show the same.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+
+from desktop.data.naming import file_stem
+from desktop.workbench.bench import Bench
+from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
+from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
+from desktop.workbench.keeping import Keeper
+from desktop.workbench.model import KeptTable
+from desktop.workbench.modelling import ModelBench, ModelSnapshot
+from desktop.workbench.pinning import Pinned, Place, in_phases, places_of
+from desktop.workbench.workbench import Document, Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from desktop.data.tables import Row
+    from desktop.workbench.explaining import Explained
+
+
+@dataclass(frozen=True, eq=False)
+class SideSnapshot:
+    """`names`: of the project's experiments, or tables; `chosen`: the place of one of them, -1 if there is
+    none; `shown`: what its bench shows, None while no panel is on top."""
+
+    names: tuple[str, ...] = ()
+    chosen: int = -1
+    shown: Any = None
+
+
+T = TypeVar("T", bound=SideSnapshot)
+B = TypeVar("B", ExperimentBench, ModelBench)
+
+
+class Side(Bench[T], Generic[T, B]):
+    """One of the project's records of a kind, on its bench while `watch` says that somebody looks."""
+
+    KIND: ClassVar[Literal["experiments", "tables"]]
+
+    def __init__(self, snapshot: T, workbench: Workbench, keeper: Keeper) -> None:
+        super().__init__(snapshot)
+        self.workbench = workbench
+        self._keeper = keeper
+        self._numbers: tuple[int, ...] = ()
+        self._number = -1  # of the chosen record
+        self._watched = self._closed = False
+        self._bench: B | None = None
+        workbench.subscribe(self._follow)
+
+    def close(self) -> None:
+        super().close()
+        self.workbench.unsubscribe(self._follow)
+        self._closed = True
+        self._leave()
+
+    @property
+    def bench(self) -> B | None:
+        """Where the chosen one is worked on, while it is shown."""
+        return self._bench
+
+    @property
+    def busy(self) -> bool:
+        return self._bench is not None and self._bench.busy
+
+    def watch(self, on_top: bool) -> None:
+        """Whether a panel is looked at that shows this."""
+        if on_top != self._watched and not self._closed:
+            self._watched = on_top
+            self._take()
+
+    def choose(self, place: int) -> None:
+        """Show another one of the project's, by its place."""
+        self._number = self._numbers[place]
+        self._take()
+
+    def refresh(self) -> None:
+        """The project may hold others now; what has come last is shown."""
+        numbers = self._keeper.numbers(self.KIND)
+        new = [number for number in numbers if number not in self._numbers]
+        if self._numbers and new:
+            self._number = new[-1]
+        elif self._number not in numbers:
+            self._number = numbers[0] if numbers else -1
+        self._numbers = numbers
+        self._take()
+
+    def read_again(self) -> None:
+        """Read the chosen one anew, which could not be read."""
+        place = self._place
+        if self._bench is not None and place >= 0:
+            record, _ = self._keeper.lend(self.KIND, place)
+            self._bench.open_kept(record)
+
+    # ---- inside
+
+    @property
+    def _place(self) -> int:
+        return self._numbers.index(self._number) if self._number in self._numbers else -1
+
+    def _chosen_bench(self) -> B | None:
+        """The bench of the chosen one, opened if need be."""
+        found: Any = self._keeper.bench(self.KIND, self._place) if self._place >= 0 else None
+        return found
+
+    def _leave(self) -> None:
+        if self._bench is not None:
+            self._bench.unsubscribe(self._changed)
+            self._bench = None
+
+    def _take(self) -> None:
+        """Listen to the bench of the chosen one, if somebody looks."""
+        bench = self._chosen_bench() if self._watched else None
+        if bench is not self._bench:
+            self._leave()
+            self._bench = bench
+            if bench is not None:
+                bench.subscribe(self._changed)
+        names = tuple(one.name for one in getattr(self._keeper.workspace, self.KIND))
+        shown = None if bench is None else bench.snapshot
+        now = self.snapshot
+        if (names, self._place) != (now.names, now.chosen) or shown is not now.shown:
+            self._show(names=names, chosen=self._place, shown=shown)
+            self._arrived()
+
+    def _changed(self, _: Any, new: Any) -> None:
+        self._show(shown=new)
+        self._arrived()
+
+    def _arrived(self) -> None:
+        """What is shown is another: see what follows."""
+
+    def _follow(self, old: Snapshot, new: Snapshot) -> None:
+        """The trace has changed."""
+
+
+# ---- effects
+
+
+@dataclass(frozen=True, eq=False)
+class EffectsSnapshot(SideSnapshot):
+    """`pinned`: the regions in the phases of the shown trace, None where that has none or before its
+    statistics are there; `places`: where the factors of the selected effect are in it."""
+
+    shown: ExperimentSnapshot | None = None
+    pinned: Pinned | None = None
+    places: tuple[Place, ...] = ()
+
+
+class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
+    """The effects of an experiment, and where they are in the shown trace: its statistics say that."""
+
+    KIND = "experiments"
+
+    def __init__(
+        self,
+        workbench: Workbench,
+        keeper: Keeper,
+        deliver: Deliver = at_once,
+        executor: Executor | None = None,
+    ) -> None:
+        super().__init__(EffectsSnapshot(), workbench, keeper)
+        self._lane = Lane("side", latest=True, deliver=deliver, executor=executor)
+        self._explained: Explained | None = None  # of which the regions were asked for last
+        self._marked: tuple[str, ...] | None = None  # as was asked for last; None: to be asked for again
+
+    def close(self) -> None:
+        super().close()
+        self._lane.close()
+
+    @property
+    def busy(self) -> bool:
+        return super().busy or self._lane.busy
+
+    def select(self, term: str) -> None:
+        """Mark an effect everywhere, and its regions in the trace."""
+        if self._bench is not None:
+            self._marked = None
+            self._bench.select(term)
+            self._arrived()
+
+    def pin_to(self, factor: str, region: str) -> None:
+        """Say which region a factor is; "": the one that is called like it."""
+        if self._bench is not None:
+            self._bench.pin_to(factor, region)
+
+    def _arrived(self) -> None:
+        self._pin()
+        now = self.snapshot
+        if now.shown is None:
+            return
+        places: tuple[Place, ...] = ()
+        if now.pinned is not None and now.shown.selected:
+            places = places_of(now.shown, now.shown.selected, now.pinned)
+        if places != now.places:
+            self._show(places=places)
+        names = tuple(dict.fromkeys(place.region for place in places if place.region))
+        if names != self._marked:
+            self._marked = names
+            self.workbench.mark_regions(names)
+
+    def _follow(self, old: Snapshot, new: Snapshot) -> None:
+        if new.document is not old.document:
+            self._lane.cancel()
+            self._explained = self._marked = None
+            self._show(pinned=None, places=())
+        if new.explained is not old.explained:
+            self._pin()
+
+    def _pin(self) -> None:
+        """Ask for the regions in the phases, once for the statistics that are there."""
+        now = self.workbench.snapshot
+        found, document = now.explained, now.document
+        if not self._watched or self.snapshot.shown is None or document is None or not found.stats:
+            return
+        if found is self._explained or found.outdated:
+            return
+        self._explained = found
+        regions = [region.name for region in document.regions]
+        phases = [(s.phase, one) for s, one in zip(found.scopes, found.stats, strict=True) if s.phase >= 0]
+
+        def work(job: Job) -> Pinned:
+            return in_phases(document.source, regions, [k for k, _ in phases], [s for _, s in phases], job)
+
+        def done(pinned: Pinned) -> None:
+            self._show(pinned=pinned)
+            self._arrived()
+
+        if phases and regions:
+            self._lane.submit("Regions in phases", work, done, self.workbench.report)
+
+
+# ---- factor model
+
+
+@dataclass(frozen=True, eq=False)
+class ModelSideSnapshot(SideSnapshot):
+    """`here`: rows of the table that come from the shown trace."""
+
+    shown: ModelSnapshot | None = None
+    here: tuple[Row, ...] = field(default=())
+
+
+class ModelSide(Side[ModelSideSnapshot, ModelBench]):
+    """The factor model of a table of run times, to which the run of the shown trace can be added."""
+
+    KIND = "tables"
+
+    def __init__(self, workbench: Workbench, keeper: Keeper) -> None:
+        super().__init__(ModelSideSnapshot(), workbench, keeper)
+        self._waiting: tuple[ModelBench, tuple[Row, ...]] | None = None  # rows for a table that is being read
+
+    def close(self) -> None:
+        super().close()
+        self._stop_waiting()
+
+    def names_of_run(self) -> tuple[str, str]:
+        """Code and system by which the shown run is best added: called as its trace without its p, and as
+        the system of the rows that came from traces last, else the only one of the table."""
+        now, shown = self.workbench.snapshot, self.snapshot.shown
+        if now.document is None or now.run is None:
+            return "", ""
+        code = file_stem(now.document.source, now.document.options.member)
+        code = re.sub(rf"[-_. ]?0*{now.run.whole.curve.capacity:g}$", "", code) or code
+        table = None if shown is None else shown.project.table
+        if table is None or not table.rows:
+            return code, "this system"
+        added = [] if self._bench is None else [row.system for row in self._bench.added if row.trace]
+        return code, added[-1] if added else table.rows[-1].system or "this system"
+
+    def rows_of_run(self, code: str, system: str, *, phases: bool) -> tuple[Row, ...]:
+        """Measurements of the shown run, and of its phases, that the table does not have yet."""
+        return self._new_rows(self._bench, code, system, phases)
+
+    def _new_rows(self, bench: ModelBench | None, code: str, system: str, phases: bool) -> tuple[Row, ...]:
+        from desktop.data.trace_rows import TracedRun
+
+        now = self.workbench.snapshot
+        if now.run is None or now.document is None or not (code.strip() and system.strip()):
+            return ()
+        run = TracedRun(now.run.whole.curve, now.document.title, trace_key(now.document))
+        rows: tuple[Row, ...] = (run.whole(code, system),)
+        if phases and now.fit is not None:
+            rows += run.phases(code, system, now.fit, now.run.limit)
+        known = {(row.code, row.system, row.note) for row in self._here(bench)}
+        return tuple(row for row in rows if (row.code, row.system, row.note) not in known)
+
+    def add_run(self, code: str, system: str, *, phases: bool) -> None:
+        """Add the shown run to the chosen table, or to a new one if the project has none: one step."""
+        from desktop.data.tables import TableEdits
+
+        if self._place < 0:
+            rows = self._new_rows(None, code, system, phases)
+            if rows:
+                self._keeper.add(KeptTable(edits=TableEdits(added=rows)))
+            return
+        bench = self._chosen_bench()
+        assert bench is not None
+        self._stop_waiting()
+        if bench.snapshot.project.table is None and bench.busy:
+            self._waiting = bench, self._new_rows(None, code, system, phases)
+            bench.subscribe(self._opened)
+            return
+        rows = self._new_rows(bench, code, system, phases)
+        self._add_to(bench, rows)
+
+    def _opened(self, _: ModelSnapshot, new: ModelSnapshot) -> None:
+        """The table that rows are waiting for has come, or cannot be had."""
+        if self._waiting is None or (new.project.table is None and new.task is not None):
+            return
+        bench, rows = self._waiting
+        self._stop_waiting()
+        self._add_to(bench, rows)
+
+    @staticmethod
+    def _add_to(bench: ModelBench, rows: tuple[Row, ...]) -> None:
+        """Add rows to a table that is open, and look at the first of them."""
+        table = bench.snapshot.project.table
+        if table is not None and rows:
+            bench.add_rows(rows)
+            if len(bench.added) >= len(rows) and bench.snapshot.project.table is not table:
+                bench.pick([bench.added[-len(rows)].line])
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting[0].unsubscribe(self._opened)
+            self._waiting = None
+
+    def _here(self, bench: ModelBench | None) -> tuple[Row, ...]:
+        """The rows of a table that come from the shown trace."""
+        document = self.workbench.snapshot.document
+        if document is None or bench is None:
+            return ()
+        key = trace_key(document)
+        return tuple(row for row in bench.added if row.trace == key)
+
+    def _arrived(self) -> None:
+        here = self._here(self._bench)
+        if here != self.snapshot.here:
+            self._show(here=here)
+
+    def _follow(self, old: Snapshot, new: Snapshot) -> None:
+        if new.document is not old.document:
+            self._arrived()
+
+
+def trace_key(document: Document) -> str:
+    """By what an open trace is known again in rows of a table, see `desktop.data.tables.Row`."""
+    return str(document.info["source"]["sha256"]) + (document.options.member or "")

@@ -1,0 +1,745 @@
+"""What the plots over time state: axes, values in columns, fit, phases, breakpoints, notes, legend, in words.
+
+One description stands behind a plot of the window and the same plot on a sheet of paper, PDF or SVG: the
+window's kernels and `desktop.ui.figures` only paint it. Times are seconds, levels processors, unless said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core import ticks
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import Columns, envelope
+from desktop.core.matching import NONE
+from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
+from desktop.core.ticks import Ticks, format_number
+from desktop.workbench import levels as heights
+from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
+
+if TYPE_CHECKING:
+    from desktop.core.contrast import Contrast
+    from desktop.core.phases import PhaseFit
+    from desktop.data.material import Bars, Mark, Material
+
+Floats = NDArray[np.float64]
+Measure = Callable[[str], float]
+
+#: Activities from the bottom of a stack to its top.
+ACTIVITIES = ("computing", "overhead", "io", "idle", "unmeasured")
+#: Words of plots over time, by the keys under which they may be replaced.
+WORDS = {
+    "time": "Time",
+    "processors": "Processors",
+    "utilization": "Utilization",
+    "computing": "Computing",
+    "overhead": "Overhead",
+    "io": "I/O",
+    "idle": "Idle",
+    "unmeasured": "Not measured",
+    "extremes": "Minimum to maximum",
+    "fit": "Fit: {0} ({1})",
+    "break": "Breakpoint and its range",
+    "residual axis": "Residual",
+    "residual": "Curve − fit, mean",
+    "rms": "± r.m.s. of each phase",
+    "epsilon": "ε = {0} processors·√s",
+    "phase error": "phase {0}: r.m.s. {1} processors, local error {2} processors·√s",
+    "location": "Location",
+    "message": "Message",
+    "messages": "Messages, 1 to {0} at a point",
+    "collective": "Collective begins",
+    "shared rows": "{0} locations in {1} rows: neighbours share a row",
+    "absolute": "Time",
+    "start": "Time from each run's start",
+    "normalised": "Part of each run",
+    "phases": "Time of the phases of {0}",
+    "run": "{0}: {1} processors, {2}",
+    "reference": "{0} (reference)",
+    "difference": "Difference",
+    "integrated": "Difference to {0}, integrated: {1}",
+    "of processors": "of {0} processors",
+}
+#: Lines of text and widths of a label that a tick takes of its axis.
+_LINES, _LABELS = 2.2, 1.5
+#: Room around the number of a phase, in heights of text.
+_AROUND = 0.3
+
+
+class Words:
+    """Says the words of a plot in the reader's language, or what replaces them; `said`: by their keys.
+
+    `asked`: seconds and name of the unit of time that was asked for; `quantity`: writes a number in a unit.
+    """
+
+    def __init__(
+        self,
+        replaced: Mapping[str, str] | None = None,
+        translate: Callable[[str], str] = str,
+        asked: tuple[float, str] | None = None,
+        quantity: Callable[[float, str], str] = lambda value, unit: f"{format_number(value)} {unit}",
+    ) -> None:
+        self._replaced, self.translate = replaced or {}, translate
+        self.asked, self.quantity = asked, quantity
+        self.said: dict[str, str] = {}
+
+    def __call__(self, key: str, *values: object) -> str:
+        """The words of `WORDS` with what they are about."""
+        return self.name(key, self.translate(WORDS[key]).format(*values))
+
+    def name(self, key: str, text: str) -> str:
+        """A text that is not one of the program's words."""
+        self.said[key] = self._replaced.get(key, text)
+        return self.said[key]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis from `low` to `high`: seconds (`time`), or levels, of which labels count `factor` times as much
+    in `unit`. `top`: a level that always has a tick, of all processors. `asked`: seconds and name of the unit
+    of time that was asked for."""
+
+    title: str
+    low: float
+    high: float
+    unit: str = ""
+    factor: float = 1.0
+    log: bool = False
+    time: bool = False
+    whole: bool = False
+    top: float | None = None
+    asked: tuple[float, str] | None = None
+
+    def share(self, value):
+        """How far along the axis values lie, 0 to 1."""
+        return share(value, self.low, self.high, self.log)
+
+    @property
+    def words(self) -> str:
+        """Its title with the unit of its labels."""
+        unit = ticks.time_unit(self.high - self.low, self.asked)[1] if self.time else self.unit
+        return f"{self.title} ({unit})" if unit else self.title
+
+    def across(self, length: float, width: Measure) -> Ticks:
+        """Ticks of a level axis so long, whose labels are so wide."""
+        label = "000.000"
+        if self.asked is not None:  # whose numbers may be long
+            long = f"{max(abs(self.low), abs(self.high)) / self.asked[0]:,.1f}"
+            label = max(label, long, key=len)
+        return self._ticks(max(length / (width(label) * _LABELS), 1.5))
+
+    def upright(self, length: float, line: float) -> Ticks:
+        """Ticks of an upright axis so long, where a line of text is so high."""
+        found = self._ticks(max(length / (line * _LINES), 1.5))
+        if self.top is None or not self.low <= self.top <= self.high:
+            return found
+        at = self.share(self.top)
+        kept = [
+            (place, label)
+            for place, label in zip(found.positions, found.labels, strict=True)
+            if abs(self.share(place) - at) * length > line
+        ]
+        kept.append((self.top, format_number(self.top * self.factor)))
+        return Ticks([place for place, _ in kept], [label for _, label in kept])
+
+    def _ticks(self, room: float) -> Ticks:
+        if self.time:
+            return ticks.time_ticks(self.low, self.high, room, self.asked)
+        low, high = self.low * self.factor, self.high * self.factor
+        if self.log:
+            found = ticks.power_ticks(math.log10(low), math.log10(high), room)
+            places = [10.0**v for v in found.positions]
+        else:
+            found = ticks.level_ticks(low, high, room, whole=self.whole)
+            places = found.positions
+        return Ticks([v / self.factor for v in places], found.labels)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a legend: `words` for what is drawn as `ink`. `key`: what a click switches ("" nothing), and
+    what is seen now if `shown`."""
+
+    words: str
+    ink: str
+    key: str = ""
+    shown: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """Values in the W columns between the times `x` (W+1,), drawn as `ink`.
+
+    `look`: "filled" down to the lower end, "stacked" upon the series before it, or a "line"; but for stacked
+    ones with their extremes. `seen` (W,): where there are values; None: wherever they are finite.
+    """
+
+    ink: str
+    x: Floats
+    columns: Columns
+    look: Literal["filled", "stacked", "line"] = "line"
+    seen: NDArray[np.bool_] | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether every step is seen by itself, so that there are no extremes beside the mean."""
+        return int(self.columns.steps.max(initial=0)) <= 2
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """Levels ± `level` (K,) from `a` to `b` (seconds): what the curve differs from the fit by in a phase."""
+
+    a: Floats
+    b: Floats
+    level: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Lane:
+    """Curves over an upright axis. `fitted`: with the fit; `zero`: a line there. `part`: of the height that
+    all lanes have. `entries` and `note`: of this lane alone, where several stand below each other."""
+
+    axis: Axis
+    series: tuple[Series, ...]
+    fitted: bool = False
+    zero: bool = False
+    spread: Spread | None = None
+    entries: tuple[Entry, ...] = ()
+    note: str = ""
+    part: float = 1.0
+
+    @property
+    def exact(self) -> bool:
+        return all(series.exact for series in self.series)
+
+
+@dataclass(frozen=True, eq=False)
+class Strip:
+    """The phases of a run above the lanes, (n, 2) seconds, with their numbers. `ink`: of the run, "" if it
+    is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has."""
+
+    spans: Floats
+    labels: Sequence[str]
+    ink: str = ""
+    chosen: int | None = None
+    alone: NDArray[np.bool_] | None = None
+
+    def seen(self, axis: Axis) -> Iterator[tuple[int, float, float]]:
+        """The phases within an axis: place, and from where to where along it, 0 to 1."""
+        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
+        ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0)
+        for k, (a, b) in zip(shown.tolist(), ends.tolist(), strict=True):
+            yield k, a, b
+
+    def labelled(
+        self, axis: Axis, length: float, em: float, width: Measure
+    ) -> Iterator[tuple[int, float, float, str]]:
+        """The phases that are marked, or have room for their number along an axis so long: place, from where
+        to where, and the number, "" if there is no room."""
+        least = width("1") + _AROUND * em
+        shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
+        ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0) * length
+        # Hundreds have no room for a number; those need not be asked one by one.
+        wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
+        for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):
+            label = self.labels[k]
+            yield k, a, b, label if b - a > width(label) + _AROUND * em else ""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Phases of neighbouring strips that belong together: that of strip `upper` from `a` to `b`, that of the
+    next one from `c` to `d`; `alike`: 0 to 1. `row`: of the table of matches."""
+
+    upper: int
+    row: int
+    a: float
+    b: float
+    c: float
+    d: float
+    alike: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """One plot over time.
+
+    `lanes` from top to bottom, all over `axis`, below `strips` of phases. `ranges`: where breakpoints may lie
+    is shown. `phase`: a chosen one. `notes`: remarks on times. `limit`: what alone is analysed (seconds).
+    `remarks`: sentences on what is seen; `doubt`: how much of it may be wrong. `bars`: what the `rows` of a
+    timeline, from the top, do. `reference`: the run that others are compared with.
+    """
+
+    figure: str
+    title: str
+    axis: Axis
+    lanes: tuple[Lane, ...] = ()
+    legend: tuple[Entry, ...] = ()
+    strips: tuple[Strip, ...] = ()
+    links: tuple[Link, ...] = ()
+    fit: PhaseFit | None = None
+    breaks: Breakpoints | None = None
+    ranges: bool = False
+    phase: int | None = None
+    notes: tuple[Mark, ...] = ()
+    limit: tuple[float, float] | None = None
+    remarks: tuple[str, ...] = ()
+    doubt: str = ""
+    bars: Bars | None = None
+    rows: tuple[str, ...] = ()
+    reference: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a plot of one run is made of. `shown`: the activities that are drawn, None: all that are known;
+    computing alone is drawn with its extremes."""
+
+    curve: StepCurve
+    stack: Mapping[str, StepCurve] = field(default_factory=dict)
+    fit: PhaseFit | None = None
+    locked: tuple[float, ...] = ()
+    phase: int | None = None
+    notes: tuple[Mark, ...] = ()
+    limit: tuple[float, float] | None = None
+    doubt: str = ""
+    levels: Levels = AT_FIRST
+
+    def heights(self, a: float, b: float, line: tuple[float, float] | None = None) -> Heights:
+        """What it needs of an upright axis where the times from `a` to `b` are seen. `line`: its
+        `line_heights`, if they are known."""
+        env = envelope(self.curve)
+        least, most, _ = env.range(-math.inf, math.inf)
+        low, high, _ = env.range(a, b)
+        return Heights(self.curve.capacity, least, most, *(line or line_heights(self.curve)), low, high)
+
+
+def column_times(curve: StepCurve, a: float, b: float, count: int) -> Floats:
+    """The times between the columns from `a` to `b`: those of the steps, or of `count` equal parts where
+    there are more steps."""
+    first = int(np.searchsorted(curve.edges, a / curve.unit, "right"))
+    last = int(np.searchsorted(curve.edges, b / curve.unit, "left"))
+    if last - first < count:
+        return np.unique(np.concatenate([[a], curve.edges[first:last] * curve.unit, [b]]))
+    return np.linspace(a, b, count + 1)
+
+
+def time_axis(a: float, b: float, say: Words) -> Axis:
+    return Axis(say("time"), a, b, time=True, asked=say.asked)
+
+
+# ------------------------------------------------------------------ one run
+
+
+def level_axis(run: Run, known: Heights, say: Words) -> Axis:
+    low, high = limits(run.levels, known)
+    return Axis(say("processors"), low, high, log=run.levels.log, whole=True, top=run.curve.capacity)
+
+
+def percent_axis(axis: Axis, capacity: float, say: Words) -> Axis:
+    """The same in parts of all processors."""
+    return replace(axis, title=say("utilization"), unit="%", factor=100 / capacity, top=None)
+
+
+def curve_lane(run: Run, x: Floats, known: Heights, say: Words) -> Lane:
+    """The curve with its extremes, and the fit."""
+    series = Series("computing", x, envelope(run.curve).columns(x), "filled")
+    return Lane(level_axis(run, known, say), (series,), fitted=run.fit is not None)
+
+
+def stack_lane(run: Run, x: Floats, known: Heights, shown: Iterable[str], say: Words) -> Lane:
+    """The activities upon each other, and the fit, which belongs to the first."""
+    drawn = [name for name in ACTIVITIES if name in shown and name in run.stack]
+    series = (Series(name, x, envelope(run.stack[name]).columns(x), "stacked") for name in drawn)
+    fitted = run.fit is not None and "computing" in drawn
+    return Lane(level_axis(run, known, say), tuple(series), fitted=fitted)
+
+
+def residual_lane(run: Run, x: Floats, known: Heights, say: Words, columns: Columns | None = None) -> Lane:
+    """The curve less the fit, with the r.m.s. of every phase. `columns`: of the curve, if they are known."""
+    curve, fit = run.curve, run.fit
+    assert fit is not None
+    left = residual(envelope(curve), fit, x, columns)
+    outside = (x[1:] <= fit.breaks[0]) | (x[:-1] >= fit.breaks[-1])
+    rms = fit.error / np.sqrt(fit.duration)
+    show = visible(fit, float(x[0]), float(x[-1]))
+    low, high, mean = (np.where(outside, np.nan, v) for v in left)  # of a limited analysis
+    # Means and r.m.s. set the scale; a rare peak far beyond them runs to the rim instead of pressing all else
+    # flat. The bound moves in steps, so that panning does not make it breathe.
+    some = np.isfinite(mean)
+    extreme = float(max(high[some].max(initial=0.0), -low[some].min(initial=0.0)))
+    reach = min(extreme, max(float(np.abs(mean[some]).max(initial=0.0)), 4 * float(rms[show].max(initial=0))))
+    reach = residual_reach(reach, run.levels, known)
+    top = round_up(reach * 1.02) if reach > 1e-9 * max(curve.capacity, 1e-300) else 1.0
+    steps = np.where(low < high, 9, 1)
+    values = Columns(low, high, mean, mean, mean, steps)
+    ends = np.clip([fit.breaks[show], fit.breaks[show + 1]], x[0], x[-1])
+    series = Series("residual", x, values)
+    entries = [
+        Entry(say("residual"), "residual"),
+        Entry(say("extremes"), "residual extremes"),
+        Entry(say("rms"), "rms"),
+    ]
+    if run.phase is not None and 0 <= run.phase < rms.size:
+        error = fit.error[run.phase]
+        note = say("phase error", run.phase + 1, *map(format_number, (float(rms[run.phase]), float(error))))
+    else:
+        note = say("epsilon", format_number(float(fit.epsilon)))
+    return Lane(
+        Axis(say("residual axis"), -top, top, "proc"),
+        (series,),
+        zero=True,
+        spread=Spread(ends[0], ends[1], rms[show]),
+        entries=tuple(entries),
+        note=note,
+    )
+
+
+def run_legend(
+    run: Run, say: Words, *, exact: bool = False, shown: frozenset[str] | None = None
+) -> tuple[Entry, ...]:
+    """Of the curve, or of what is stacked (`shown`: of the known activities, None: all); `exact`: there are
+    no extremes to be seen."""
+    known = [name for name in ACTIVITIES if name in run.stack]
+    alone = shown == {"computing"} or not known
+    entries = [Entry(say(name), name, name, shown is None or name in shown) for name in known]
+    if alone:
+        entries[:1] = [Entry(say("computing"), "computing", "computing" if known else "")]
+        if not exact:
+            entries.insert(1, Entry(say("extremes"), "extremes"))
+    fit = run.fit
+    if fit is not None:
+        count = f"{fit.n} phase{'' if fit.n == 1 else 's'}"
+        entries.append(Entry(say("break"), "break"))
+        entries.append(Entry(say("fit", count, fit.model), "fit"))
+    return tuple(entries)
+
+
+def phase_strip(fit: PhaseFit, phase: int | None) -> Strip:
+    """The phases of the only run, by their numbers."""
+    spans = np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1)
+    return Strip(spans, _Numbers(fit.n), chosen=phase)
+
+
+class _Numbers(Sequence[str]):
+    """ "1", "2", ...: of thousands of phases a few are said."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, k):
+        return [str(i + 1) for i in range(self._count)[k]] if isinstance(k, slice) else str(k + 1)
+
+
+def run_plot(
+    figure: str,
+    run: Run,
+    axis: Axis,
+    lanes: Sequence[Lane],
+    legend: Sequence[Entry],
+    *,
+    title: str = "",
+    known: Heights | None = None,
+    ranges: bool = True,
+) -> Plot:
+    """Lanes of a run with all that stands in and above them."""
+    shown = "" if known is None else heights.note(run.levels, known)
+    fit = run.fit
+    return Plot(
+        figure,
+        title,
+        axis,
+        tuple(lanes),
+        tuple(legend),
+        strips=() if fit is None else (phase_strip(fit, run.phase),),
+        fit=fit,
+        breaks=None if fit is None else breakpoints(fit, run.locked),
+        ranges=ranges,
+        phase=run.phase,
+        notes=notes_in(run.notes, axis),
+        limit=run.limit,
+        remarks=(shown,) if shown else (),
+        doubt=run.doubt,
+    )
+
+
+def notes_in(notes: Iterable[Mark], axis: Axis) -> tuple[Mark, ...]:
+    """Those of the visible range, in order of time."""
+    seen = (
+        note
+        for note in notes
+        if note.start_s <= axis.high and (note.start_s if note.end_s is None else note.end_s) >= axis.low
+    )
+    return tuple(sorted(seen, key=lambda note: note.start_s))
+
+
+def figure_plot(
+    figure: str,
+    material: Material,
+    say: Words,
+    columns: int,
+    *,
+    span: tuple[float, float] | None = None,
+    levels: Levels = AT_FIRST,
+    phase: int | None = None,
+    how: Comparing | None = None,
+) -> Plot:
+    """A figure over time of `desktop.data.material.FIGURES`, with values in about so many columns. `span`:
+    the time that is seen (seconds), None: all."""
+    from desktop.data.material import FIGURES
+
+    if figure == "comparison":
+        assert material.contrast is not None
+        c = material.contrast.placement
+
+        def times(curve: StepCurve) -> Floats:
+            return column_times(
+                curve, max(curve.start, c.start), min(curve.start + curve.duration, c.end), columns
+            )
+
+        return comparison(material.contrast, how or Comparing(), times, say)
+    title = say.name("title", f"{FIGURES[figure]}: {material.title}")
+    run = Run(
+        material.curve, material.stack, material.fit, material.locked, phase, material.marks, material.limit,
+        material.doubt, levels,
+    )  # fmt: skip
+    a, b = seen_span(run.curve, span)
+    axis = time_axis(a, b, say)
+    if figure == "timeline":
+        assert material.bars is not None
+        return _timeline(run, material.bars, axis, title, say)
+    known = run.heights(a, b)
+    even = np.linspace(a, b, columns + 1)
+    if figure == "residual":
+        lane = residual_lane(run, even, known, say)
+        found = run_plot(figure, run, axis, [lane], lane.entries, title=title)
+        return replace(found, remarks=(lane.note,))
+    if figure == "stack":
+        lane = stack_lane(run, even, known, material.stack, say)
+        legend = run_legend(run, say)
+    else:
+        lane = curve_lane(run, column_times(run.curve, a, b, columns), known, say)
+        legend = run_legend(run, say, exact=lane.exact, shown=frozenset({"computing"}))
+    return run_plot(figure, run, axis, [lane], legend, title=title, known=known)
+
+
+def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float, float]:
+    """The part of a range of time (seconds) that a curve has, else all of it."""
+    start, end = curve.start, curve.start + curve.duration
+    a, b = (start, end) if span is None else (max(span[0], start), min(span[1], end))
+    return (a, b) if a < b else (start, end)
+
+
+# ------------------------------------------------------------------ timeline
+
+
+def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words) -> Plot:
+    inks = [f"shade {k}" for k in bars.shades] if bars.shades else list(bars.classes)
+    legend = class_legend(bars.classes, inks, say, by_region=bool(bars.shades))
+    drawn = bars.messages
+    if drawn is not None:
+        densest = 0 if drawn.density is None else int(drawn.density.max(initial=0))
+        legend += mark_legend(say, messages=len(drawn.lines), densest=densest)
+    shared = shared_rows(sum(bars.merged), len(bars.names), say)
+    rows = Axis(say("location"), float(len(bars.names)), 0.0)
+    found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
+    return replace(found, bars=bars, rows=bars.names, remarks=(shared,) if shared else ())
+
+
+def class_legend(names: Sequence[str], inks: Sequence[str], say: Words, *, by_region: bool) -> list[Entry]:
+    """Of the classes of a timeline: activities by their keys, or regions by their names."""
+    if not by_region:
+        return [Entry(say(name), ink) for name, ink in zip(names, inks, strict=True)]
+    return [
+        Entry(say.name(f"region {k}", name), ink)
+        for k, (name, ink) in enumerate(zip(names, inks, strict=True), 1)
+    ]
+
+
+def mark_legend(say: Words, *, messages: int, densest: int = 0, collectives: bool = False) -> list[Entry]:
+    """Of what connects the rows: so many messages one by one, or `densest` at a point at most."""
+    found = []
+    if densest:
+        found.append(Entry(say("messages", f"{densest:,}".replace(",", " ")), "density"))
+    elif messages:
+        found.append(Entry(say("message"), "message"))
+    if collectives:
+        found.append(Entry(say("collective"), "collective"))
+    return found
+
+
+def shared_rows(locations: int, rows: int, say: Words) -> str:
+    """What is said of rows that stand for several locations; "" where none does."""
+    return say("shared rows", locations, rows) if rows < locations else ""
+
+
+# ------------------------------------------------------------------ compared runs
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """How compared runs are seen: below each other instead of upon each other, differences in percent of the
+    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked."""
+
+    side_by_side: bool = False
+    relative: bool = False
+    by_hand: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    row: int = -1
+
+
+def comparison(
+    contrast: Contrast,
+    how: Comparing,
+    times: Callable[[StepCurve], Floats],
+    say: Words,
+    *,
+    span: tuple[float, float] | None = None,
+    difference: bool = True,
+) -> Plot:
+    """Runs over one axis with their differences to the reference. `times`: between the columns of a curve;
+    without `difference` there is no room for those."""
+    alignment, placement = contrast.alignment, contrast.placement
+    reference = alignment.reference
+    others = [k for k in range(len(alignment.runs)) if k != reference]
+    name = alignment.runs[reference].name
+    title = say.name("title", say.translate("Runs compared with {0}").format(name))
+    a, b = span or (placement.start, placement.end)
+    words = say.name("time", say.translate(WORDS[placement.axis]).format(name))
+    normalised = placement.axis == "normalised"
+    axis = Axis(
+        words, a, b, "%" if normalised else "", 100.0 if normalised else 1.0,
+        time=not normalised, asked=None if normalised else say.asked,
+    )  # fmt: skip
+    legend = []
+    for k, run in enumerate(alignment.runs):
+        called = say.translate(WORDS["reference"]).format(run.name) if k == reference else run.name
+        text = say.translate(WORDS["run"]).format(
+            called, format_number(run.curve.capacity), say.quantity(run.curve.duration, "s")
+        )
+        legend.append(Entry(say.name(f"run {k + 1}", text), f"run {k}"))
+    series = []
+    for k, curve in enumerate(placement.curves):
+        x = times(curve)
+        columns = envelope(curve).columns(x)
+        series.append(Series(f"run {k}", x, columns, seen=_in_phases(contrast, k, columns, x)))
+    level = _level_axis(contrast, say)
+    if how.side_by_side:
+        lanes = [Lane(level, (one,)) for one in series]
+    else:  # the reference lies over the others
+        lanes = [Lane(level, (*(series[k] for k in others), series[reference]))]
+    if difference:
+        part = 0.68 / len(lanes)
+        lanes = [replace(lane, part=part) for lane in lanes]
+        lanes.append(_difference_lane(contrast, how, times, say))
+    return Plot(
+        "comparison",
+        title,
+        axis,
+        tuple(lanes),
+        tuple(legend),
+        strips=tuple(_strips(contrast, how)),
+        links=tuple(_links(contrast)),
+        reference=reference,
+    )
+
+
+def _level_axis(contrast: Contrast, say: Words) -> Axis:
+    placement = contrast.placement
+    if placement.share:
+        return Axis(say("utilization"), 0.0, 1.05, "%", 100.0, whole=True)
+    low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
+    high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
+    return Axis(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)
+
+
+def _in_phases(contrast: Contrast, run: int, c: Columns, x: Floats) -> NDArray[np.bool_]:
+    """Which columns a run is in: neither before, nor after it, nor in a gap of its phases."""
+    placement = contrast.placement
+    spans, middle = placement.spans[run], (x[:-1] + x[1:]) / 2
+    at = np.clip(np.searchsorted(spans[:, 0], middle, side="right") - 1, 0, len(spans) - 1)
+    # Neighbouring phases touch but for rounding.
+    slack = 1e-9 * (placement.end - placement.start)
+    inside = (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
+    return inside & (c.steps > 0)
+
+
+def _difference_lane(
+    contrast: Contrast, how: Comparing, times: Callable[[StepCurve], Floats], say: Words
+) -> Lane:
+    alignment, placement = contrast.alignment, contrast.placement
+    reference = alignment.reference
+    series = []
+    for k, apart in enumerate(placement.differences):
+        if apart is None:
+            continue
+        x = times(apart)
+        c = envelope(apart).columns(x)
+        if how.relative:
+            under = envelope(placement.curves[reference]).columns(x).mean
+            mine = np.nan_to_num(envelope(placement.curves[k]).columns(x).mean)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ratio = np.where(under > 0, mine / under - 1, np.nan)
+            c = Columns(ratio, ratio, ratio, ratio, ratio, np.ones(ratio.size, np.int64))
+        series.append(Series(f"run {k}", x, c))
+    every = np.abs(np.concatenate([one.columns.mean for one in series]))
+    every = every[np.isfinite(every)]
+    most = float(every.max(initial=0.0))
+    if how.relative and most > 0:  # rare peaks run to the rim
+        most = min(most, max(4 * float(np.quantile(every, 0.75)), 1.0))
+    unit = "%" if how.relative else "% pts" if placement.share else "proc"
+    factor = 1.0 if unit == "proc" else 100.0
+    top = round_up(most * factor * 1.02) / factor if most > 0 else 1.0
+    parts = []
+    of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
+    for run, areas in zip(alignment.runs, placement.areas, strict=True):
+        if areas is not None:
+            value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
+            if areas.reference:
+                value += f" ({100 * areas.signed / areas.reference:+.3g} %)".replace("-", "−")
+            parts.append(f"{run.name}: {value}")
+    note = say("integrated", alignment.runs[reference].name, "; ".join(parts))
+    axis = Axis(say("difference"), -top, top, unit, factor)
+    return Lane(axis, tuple(series), zero=True, note=note, part=0.32)
+
+
+def _strips(contrast: Contrast, how: Comparing) -> Iterator[Strip]:
+    rows, spans = contrast.alignment.rows, contrast.placement.spans
+    for k, own in enumerate(spans):
+        row_of = np.argsort(rows[:, k], kind="stable")[-len(own) :]  # rows without a phase of it come first
+        by_hand = how.by_hand.get(k, frozenset())
+        labels = [f"{phase + 1}{'*' if phase in by_hand else ''}" for phase in range(len(own))]
+        chosen = int(rows[how.row, k]) if 0 <= how.row < len(rows) else NONE
+        alone = (rows[row_of] != NONE).sum(axis=1) == 1
+        yield Strip(own, labels, f"run {k}", None if chosen == NONE else chosen, alone)
+
+
+def _links(contrast: Contrast) -> Iterator[Link]:
+    """Wherever two neighbouring runs both have a phase in the same row."""
+    alignment, spans = contrast.alignment, contrast.placement.spans
+    for k in range(1, len(spans)):
+        for row, (upper, lower) in enumerate(alignment.rows[:, k - 1 : k + 1].tolist()):
+            if NONE in (upper, lower):
+                continue
+            phase = int(alignment.rows[row, alignment.reference])
+            alike = [
+                float(m.alike[phase]) if m is not None and phase != NONE else 1.0
+                for m in alignment.matchings[k - 1 : k + 1]
+            ]
+            (a, b), (c, d) = spans[k - 1][upper].tolist(), spans[k][lower].tolist()
+            yield Link(k - 1, row, a, b, c, d, float(np.nan_to_num(min(alike))))
+
+
+def round_up(value: float) -> float:
+    """The next of 1, 1.5, 2, 3, 5, 7.5, 10 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next((m * power for m in (1, 1.5, 2, 3, 5, 7.5) if m * power >= value), 10 * power)

@@ -1,0 +1,584 @@
+"""A chart in the window and the same chart on a sheet state the same: values, marks, ticks, words, titles."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pyqtgraph as pg
+import pytest
+from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from desktop.core import phases
+from desktop.core.curve import StepCurve
+from desktop.core.effects import analyse, dose, over_processors, trials
+from desktop.data import chart
+from desktop.data.chart import Axis, AxisChoice, Content, Layout, Series
+from desktop.resources import example_table
+from desktop.ui import chart_sheet, drawing, figures
+from desktop.ui.app import load_font
+from desktop.ui.experiment import charts
+from desktop.ui.exporting import ChartDialog
+from desktop.ui.figures import Look
+from desktop.ui.model import contents
+from desktop.ui.panels.messages import MessagesPanel
+from desktop.ui.plots import plot_menu
+from desktop.ui.plots.axis_dialog import AxisDialog
+from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
+from desktop.ui.theme import DARK, LIGHT
+from desktop.workbench.comparing import Scaled
+from desktop.workbench.modelling import ModelBench
+from tests.inline import Inline
+
+# A tool tip raises its window, which the offscreen platform cannot.
+pytestmark = pytest.mark.qt_log_ignore("propagateSizeHints", "does not support raise")
+
+FIRST = np.arange(3.0)
+RNG = np.random.default_rng(3)
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def effects() -> tuple[Any, Any]:
+    names = ("loop A", "loop B", "sort", "exchange")
+    x = np.array([[1 if k >> j & 1 else -1 for j in range(4)] for k in range(16)] * 2, float)
+    y = 40 + x @ np.array([4, -2.5, 1, 0.1]) + 1.5 * x[:, 0] * x[:, 1] + RNG.normal(size=32) * 0.5
+    y[7] += 5
+    data = trials(names, x, y, np.repeat([0, 1], 16))
+    every = analyse(data)
+    return analyse(data, terms=[e.members for e in every.effects][:10]), every
+
+
+def steps() -> StepCurve:
+    levels = np.concatenate([RNG.integers(2, 6, 30), RNG.integers(9, 13, 40), RNG.integers(4, 8, 30)])
+    return StepCurve(np.arange(101) * 10, levels.astype(float), 16)
+
+
+def matrix() -> Content:
+    sender, receiver = np.nonzero(RNG.random((9, 9)) < 0.4)
+    names = tuple(f"rank {k}" for k in range(9))
+    holder: Any = QWidget()  # for its translations
+    weight = RNG.integers(100, 10**6, sender.size)
+    return MessagesPanel._matrix(holder, sender, receiver, weight, names, "B")[0]
+
+
+@pytest.fixture(scope="module")
+def kinds(qapp: QApplication) -> dict[str, Content]:
+    """A chart of every kind that the program draws."""
+    load_font(qapp)
+    found, every = effects()
+    bench = ModelBench(executors={"fit": Inline(), "more": Inline()})
+    bench.open(example_table())
+    shown = bench.snapshot
+    d, p = np.array([1.0, 2, 4, 8]), np.array([2.0, 4, 8, 16])
+    doses = [("loop A", dose(d, 2 * d + 0.1, 0.1 * d)), ("sort", dose(d, 0.3 * d**1.4, 0.1 * d))]
+    scaled = [Scaled("sort", tuple(p), tuple(20 / p + 1), (0.2,) * 4, over_processors(p, 20 / p + 1))]
+    sweep = phases.sweep(steps(), "mixed", 12)
+    epsilon, breaks = EpsilonPlot(), BreakPicture()
+    epsilon.set_sweep(sweep.epsilon, 3, "mixed", int(sweep.n[0]))
+    breaks.set_sweep([(f.breaks, f.break_low, f.break_high) for f in sweep.fits], int(sweep.n[0]))
+    for plot in (epsilon, breaks):
+        plot.set_n(5)
+    return {
+        "half-normal": charts.half_normal(found, every, False, "s", every.effects[0].term),
+        "pareto": charts.pareto(found, every, False, "s", every.effects[1].term),
+        "main effects": charts.main_effects(found, every, "time [s]", ""),
+        "interaction": charts.interaction(found, "loop A", "loop B", "time [s]"),
+        "effect residuals": charts.residuals(found, charts.RESIDUALS[1], "time [s]"),
+        "delay sizes": charts.over_delay(doses, ["loop A", "sort"], "s", ""),
+        "over processors": charts.over_scale(scaled, ["sort"], "s", ""),
+        "region in phases": charts.in_phases(FIRST, FIRST + 1, FIRST / 4, "r"),
+        "cube": charts.cube(("A", "B", "C"), {c: 40.0 + k for k, c in enumerate(charts.CORNERS)}, "s")[0],
+        "scaling": contents.scaling(shown, "time", "cell", True)[0],
+        "scaling of all codes": contents.scaling(shown, "efficiency", "system", True)[0],
+        "model residuals": contents.residuals(shown, "system")[0],
+        "quantiles": contents.quantiles(shown)[0],
+        "relative": contents.relative(shown, "speed")[0],
+        "shares": contents.shares(shown)[0],
+        "cells": contents.cells(shown, "error")[0],
+        "matrix": matrix(),
+        "epsilon": epsilon.content,
+        "breakpoints": breaks.content,
+    }  # fmt: skip
+
+
+KINDS = (
+    "half-normal", "pareto", "main effects", "interaction", "effect residuals", "delay sizes",
+    "over processors", "region in phases", "cube", "scaling", "scaling of all codes", "model residuals",
+    "quantiles", "relative", "shares", "cells", "matrix", "epsilon", "breakpoints",
+)  # fmt: skip
+
+
+@pytest.fixture
+def drawn(qtbot: QtBot, kinds: dict[str, Content]) -> Callable[[str], Chart]:
+    def draw(name: str) -> Chart:
+        made = Chart(name)
+        qtbot.addWidget(made)
+        made.resize(680, 460)
+        made.set_content(kinds[name])
+        made.show()
+        made.grab()
+        return made
+
+    return draw
+
+
+# ------------------------------------------------------------------ what the window states
+
+
+def spoken(plot: Chart) -> str:
+    """All that the window writes, without spaces: Qt draws a text in runs of one font each."""
+    plot.grab()
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QSvgGenerator()
+    writer.setOutputDevice(buffer)
+    writer.setSize(plot.size())
+    painter = QPainter(writer)
+    painter.setFont(plot.font())
+    plot.render(painter, QRectF(plot.rect()), plot.rect())
+    painter.end()
+    root = ElementTree.fromstring(bytes(buffer.data().data()))
+    return bare(*("".join(node.itertext()) for node in root.iter(f"{SVG}text")))
+
+
+def bare(*texts: str) -> str:
+    return re.sub(r"\s", "", "".join(texts))
+
+
+def same_words(plot: Chart, texts: list[str]) -> None:
+    """The window writes each of these texts, and nothing else."""
+    said = spoken(plot)
+    assert Counter(said) == Counter(bare(*texts))
+    assert not [text for text in texts if bare(text) not in said]
+
+
+def points(values: Any) -> list[tuple[float, ...]]:
+    """In an order that does not depend on who draws first."""
+    if not len(values):
+        return []
+    found = np.round(np.asarray(values, float).reshape(len(values), -1), 5) + 0.0
+    return sorted(map(tuple, found.tolist()))
+
+
+def window_facts(plot: Chart) -> dict[str, list[tuple[float, ...]]]:
+    """What the items show, in values of the box."""
+    facts: dict[str, list[Any]] = {
+        name: [] for name in ("points", "lines", "segments", "bars", "band", "spread", "levels", "chosen")
+    }
+    across = plot.content.horizontal_bars
+    for item in plot.plot.vb.childGroup.childItems():
+        if not item.isVisible():
+            continue
+        if isinstance(item, pg.ScatterPlotItem):
+            kind = "chosen" if item is (plot._chosen_items or [None, None])[1] else "points"
+            facts[kind] += list(zip(*item.getData(), strict=True))
+        elif isinstance(item, pg.PlotCurveItem):
+            x, y = item.getData()
+            ends = np.stack([x, y], axis=1)
+            if item.opts["connect"] == "pairs":
+                facts["segments"] += ends.reshape(-1, 4).tolist()
+            else:
+                facts["lines"] += ends[np.isfinite(ends).all(axis=1)].tolist()
+        elif isinstance(item, pg.BarGraphItem):
+            o = item.opts
+            low, high = np.asarray(o["x0" if across else "y0"]), np.asarray(o["x1" if across else "y1"])
+            at = np.asarray(o["y" if across else "x"])
+            facts["bars"] += list(zip(at, low, high, strict=True))
+        elif isinstance(item, pg.FillBetweenItem):
+            for curve in item.curves:
+                facts["band"] += list(zip(*curve.getData(), strict=True))
+        elif isinstance(item, pg.ErrorBarItem):
+            o = item.opts
+            if across:
+                facts["spread"] += list(zip(o["y"], o["x"] - o["left"], o["x"] + o["right"], strict=True))
+            else:
+                facts["spread"] += list(zip(o["x"], o["y"] - o["bottom"], o["y"] + o["top"], strict=True))
+        elif isinstance(item, pg.InfiniteLine):
+            upright = item.angle == 90
+            kind = "chosen" if item in plot._chosen_items else "levels"
+            facts[kind].append((float(upright), item.value()))
+        elif isinstance(item, pg.LinearRegionItem):
+            facts["chosen"].append(tuple(item.getRegion()))
+    return facts
+
+
+# ------------------------------------------------------------------ what the sheet states
+
+
+class Recorder:
+    """A sheet that notes what is drawn on it, by the part of the chart that draws."""
+
+    def __init__(self, width: float, height: float) -> None:
+        self.width, self.height = width, height
+        self.part = ""
+        self.calls: list[tuple[str, str, Any]] = []
+
+    def text(self, x: float, y: float, words: str, *_: Any, **__: Any) -> None:
+        self.calls.append((self.part, "text", words))
+
+    @contextmanager
+    def clipped(self, *_: Any) -> Iterator[None]:
+        yield
+
+    def __getattr__(self, verb: str) -> Any:
+        return lambda *given: self.calls.append((self.part, verb, given))
+
+    def of(self, part: str, verb: str) -> list[Any]:
+        return [given for p, v, given in self.calls if (p, v) == (part, verb)]
+
+
+def on_sheet(monkeypatch: pytest.MonkeyPatch, plot: Chart) -> tuple[Recorder, Layout]:
+    """The chart on a sheet in which text is as large, compared with all else, as in the window."""
+    look = Look()
+    em = look.points * drawing.MM_PER_POINT
+    scale = chart_sheet._LINE * em / plot.laid.line
+    sheet: Any = Recorder(plot.width() * scale, plot.height() * scale)
+    for part in (
+        *(f"_{kind}" for kind in chart.KINDS),
+        "_limits",
+        "_chosen",
+        "_chosen_row",
+        "_cells",
+        "_legend",
+    ):
+        method = getattr(chart_sheet._Painter, part)
+
+        def noted(self: Any, *given: Any, method: Any = method, part: str = part) -> None:
+            before, sheet.part = sheet.part, part if sheet.part in ("", part) else sheet.part
+            method(self, *given)
+            sheet.part = before
+
+        monkeypatch.setattr(chart_sheet._Painter, part, noted)
+    chart_sheet.paint(sheet, plot.content, figures.ink(look), em)
+    return sheet, chart_sheet.lay_out(sheet, plot.content, em, 0.0)
+
+
+def values_at(laid: Layout, places: Any) -> np.ndarray:
+    """Places on the sheet as values of the box; the layout's own arithmetic the other way round."""
+    at = np.asarray(places, float).reshape(-1, 2)
+    x = laid.x[0] + (at[:, 0] - laid.left) / laid.width * (laid.x[1] - laid.x[0])
+    part = (at[:, 1] - laid.top) / laid.height
+    part = part if laid.content.y.down else 1 - part
+    return np.stack([x, laid.y[0] + part * (laid.y[1] - laid.y[0])], axis=1)
+
+
+def sheet_facts(sheet: Recorder, laid: Layout) -> dict[str, list[tuple[float, ...]]]:
+    """What was drawn, in values of the box."""
+    across = laid.content.horizontal_bars
+    facts: dict[str, list[Any]] = {}
+    # Circles have a middle; the outlines of other marks end where they begin, about theirs.
+    reached = [(x, y) for x, y, _, fill, stroke in sheet.of("_points", "circle") if fill or stroke]
+    marks = [np.asarray(path) for path, _ in sheet.of("_points", "line")]
+    middles = [(o.min(axis=0) + o.max(axis=0)) / 2 for o in marks if len(o) > 2]
+    middles += [(a.mean(axis=0)) for a in marks if len(a) == 2]
+    facts["points"] = [*values_at(laid, reached).tolist(), *values_at(laid, middles).tolist()]
+    facts["lines"] = [p for path, _ in sheet.of("_line", "line") for p in values_at(laid, path).tolist()]
+    facts["segments"] = [
+        p for ends, _ in sheet.of("_segments", "lines") for p in values_at(laid, ends).reshape(-1, 4).tolist()
+    ]
+    facts["bars"] = []
+    for rects, _ in sheet.of("_bars", "rects"):
+        for x, y, w, h in np.asarray(rects).tolist():
+            (x0, y1), (x1, y0) = values_at(laid, [(x, y), (x + w, y + h)]).tolist()
+            facts["bars"].append(((y0 + y1) / 2, x0, x1) if across else ((x0 + x1) / 2, y0, y1))
+    facts["band"] = [p for path, _ in sheet.of("_band", "area") for p in values_at(laid, path).tolist()]
+    facts["spread"] = []
+    for part in ("_whiskers", "_points"):
+        for lines, _ in sheet.of(part, "lines"):
+            for line in lines:
+                (xa, ya), (xb, yb) = values_at(laid, np.reshape(line, (2, 2))).tolist()
+                if across and abs(ya - yb) < 1e-9 and abs(xa - xb) > 1e-9:
+                    facts["spread"].append((ya, xa, xb))
+                elif not across and abs(xa - xb) < 1e-9:
+                    facts["spread"].append((xa, ya, yb))
+    facts["levels"] = []
+    for lines, _ in sheet.of("_limits", "lines"):
+        for line in lines:
+            (xa, ya), (xb, _yb) = values_at(laid, np.reshape(line, (2, 2))).tolist()
+            facts["levels"].append((1.0, xa) if abs(xa - xb) < 1e-9 else (0.0, ya))
+    facts["chosen"] = [(1.0, values_at(laid, np.reshape(lines[0], (2, 2)))[0][0])
+                       for lines, _ in sheet.of("_chosen", "lines")]  # fmt: skip
+    facts["chosen"] += [values_at(laid, [(x, y)])[0].tolist() for x, y, *_ in sheet.of("_chosen", "circle")]
+    for rects, _ in sheet.of("_chosen_row", "rects"):
+        ((x, y, w, h),) = rects
+        facts["chosen"].append(tuple(sorted(values_at(laid, [(x, y), (x + w, y + h)])[:, 1].tolist())))
+    return facts
+
+
+def picture_of_marks(found: list[Any], laid: Layout) -> list[tuple[float, ...]]:
+    """Marks to a thousandth of the picture; triangles and diamonds are not about their exact middle."""
+    spans = laid.x[1] - laid.x[0], laid.y[1] - laid.y[0]
+    return points([(x / spans[0], y / spans[1]) for x, y in found])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_window_and_sheet_state_the_same(
+    qtbot: QtBot, drawn: Callable[[str], Chart], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    plot = drawn(name)
+    sheet, laid = on_sheet(monkeypatch, plot)
+    # words: titles with units, ticks, legend, names beside marks, limits, numbers in cells
+    texts = [text for _, verb, text in sheet.calls if verb == "text"]
+    same_words(plot, texts)
+    assert {plot.laid.x_title, plot.laid.y_title, *plot.laid.x_ticks.labels} <= {*texts, ""}
+    assert (laid.x_ticks, laid.y_ticks) == (plot.laid.x_ticks, plot.laid.y_ticks)
+    assert (laid.x, laid.y) == (plot.laid.x, plot.laid.y)
+    legend = [label.text for item in plot.scene().items() if isinstance(item, pg.LegendItem)
+              for _, label in item.items]  # fmt: skip
+    assert [ElementTree.fromstring(f"<p>{text}</p>").text for text in legend] == [e.text for e in laid.legend]
+    # values and marks
+    seen, there = window_facts(plot), sheet_facts(sheet, laid)
+    spans = laid.x[1] - laid.x[0], laid.y[1] - laid.y[0]
+    near = 2e-3 * max(spans)
+    for what in ("lines", "segments", "bars", "spread", "levels", "chosen"):
+        if what == "chosen":
+            rows = {len(one) for one in seen[what]} | {len(one) for one in there[what]}
+            assert rows <= {2}
+        assert len(seen[what]) == len(there[what]), what
+        assert np.allclose(points(seen[what]), points(there[what]), atol=1e-4 * max(spans)), what
+    assert len(seen["band"]) == len(there["band"])
+    assert np.allclose(points(seen["band"]), points(there["band"]), atol=1e-4 * max(spans))
+    crosses = sum(s.x.size for s in plot.content.series if s.kind == "points" and s.mark in ("cross", "plus"))
+    assert len(seen["points"]) == len(there["points"]) - crosses, "each mark once, open ones of two lines"
+    for x, y in seen["points"]:
+        assert min(np.hypot(x - a, y - b) for a, b in there["points"]) < max(near, 0.02 * max(spans))
+    # cells
+    if plot.content.cells is not None:
+        (image,) = [i for i in plot.plot.vb.childGroup.childItems() if isinstance(i, pg.ImageItem)]
+        rows, columns = plot.content.cells.values.shape
+        shown = [["" for _ in range(columns)] for _ in range(rows)]
+        for rects, fill in sheet.of("_cells", "rects"):
+            for x, y, w, h in np.asarray(rects).tolist():
+                row = int((y + h / 2 - laid.top) / laid.height * rows)
+                for column in range(columns):
+                    if x <= laid.left + (column + 0.5) * laid.width / columns <= x + w and not fill.hatch:
+                        shown[row][column] = fill.colour
+        colours = [[QColor(*c[:3].tolist()).name() if c[3] else "" for c in row] for row in image.image]
+        assert shown == colours
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK], ids=lambda theme: theme.name)
+def test_all_items_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -> None:
+    plot = drawn("scaling")
+    plot.set_theme(theme)
+    image = plot.grab().toImage()
+    assert image.pixelColor(2, image.height() - 3).name() == theme.background
+    for item in plot.scene().items():
+        if isinstance(item, pg.InfiniteLine) and item.isVisible():
+            assert item.pen.color().name() == theme.break_line
+        if isinstance(item, pg.LegendItem):
+            for _, label in item.items:
+                assert theme.text in label.item.toHtml()
+        if isinstance(item, pg.ScatterPlotItem) and item.parentItem() is plot.plot.vb.childGroup:
+            assert QColor(item.opts["brush"].color()).name() in (*theme.series, theme.fit)
+
+
+# ------------------------------------------------------------------ files
+
+
+@pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
+def test_the_same_chart_gives_the_same_bytes_and_text_stays_text(
+    kinds: dict[str, Content], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    for name in ("half-normal", "cells", "breakpoints"):
+        look = Look(words={"title": "A title"})
+        first, second = (figures.chart_file(kinds[name], look, kind) for _ in range(2))
+        assert first == second
+        if kind == "svg":
+            texts = [node.text for node in ElementTree.fromstring(first).iter(f"{SVG}text")]
+            assert "A title" in texts and (kinds[name].y.title or kinds[name].heading) in texts
+        if kind == "pdf":
+            assert first.startswith(b"%PDF") and b"/FontFile2" in first and b"/Subtype /Image" not in first
+            assert b"2000-01-01" in first and first.count(b"D:20000101000000Z") == 2
+
+
+@pytest.mark.parametrize("style", ["colour", "grey", "patterns"])
+def test_every_chart_is_drawn_in_every_style_and_on_small_sheets(
+    kinds: dict[str, Content], style: Any
+) -> None:
+    for name, content in kinds.items():
+        for look in (Look(style=style), Look(width=60, height=45, style=style), Look(dark=True, style=style)):
+            text = figures.chart_file(content, look, "svg").decode()
+            numbers = re.findall(r'(?:d|cx|cy|x|y)="([^"]*)"', text)
+            assert not any("nan" in n or "inf" in n for n in numbers), (name, look)
+
+
+def test_a_description_needs_no_qt() -> None:
+    code = (
+        "import sys, desktop.data.chart, desktop.data.sweep_charts, desktop.ui.experiment.charts;"
+        "import desktop.ui.model.contents;"
+        "print([m for m in sys.modules if m.startswith(('PySide6', 'pyqtgraph'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_chart_is_exported_from_its_menu(
+    qtbot: QtBot, drawn: Callable[[str], Chart], tmp_path: Path
+) -> None:
+    plot = drawn("pareto")
+    plot_menu.export(plot)
+    (dialog,) = [w for w in plot.children() if isinstance(w, ChartDialog)]
+    assert dialog.high.value() == pytest.approx(160 * 460 / 680, abs=1)
+    dialog._words["x"].setText("Size (s)")
+    dialog.with_csv.setChecked(True)
+    for kind in ("svg", "pdf", "png"):
+        dialog.format.setCurrentIndex(dialog.format.findData(kind))
+        dialog.status.setText("")
+        dialog.save_to(tmp_path / f"pareto.{kind}")
+        qtbot.waitUntil(lambda: dialog.status.text().startswith("Written"), timeout=20_000)
+    assert ">Size (s)</text>" in (tmp_path / "pareto.svg").read_text()
+    lines = (tmp_path / "pareto-data.csv").read_text().splitlines()
+    assert lines[0].startswith("series,") and len(lines) > 10
+    dialog._show_preview()
+    assert not dialog.preview.pixmap().isNull()
+    dialog.save_to(tmp_path / "no" / "pareto.svg")
+    qtbot.waitUntil(lambda: "Nothing was written" in dialog.status.text(), timeout=20_000)
+    dialog.close()
+
+
+# ------------------------------------------------------------------ axes as they are asked for
+
+
+def test_axis_options_and_grid_change_window_and_sheet(
+    qtbot: QtBot, drawn: Callable[[str], Chart], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plot = drawn("over processors")
+    x, y = plot.axis_options()
+    assert ((x.title, x.log, x.free) == ("processors", True, True) and y.log is True) or y.log is False
+    dialog = AxisDialog(plot)
+    qtbot.addWidget(dialog)
+    forms = dialog.forms
+    forms[0].log.setChecked(False)
+    forms[1].free.setChecked(False)
+    forms[1].low.setText("5")
+    forms[1].high.setText("2")
+    assert not dialog.apply() and "must end above" in dialog.said.text()
+    forms[1].high.setText("wide")
+    assert not dialog.apply() and "numbers" in dialog.said.text()
+    forms[1].high.setText("12.5")
+    assert dialog.apply()
+    assert not plot.content.x.log and plot.laid.y == (5.0, 12.5)
+    plot.grab()
+    assert plot.plot.vb.viewRange()[1] == [5.0, 12.5]
+    sheet, laid = on_sheet(monkeypatch, plot)
+    assert laid.y == (5.0, 12.5) and not laid.content.x.log
+    same_words(plot, [text for _, verb, text in sheet.calls if verb == "text"])
+    with_grid = plot.grab().toImage()
+    plot.set_grid(False)
+    assert plot.grab().toImage() != with_grid
+    plot.show_all()
+    assert plot.content.x.log and plot.laid.y[0] <= 0
+    dialog.close()
+
+
+def test_only_what_can_be_logarithmic_is_offered_so(kinds: dict[str, Content]) -> None:
+    assert chart.may_log(kinds["scaling"], "x") and chart.may_log(kinds["scaling"], "y")
+    never = ("pareto", "x"), ("pareto", "y"), ("cells", "x"), ("cube", "x"), ("breakpoints", "x")
+    for name, way in (*never, ("model residuals", "y")):
+        assert not chart.may_log(kinds[name], way), name  # type: ignore[arg-type]  # of two
+    same = chart.with_choices(kinds["model residuals"], {"y": AxisChoice(log=True)})
+    assert not same.y.log
+    assert chart.with_choices(kinds["scaling"], {"y": AxisChoice(-1.0, 5.0)}).y.low is None
+
+
+# ------------------------------------------------------------------ scripts, errors
+
+
+def test_what_a_script_adds_is_drawn_and_stays(qtbot: QtBot, drawn: Callable[[str], Chart]) -> None:
+    plot = drawn("quantiles")
+    before = plot.grab().toImage()
+    line = pg.InfiniteLine(0.0, angle=0, pen=pg.mkPen("#ff00ff", width=5))
+    plot.plot.addItem(line)
+
+    def magenta() -> bool:
+        image = plot.grab().toImage()
+        y = round(float(plot.laid.py(0.0)))
+        return image.pixelColor(round(plot.laid.left) + 30, y) == QColor("#ff00ff")
+
+    assert plot.grab().toImage() != before and magenta()
+    plot.set_content(plot.content)
+    plot.set_theme(LIGHT)
+    assert magenta(), "another content leaves it"
+    plot.plot.removeItem(line)
+    assert not magenta()
+
+
+def test_an_error_in_painting_is_told_and_the_window_lives(
+    qtbot: QtBot, drawn: Callable[[str], Chart], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plot = drawn("pareto")
+    told: list[type] = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: told.append(kind))
+    line = next(i for i in plot._mine if isinstance(i, pg.InfiniteLine))
+
+    def divide(*_: Any) -> float:
+        return 1 // 0
+
+    monkeypatch.setattr(line, "currentPen", SimpleNamespace(setJoinStyle=divide))
+    plot.viewport().repaint()
+    plot.grab()
+    assert told and set(told) == {ZeroDivisionError}, "within the paint of a stock item"
+    told.clear()
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: told.append(kind))
+    plot.set_content(plot.content)
+    for part in ("_paint_over", "_paint_cells", "mark_at"):
+        monkeypatch.setattr(plot, part, divide)
+    monkeypatch.setattr(plot._over, "_draw", divide)
+    plot.viewport().repaint()
+    middle = plot.viewport().rect().center()
+    qtbot.mouseClick(plot.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    qtbot.mouseMove(plot.viewport(), middle)
+    assert len(told) >= 2 and set(told) == {ZeroDivisionError}, "within the chart's own, and the mouse"
+    monkeypatch.undo()
+    plot.set_content(plot.content)
+    assert plot.isVisible() and not plot.grab().isNull()
+
+
+def test_keys_names_and_places_are_as_before(qtbot: QtBot, drawn: Callable[[str], Chart]) -> None:
+    plot = drawn("half-normal")
+    assert plot.viewport().accessibleName() == "half-normal" == plot.accessibleName()
+    assert plot.viewport().focusPolicy() == Qt.FocusPolicy.NoFocus
+    assert plot.focusPolicy() == Qt.FocusPolicy.StrongFocus
+    for i, series in enumerate(plot.content.series):
+        for k in range(series.x.size if series.kind == "points" else 0):
+            at = plot.mark_at(plot.place_of((i, k)))
+            assert at is not None
+            other = plot.place_of(at)
+            assert QPointF(other - plot.place_of((i, k))).manhattanLength() < 3
+
+
+def test_hostile_names_are_shown_as_they_are(qtbot: QtBot, kinds: dict[str, Content]) -> None:
+    plot = Chart("x")
+    qtbot.addWidget(plot)
+    plot.resize(500, 300)
+    name = "<b onload=x>&amp; \u202ename"
+    series = Series("points", np.arange(3.0), np.arange(3.0), name, names=(name,) * 3, labels=frozenset({1}))
+    plot.set_content(Content(Axis("<i>x</i>"), Axis("y"), (series,)))
+    words = spoken(plot)
+    assert "<i>x</i>" in words and words.count("<bonload=x>&amp;") == 2 and "\u202e" not in words
+
+
+def test_a_chart_of_nothing_says_why(qtbot: QtBot, kinds: dict[str, Content]) -> None:
+    plot = Chart("x")
+    qtbot.addWidget(plot)
+    plot.resize(300, 200)
+    plot.set_content(Content(Axis(""), Axis(""), empty="There is nothing."))
+    assert spoken(plot) == "Thereisnothing."
+    assert ">There is nothing.</text>" in figures.chart_file(plot.content, Look(), "svg").decode()
+    assert plot.axis_options() == [] and plot.mark_at(QPointF(10, 10)) is None
