@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -157,7 +157,9 @@ class Frame(QMainWindow):
         self.strip = _Strip(self._room_for_tabs)
         self.strip.currentChanged.connect(self._chosen)
         self.strip.customContextMenuRequested.connect(self._tab_menu)
-        below = Floating(self.stack, self.problem_bar, self.notice_bar)
+        self._below = below = Floating(
+            self.stack, self.problem_bar, self.notice_bar, area=self._room_for_bars
+        )
         if self.menuBar().isNativeMenuBar():  # which is not in the window
             self.setCentralWidget(column(self.strip, below))
         else:
@@ -174,6 +176,12 @@ class Frame(QMainWindow):
         self._drop_hint.hide()
         for child in self.findChildren(QWidget):
             child.setAcceptDrops(False)  # otherwise the details of a problem take a drop before the window
+
+    def _room_for_bars(self) -> QRect:
+        """The centre of the page in front: toolbars and docks stay within reach."""
+        if self.current is None:
+            return self.stack.rect()
+        return self.current.centralWidget().geometry()
 
     def _room_for_tabs(self) -> int:
         """Pixels beside the menus; asked of the text, as the bar asks for the size of the tabs itself."""
@@ -230,6 +238,7 @@ class Frame(QMainWindow):
         page.setAcceptDrops(False)
         self.stack.addWidget(page)
         page.installEventFilter(self)
+        page.centralWidget().installEventFilter(self)
         self._places.append(page)
         self._arrange()
         for frame in self.frames:
@@ -240,6 +249,7 @@ class Frame(QMainWindow):
     def _let_go(self, page: Page) -> None:
         """Take a page out; another one comes to the front."""
         page.removeEventFilter(self)
+        page.centralWidget().removeEventFilter(self)
         self._places.remove(page)
         self._visited = [one for one in self._visited if one is not page]
         if page is self.current:
@@ -312,6 +322,7 @@ class Frame(QMainWindow):
             self.statusBar().addPermanentWidget(widget)
             widget.show()
         self.stack.setCurrentWidget(page)
+        self._below.place()
         self._arrange()
         self._show_title()
         self.show_messages()
@@ -455,13 +466,14 @@ class Frame(QMainWindow):
         self.show_messages()
 
     def show_messages(self) -> None:
-        """In each bar the latest sentence of the page in front, else of another page, with its name."""
+        """In each bar the latest sentence of the page in front; of problems also other pages', with a name.
+        Notices of other pages wait until these are in front."""
         for kind, bar in (("problem", self.problem_bar), ("notice", self.notice_bar)):
             found: list[tuple[Page | None, str, Message]] = [
                 (page, key, message)
                 for page in sorted(self.pages, key=lambda page: page is self.current)
                 for key, message in page.messages.items()
-                if message.kind == kind
+                if message.kind == kind and (kind == "problem" or page is self.current)
             ]
             found += [(None, key, own) for key, own in self._own_messages.items() if own.kind == kind]
             shown = self._told[kind] = found[-1] if found else None
@@ -772,7 +784,10 @@ class Frame(QMainWindow):
         self._drop_hint.setGeometry(self.centralWidget().geometry())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The title of the page in front is that of the window."""
+        """The title of the page in front is that of the window; bars lie above its centre."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and not isinstance(watched, Page):
+            self._below.place()
+            return False
         if event.type() in (QEvent.Type.WindowTitleChange, QEvent.Type.ModifiedChange):
             if watched is self.current:
                 self._show_title()

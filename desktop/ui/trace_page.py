@@ -930,7 +930,7 @@ class TracePage(Page):
         around = 2 * view.frameWidth() + int(1.3 * font.height()) + self._tabs_below(dock)
         # As many rows as leave the plots what they need; with them come the toolbar and two separators.
         spare = window.height() - self._plots_need() - self._toolbar.sizeHint().height() - 6
-        high = max(int(0.2 * window.height()), min(head + _ROWS * row + around, spare))
+        high = max(int(0.2 * window.height()), min(head + (_ROWS + 1) * row + around, spare))
         return min(62 * font.averageCharWidth(), int(0.25 * window.width())), high
 
     def _size_docks(self) -> None:

@@ -214,6 +214,8 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
 
     bench = window.desk.keeper.bench("experiments", 0)
     page = window.frame.open_experiment(bench)  # type: ignore[arg-type]  # of an experiment
+    window.frame.go_to(window)
+    settle(qtbot, window)
     assert page.bench is side.bench
     own = page.read_page.effects.frames.frame
     assert own is not None and own.drop(columns="In").equals(frame.drop(columns="In"))
@@ -381,6 +383,8 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     shown = _column(panel.parameters, "value")
     assert shown == [one["value"] for one in said["parameters"]]
     page = window.frame.open_model(window.desk.keeper.bench("tables", 0))  # type: ignore[arg-type]  # of a table
+    window.frame.go_to(window)
+    settle(qtbot, window)
     assert page.bench is side.bench and _column(page.tables.parameters, "value") == shown
     page.bench.set_functions(("1/p", "1"))
     settle(qtbot, window)
@@ -497,13 +501,14 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     qtbot: QtBot, qapp: QApplication, settings: Settings, sample: Path, times: Path, tmp_path: Path
 ) -> None:
     windows = Windows(qapp, settings)
-    home = windows.open([sample])
-    assert isinstance(home, TracePage)
+    home = windows.open([sample]).trace
     settle(qtbot, home)
     home.desk.keeper.add_files(tables=(times,))
     panel, side = model(qtbot, home)
     qtbot.mouseClick(panel.page, Qt.MouseButton.LeftButton)
-    page = windows._open[-1]
+    page = home.frame.current
+    home.frame.go_to(home)
+    model(qtbot, home)
     assert isinstance(page, ModelPage) and page.bench is side.bench
     other = tmp_path / "other.csv"
     other.write_text("code,system,p,time\nLU,a,1,2\nLU,a,2,1.5\nLU,a,4,1\n")
@@ -516,10 +521,9 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     assert home.desk.keeper.workspace.tables[0].settings is None or (
         not home.desk.keeper.workspace.tables[0].settings.positive
     )
-    home.frame.close_unasked()
     qtbot.waitUntil(lambda: not page.bench.busy)
     assert page.bench.snapshot.fit is not None
-    page.close_shown()
+    home.frame.close_unasked()
 
 
 def test_the_commands_show_the_panels(qtbot: QtBot, window: TracePage) -> None:
