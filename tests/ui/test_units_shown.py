@@ -18,13 +18,13 @@ from desktop.core.frames import TABLES, Field, frame
 from desktop.resources import samples
 from desktop.ui.compare.cells import COLUMNS
 from desktop.ui.exporting import FigureDialog
+from desktop.ui.frame import Frame
 from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import time_unit
 from desktop.ui.settings import Settings
 from desktop.ui.tables import Column, FrameModel
-from desktop.ui.trace_page import TracePage
 from desktop.ui.units import instant, processor_seconds
 from desktop.workbench.workbench import Snapshot
 from tests.ui.scene import Scene
@@ -110,9 +110,9 @@ def test_processor_seconds_are_said(qtbot: QtBot, scene: Scene) -> None:
 
 
 def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings) -> None:
-    window = TracePage(settings)
-    qtbot.addWidget(window)
-    window.show()
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
+    window.frame.show()
     said: list[tuple[Snapshot, list[str]]] = []
 
     def note(_: Snapshot, new: Snapshot) -> None:
@@ -129,7 +129,7 @@ def test_empty_panels_say_why(qtbot: QtBot, own_places: None, settings: Settings
         for text in texts:
             assert shown.run is None or "No trace" not in text
             assert shown.opening is None or shown.run is not None or text == "The trace is being read."
-    window.close()
+    window.frame.close()
 
 
 def test_every_reason_is_another() -> None:
@@ -181,7 +181,8 @@ def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
     assert re.fullmatch(rf"What is in view \([\d.]+ {unit} – [\d.]+ {unit}\)", made.range.itemText(1))
     made.close()
     assert main.panel("classes").note.isHidden()
-    bare = TracePage(settings)
-    qtbot.addWidget(bare)
-    assert "File > Open" in bare.panel("classes").note.text() and not bare.panel("classes").note.isHidden()
-    bare.close()
+    window = Frame(settings)
+    qtbot.addWidget(window)
+    note = window.trace.panel("classes").note
+    assert "File > Open" in note.text() and not note.isHidden()
+    window.close()
