@@ -104,6 +104,11 @@ class RunsView(TimePlot):
         self._side_by_side, self._relative = side_by_side, relative
         self._anew()
 
+    @property
+    def how(self) -> Comparing:
+        """How the runs are seen."""
+        return Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
+
     def set_row(self, row: int) -> None:
         """Mark a row of the alignment; -1: none."""
         if row != self._row:
@@ -268,7 +273,7 @@ class RunsView(TimePlot):
         fine = dpr / self._coarse
         m = TimeMap(self._nav.a, self._nav.b, 0.0, self._lanes[0].rect.width())
         x = scales.column_edges(m, max(round(m.width * fine), 1))
-        how = Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
+        how = self.how
         of = (alignment, placement, how)
         self._plot = plot = comparison(
             Contrast(alignment, placement), how, lambda curve: x, words(), span=(self._nav.a, self._nav.b),

@@ -183,10 +183,15 @@ class CurveView(TimePlot):
             self._redraw(base=False)
 
     def set_shown(self, activities: frozenset[str]) -> None:
-        """Which of `ACTIVITIES` are drawn; computing alone gives the plain curve with its extremes."""
+        """Which activities are drawn; computing alone gives the plain curve with its extremes."""
         self._shown = frozenset(activities)
         self._redraw()
         self.dirty()
+
+    @property
+    def activities(self) -> frozenset[str]:
+        """Which of them are drawn."""
+        return self._shown
 
     def set_theme(self, theme: Theme) -> None:
         self._overview = None
