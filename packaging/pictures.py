@@ -69,35 +69,38 @@ class Stage:
         settings.theme = "light"
         return settings
 
-    def window(self, name: str, make: Callable[[], Any]) -> Any:
-        """The window `name`, made where it is not yet there, of the same size every time; all others hide."""
+    def page(self, name: str, kind: str) -> Any:
+        """The page of a kind in front of the window `name`, made where it is not yet there, of the same size
+        every time; all others hide."""
+        from desktop.ui.frame import Frame
+
         if name not in self._windows:
-            self._windows[name] = make()
+            self._windows[name] = Frame(self.settings())
         shown = self._windows[name]
         for other in self._windows.values():
             if other is not shown:
                 other.hide()
+        page = shown.show_kind(kind)
         shown.resize(*SIZE)
         shown.show()
-        return shown
+        return page
 
     def main(
         self, sample: int = 0, panel: str = "phases", use: str = "main", path: Path | None = None
     ) -> TracePage:
-        """The main window on a bundled trace: four phases, nothing selected, the whole run in view. `use`
+        """The page of traces on a bundled trace: four phases, nothing selected, the whole run in view. `use`
         names another window; `path` is a copy of the trace."""
         from desktop import resources
         from desktop.ui.theme import LIGHT
-        from desktop.ui.trace_page import TracePage
 
-        window: TracePage = self.window(f"{use}-{sample}", lambda: TracePage(self.settings()))
+        window: TracePage = self.page(f"{use}-{sample}", "trace")
         bench = window.workbench
         if bench.snapshot.document is None:
             window.open_path(path or resources.samples()[sample].path)
             self.settle(window)
         size_docks(window, wide=300, high=150)
-        window.statusBar().clearMessage()
-        window.use_theme(LIGHT)
+        window.frame.statusBar().clearMessage()
+        window.frame.use_theme(LIGHT)
         bench.select(None)
         bench.set_model("mixed")
         bench.set_n(4)
@@ -131,7 +134,7 @@ class Stage:
 
     def close(self) -> None:
         for window in self._windows.values():
-            getattr(window, "close_unasked", window.close)()
+            window.close_unasked()
             window.deleteLater()
         self._windows.clear()
         self._app.processEvents()
@@ -162,28 +165,26 @@ def _animations() -> Any:
 
 
 def _start(stage: Stage) -> QImage:
-    from desktop.ui.trace_page import TracePage
-
-    window = stage.window("empty", lambda: TracePage(stage.settings()))
+    window = stage.page("empty", "trace")
     stage.settle(window)
-    return stage.paint(window)
+    return stage.paint(window.frame)
 
 
 def _window(stage: Stage) -> QImage:
     window = stage.main()
     window.workbench.select_phase(1)
     stage.settle(window)
-    return stage.paint(window)
+    return stage.paint(window.frame)
 
 
 def _dark(stage: Stage) -> QImage:
     from desktop.ui.theme import DARK, LIGHT
 
     window = stage.main()
-    window.use_theme(DARK)
+    window.frame.use_theme(DARK)
     stage.settle(window)
-    image = stage.paint(window)
-    window.use_theme(LIGHT)
+    image = stage.paint(window.frame)
+    window.frame.use_theme(LIGHT)
     return image
 
 
@@ -191,7 +192,7 @@ def _suggested(stage: Stage) -> QImage:
     window = stage.main()
     window.workbench.use_suggestion()
     stage.settle(window)
-    return stage.paint(window)
+    return stage.paint(window.frame)
 
 
 def _panel(name: str, *, phase: int | None = None, sample: int = 0) -> Callable[[Stage], QImage]:
@@ -205,7 +206,7 @@ def _panel(name: str, *, phase: int | None = None, sample: int = 0) -> Callable[
 
 def _dock(stage: Stage, window: TracePage, panel: str) -> QImage:
     """A panel by itself, at the size that it has in a large window."""
-    window.resize(1600, 1000)
+    window.frame.resize(1600, 1000)
     size_docks(window, wide=560, high=340)
     stage.settle(window)
     return stage.paint(docks(window)[panel])
@@ -243,12 +244,12 @@ def _messages_drawn(stage: Stage) -> QImage:
     window = stage.main()
     window.curve_view.zoom_to(0.870, 0.885)
     stage.settle(window)
-    return stage.paint(window)
+    return stage.paint(window.frame)
 
 
 def _timeline(stage: Stage) -> QImage:
     window = stage.main()
-    window.resize(1600, 1000)
+    window.frame.resize(1600, 1000)
     window.workbench.select_phase(2)
     stage.settle(window)
     return stage.paint(window.timeline)
@@ -297,7 +298,7 @@ def _palette(stage: Stage) -> QImage:
     from desktop.ui.palette import Palette
 
     window = stage.main()
-    window.show_palette()
+    window.frame.show_palette()
     palette = window.findChild(Palette)
     assert palette is not None
     words = palette.findChild(QLineEdit)
@@ -310,7 +311,7 @@ def _preferences(stage: Stage) -> QImage:
     from desktop.ui.preferences import Preferences
 
     window = stage.main()
-    window.show_preferences()
+    window.frame.show_preferences()
     preferences = window.findChild(Preferences)
     assert preferences is not None
     preferences.pages.setCurrentWidget(preferences.appearance)
@@ -365,12 +366,9 @@ def _held(stage: Stage) -> QImage:
 
 
 def _compare(stage: Stage) -> QImage:
-    from desktop.ui.compare_page import ComparePage
-
-    owner = _project(stage)
-    window = stage.window("compare", lambda: ComparePage(owner))
+    window = _project(stage).frame.show_kind("compare")
     stage.settle(window)
-    return stage.paint(window)
+    return stage.paint(window.frame)
 
 
 def _report(stage: Stage) -> QImage:
@@ -396,37 +394,27 @@ def _experiment(step: int, *, measured: bool = False) -> Callable[[Stage], QImag
     """A step of the window of experiments: on the bundled quicksort, or on its measured runs."""
 
     def draw(stage: Stage) -> QImage:
-        from desktop.ui.experiment_page import ExperimentPage
-
-        def make() -> ExperimentPage:
-            window = ExperimentPage(stage.settings())
+        window = stage.page(f"experiment-{measured}", "experiment")
+        if not window.name:
             if measured:
                 window.open_path(TRIALS)
             else:
                 window.bench.open_example(stage.folder / "quicksort")
             stage.settle(window)
-            return window
-
-        window = stage.window(f"experiment-{measured}", make)
         window.show_step(step)
         stage.settle(window)
-        return stage.paint(window)
+        return stage.paint(window.frame)
 
     return draw
 
 
 def _model(stage: Stage) -> QImage:
     from desktop import resources
-    from desktop.ui.model_page import ModelPage
 
-    def make() -> ModelPage:
-        window = ModelPage(stage.settings())
-        window.open_path(resources.example_table())
-        return window
-
-    window = stage.window("model", make)
+    window = stage.page("model", "model")
+    window.open_path(resources.example_table())
     stage.settle(window)
-    return stage.paint(window)
+    return stage.paint(window.frame)
 
 
 #: Every picture by the name of its file.

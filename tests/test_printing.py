@@ -65,6 +65,18 @@ def test_no_command_prints_commands_of_a_terminal(
         assert "\ufffd" in told and "\nfake" not in told
 
 
+@pytest.mark.parametrize(
+    "code", [*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
+)
+def test_what_is_not_seen_or_turns_text_shows(code: int) -> None:
+    if code not in (0x200C, 0x200D):  # joiners, which scripts need
+        assert "\ufffd" in printable(f"a{chr(code)}b") or " " in printable(f"a{chr(code)}b")
+
+
+def test_a_line_is_as_long_as_it_may_be() -> None:
+    assert [printable("abcde", most) for most in (6, 5, 4)] == ["abcde", "abcde", "abc…"]
+
+
 @given(st.text())
 def test_a_stream_keeps_lines_and_shows_the_rest(text: str) -> None:
     out = io.StringIO()

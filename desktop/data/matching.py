@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.data.events import TABLES, EventSource, MessageKind
-from desktop.data.spill import Sorted, Spill, joined
+from desktop.data.spill import Sorted, Spill, by_time, joined
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -74,10 +74,10 @@ class Links:
     def keep(self) -> None:
         """Write what was added, each location's in the order of `Matches` where times are equal."""
         for sender in range(len(self._writer.locations)):
-            with closing(Sorted(self._spill.folder, ROWS)) as by_time:
-                for rows in self._spill.parts(sender, ROWS) if self._spill.size(sender) else ():
-                    by_time.add(rows)
-                for rows in by_time.chunks():
+            if not self._spill.size(sender):
+                continue
+            with closing(by_time(self._spill, sender, ROWS)) as found:
+                for rows in found.chunks():
                     if (rows["time"][1:] == rows["time"][:-1]).any():
                         rows = rows[np.lexsort((rows["order"], rows["time"]))]
                     columns = {name: rows[name].astype(dtype) for name, dtype in DERIVED["links"].items()}
@@ -324,7 +324,7 @@ def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[
         return
     waiting: list[NDArray[Any]] = []  # most processes have so few rows that no file is needed
     held = 0
-    with closing(Sorted(Path(gettempdir()), rows)) as by_time:
+    with closing(Sorted(Path(gettempdir()), rows)) as merged:
         for thread in threads:
             for block in source.blocks("messages", thread, *TABLES["messages"], rows=rows):
                 part = np.empty(block[0].size, _ROW)
@@ -334,12 +334,12 @@ def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[
                 waiting.append(part)
                 held += part.size
                 if held >= rows:
-                    by_time.add(joined(waiting))
+                    merged.add(joined(waiting))
                     waiting, held = [], 0
         if waiting:
-            by_time.add(joined(waiting))
+            merged.add(joined(waiting))
             waiting = []
-        for part in by_time.chunks():
+        for part in merged.chunks():
             yield tuple(np.ascontiguousarray(part[name]) for name in _ROW.names or ())
 
 

@@ -86,30 +86,29 @@ class _Notes:
 
     def __init__(self, target: Summaries, table: str) -> None:
         self._target, self._table = target, table
-        self._parts: list[tuple[NDArray[Any], ...]] = []
         self._rows = 0
+        self._make_room(_WAITING)
 
-    def add(self, location: int, *columns: Any) -> None:
-        """A column, or one value for all rows."""
-        rows = max(np.size(column) for column in columns)
-        self._parts.append(tuple(np.broadcast_to(column, rows) for column in columns))
-        self._rows += rows
-        if self._rows >= _WAITING:
+    def _make_room(self, rows: int) -> None:
+        self._columns = {name: np.empty(rows, dtype) for name, dtype in DERIVED[self._table].items()}
+        self._room = rows
+
+    def add(self, location: int, rows: int, *columns: Any) -> None:
+        """So many rows; of each column its values, or one value for all rows."""
+        if self._rows + rows > self._room:
             self.flush(location)
+            if rows > self._room:
+                self._make_room(rows)
+        part = slice(self._rows, self._rows + rows)
+        for column, values in zip(self._columns.values(), columns, strict=True):
+            column[part] = values
+        self._rows += rows
 
     def flush(self, location: int) -> None:
         if self._rows:
-            names = DERIVED[self._table]
-            columns = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-            self._target.derive(
-                self._table,
-                location,
-                **{
-                    name: column.astype(dtype, copy=False)
-                    for (name, dtype), column in zip(names.items(), columns, strict=True)
-                },
-            )
-        self._parts, self._rows = [], 0
+            rows = {name: column[: self._rows].copy() for name, column in self._columns.items()}
+            self._target.derive(self._table, location, **rows)
+        self._rows = 0
 
 
 class PathNotes:
@@ -123,7 +122,7 @@ class PathNotes:
 
     def begin(self, location: int, first: int) -> None:
         self._location, self._noted = location, 0
-        self._profile.add(location, 0, first, 0, 0, 0, 0)
+        self._profile.add(location, 1, 0, first, 0, 0, 0, 0)
 
     def note(self, row: int, regions: OpenRegions, at_any_price: bool = False) -> None:
         rows = row - self._noted
@@ -135,11 +134,13 @@ class PathNotes:
             changed = np.zeros(1, np.int64)
         top, folded = regions.path()
         time, _ = regions.now
-        self._profile.add(self._location, row, time, top, changed, ticks[changed], calls[changed])
+        self._profile.add(
+            self._location, changed.size, row, time, top, changed, ticks[changed], calls[changed]
+        )
         ticks[changed] = 0
         calls[changed] = 0
         if folded.size:
-            self._folded.add(self._location, row, folded)
+            self._folded.add(self._location, folded.size, row, folded)
         self._noted = row
 
     def close(self, regions: OpenRegions) -> None:
@@ -201,7 +202,9 @@ class _TrafficNotes:
         if not at_any_price and self._rows - self._noted < ROWS_FOR_EACH * self._meetings:
             return
         changed = np.sort(self._met[: self._meetings]) if self._meetings else np.zeros(1, np.int64)
-        self._notes.add(self._location, self._rows, self._time, changed - 1, *self._sums[:, changed])
+        self._notes.add(
+            self._location, changed.size, self._rows, self._time, changed - 1, *self._sums[:, changed]
+        )
         self._sums[:, changed] = 0
         self._meetings = 0
         self._noted = self._rows

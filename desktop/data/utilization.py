@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.jit import kernel
+from desktop.core.jit import inlined, kernel
 from desktop.core.open_regions import BASE, Classes, OpenRegions, resolved
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_parallel, region_activity
@@ -558,31 +558,68 @@ def _merge(
     emitted: NDArray[np.int64],
     start: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    times = np.concatenate([part[0] for part in parts])
-    # Joined sorted runs: the stable sort finds and merges them.
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    before = np.concatenate([part[1] for part in parts])[order]
-    after = np.concatenate([part[2] for part in parts])[order]
+    times, before, after = (np.concatenate(column) for column in zip(*parts, strict=True))
+    ends = np.cumsum([part[0].size for part in parts])
     out_times = np.empty(times.size, np.int64)
     out_counts = np.empty((_CLASSES, times.size), np.int32)
-    n = _accumulate(times, before, after, counts, emitted, start, out_times, out_counts)
+    n = _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts)
     return out_times[:n], out_counts[:, :n]
 
 
+@inlined
+def _sink(heap, keys, size):
+    """Put the first entry of a heap of runs where it belongs by its key."""
+    run, key = heap[0], keys[0]
+    at = 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and keys[below + 1] < keys[below]:
+            below += 1
+        if keys[below] >= key:
+            break
+        heap[at], keys[at] = heap[below], keys[below]
+        at = below
+    heap[at], keys[at] = run, key
+
+
 @kernel
-def _accumulate(times, before, after, counts, emitted, start, out_times, out_counts):
-    """Sum changes to counts; equal times are one, times at which nothing changes are none."""
+def _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts):
+    """Sum changes to counts; equal times are one, times at which nothing changes are none.
+
+    The changes are runs in order of time, one behind the other; each ends at its one of `ends`.
+    """
+    heap, keys, place = np.empty(ends.size, np.int64), np.empty(ends.size, np.int64), ends.copy()
+    size = 0
+    for run in range(ends.size - 1, -1, -1):
+        place[run] = ends[run - 1] if run else 0
+        if place[run] < ends[run]:
+            heap[size], keys[size] = run, times[place[run]]
+            at = size
+            size += 1
+            while at > 0 and keys[(at - 1) // 2] > keys[at]:
+                up = (at - 1) // 2
+                heap[at], heap[up] = heap[up], heap[at]
+                keys[at], keys[up] = keys[up], keys[at]
+                at = up
     n = 0
-    i = 0
-    while i < times.size:
-        t = times[i]
-        while i < times.size and times[i] == t:
-            if before[i] != 255:
-                counts[before[i]] -= 1
-            if after[i] != 255:
-                counts[after[i]] += 1
-            i += 1
+    while size > 0:
+        t = keys[0]
+        while size > 0 and keys[0] == t:
+            run = heap[0]
+            i = place[run]
+            while i < ends[run] and times[i] == t:
+                if before[i] != 255:
+                    counts[before[i]] -= 1
+                if after[i] != 255:
+                    counts[after[i]] += 1
+                i += 1
+            place[run] = i
+            if i < ends[run]:
+                keys[0] = times[i]
+            else:
+                size -= 1
+                heap[0], keys[0] = heap[size], keys[size]
+            _sink(heap, keys, size)
         changed = False
         for k in range(counts.size):
             if counts[k] != emitted[k]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
+from desktop.ui.commands import When, with_common
 from desktop.workbench.model import VIEWS
 from desktop.workbench.workbench import Snapshot
 
@@ -151,17 +151,6 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("save_part", "Save selection as new trace…", "File",
             "The selected range, or phase, of all ranks or some, as a trace of its own",
             lambda w: w.desk.save_part(), (), _selected),
-    Command("new_window", "New window", "File", "Open another window",
-            lambda w: w.new_window(), ("Ctrl+N",), rule=True),
-    Command("close", "Close", "File", "Close this trace, or the window if none is open",
-            lambda w: w.close_document(), ("Ctrl+W",)),
-    Command("quit", "Quit", "File", "Close all windows",
-            lambda w: w.quit(), ("Ctrl+Q",), rule=True),
-    Command("undo", "Undo", "Edit", "Take back the last change",
-            lambda w: w.workbench.undo(), ("Ctrl+Z",), UNDOABLE, icon="undo"),
-    Command("redo", "Redo", "Edit", "Do again what was taken back",
-            lambda w: w.workbench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE,
-            icon="redo"),
     Command("copy_picture", "Copy picture", "Edit", "Copy curve and timeline, or the picture in focus",
             lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _document, icon="copy", rule=True),
     Command("copy_table", "Copy phase table", "Edit", "Copy all phases with their headers, for a spreadsheet",
@@ -226,6 +215,10 @@ COMMANDS: tuple[Command, ...] = with_common((
     *(_shown(name, title, f"Alt+{k}", k == 1) for k, (name, title) in enumerate(CLASS_TITLES.items(), 1)),
     *(_view(k) for k in range(1, VIEWS + 1)),
     *(_keep(k) for k in range(1, VIEWS + 1)),
+    Command("next_trace", "Next trace", "View/Pages", "The next of the project's opened traces",
+            lambda w: w.step_run(1), ("Ctrl+Tab",), _document, rule=True),
+    Command("previous_trace", "Previous trace", "View/Pages", "The one before of the opened traces",
+            lambda w: w.step_run(-1), ("Ctrl+Shift+Tab",), _document),
     Command("reset_layout", "Reset layout", "View", "Put all panels where they were at first",
             lambda w: w.reset_layout(), rule=True),
     Command("fewer", "Fewer phases", "Analyse", "One phase less",
@@ -260,15 +253,15 @@ COMMANDS: tuple[Command, ...] = with_common((
     Command("unlimit", "Remove limit of the analysis", "Analyse", "Analyse the whole run again",
             lambda w: w.limit_analysis(None), ("Ctrl+Shift+L",), _limited),
     Command("compare", "Compare runs…", "Analyse", "The runs of the project over or beside each other",
-            lambda w: w.compare_runs(), ("Ctrl+Shift+R",), rule=True),
+            lambda w: w.frame.show_kind("compare"), ("Ctrl+Shift+R",), rule=True),
     Command("new_experiment", "New experiment…", "Experiment", "Describe an experiment of artificial delays",
-            lambda w: w.open_experiment("new")),
+            lambda w: w.frame.open_experiment("new")),
     Command("open_experiment", "Open experiment…", "Experiment", "Open the folder of an experiment",
-            lambda w: w.open_experiment("open")),
+            lambda w: w.frame.open_experiment("open")),
     Command("open_runs", "Open table of runs…", "Experiment", "Read trials that were run elsewhere",
-            lambda w: w.open_experiment("open_runs")),
-    Command("experiment_window", "Experiments…", "Experiment", "The window of experiments, with an example",
-            lambda w: w.open_experiment(""), rule=True),
+            lambda w: w.frame.open_experiment("open_runs")),
+    Command("experiment_window", "Experiments…", "Experiment", "The page of experiments, with an example",
+            lambda w: w.frame.open_experiment(), rule=True),
     Command("show_effects", "Show effects", "Experiment", "The effects of the project's experiment, here",
             lambda w: w.go_to_panel("effects"), ("Ctrl+Alt+E",), _document),
     Command("show_model", "Show factor model", "Model", "The factor model of the project's table, here",
@@ -278,7 +271,7 @@ COMMANDS: tuple[Command, ...] = with_common((
             lambda w: w.add_run_to_model(), ("Ctrl+Alt+A",), _document),
     Command("factor_model", "Factor model…", "Model",
             "What belongs to the code and what to the system, from a table of run times",
-            lambda w: w.open_model()),
+            lambda w: w.frame.open_model()),
 ))  # fmt: skip
 
 #: Gestures, listed beside the keys.

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QTimer, Signal, qInstallMessageHandler
 from PySide6.QtGui import QFileOpenEvent, QFont, QFontDatabase, QIcon
@@ -18,21 +17,14 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 import desktop
 from desktop import resources, stopping
 from desktop.data.runs import holds_experiment
-from desktop.data.tables import Row, holds_measurements
+from desktop.data.tables import holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
-from desktop.ui.page import Page
+from desktop.ui.frame import Frame
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.sizes import stand_beside
-from desktop.ui.trace_page import TracePage
 from desktop.ui.warming import WarmUp
-from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.keeping import recoveries
-from desktop.workbench.modelling import ModelBench
-
-if TYPE_CHECKING:  # loaded with the first window of their kind
-    from desktop.ui.experiment_page import ExperimentPage
-    from desktop.ui.model_page import ModelPage
 
 
 class Application(QApplication):
@@ -102,28 +94,31 @@ def load_font(app: QApplication) -> None:
 
 
 class Windows:
-    """All windows; a file that does not fit into one gets its own."""
+    """The main windows, one for each project; a file that does not belong to one gets its own."""
 
     def __init__(self, app: QApplication, settings: Settings | None = None) -> None:
         self._app = app
         self._settings = settings
-        self._open: list[Page] = []
+        self._open: list[Frame] = []
 
-    def open(self, files: Iterable[Path] = ()) -> Page:
-        """A window per file; one window if there is none. The first of them."""
+    def open(self, files: Iterable[Path] = ()) -> Frame:
+        """A window per file, with the page in front that it is for; one window if there is none. The first
+        of them."""
         before, paths = len(self._open), list(files)
         if not paths:
-            self._make()
+            self._make().trace.warm_up()
         for path in paths:
+            window = self._make()
             if holds_measurements(path):
-                self.open_model(path)
+                window.open_model(path)
             elif holds_experiment(path):
-                self.open_experiment(path)
+                window.open_experiment(path)
             else:
-                self._make().open_path(path)
+                window.trace.warm_up()
+                window.trace.open_path(path)
         return self._open[before]
 
-    def go_on(self, first: Page, *, reopen: bool) -> None:
+    def go_on(self, first: Frame, *, reopen: bool) -> None:
         """Tell of a crash, offer what it has left, else open the project that was open last."""
         crashed = crashes()
         if crashed:
@@ -133,8 +128,11 @@ class Windows:
         recovered = self.offer_recoveries()
         last = first.settings.last_project
         # What was open at a crash may be why.
-        if reopen and not (crashed or recovered) and last is not None and isinstance(first, TracePage):
-            first.open_path(last)
+        if reopen and not (crashed or recovered):
+            if last is not None:
+                first.trace.open_path(last)
+            else:
+                first.restore_session(None)
 
     def offer_recoveries(self) -> bool:
         """Ask what to do with what sessions that crashed have left; whether the user goes on with any."""
@@ -154,91 +152,16 @@ class Windows:
             box.setEscapeButton(box.addButton("Later", QMessageBox.ButtonRole.RejectRole))
             box.exec()
             if box.clickedButton() is recover:
-                self._make().desk.keeper.recover(file, found)
+                self._make().trace.desk.keeper.recover(file, found)
                 recovered = True
             elif box.clickedButton() is discard:
                 file.unlink(missing_ok=True)
         return recovered
 
-    def open_model(self, wanted: Path | ModelBench | tuple[Row, ...] | None = None) -> None:
-        """A window for the factor model, with a table of run times, one of a project, or rows if given."""
-        from desktop.ui.model_page import ModelPage
-
-        window = ModelPage(self._settings, bench=wanted if isinstance(wanted, ModelBench) else None)
-        self._begin(window, wanted)
-        if isinstance(wanted, tuple) and wanted:
-            window.bench.add_rows(wanted)
-
-    def open_experiment(self, wanted: Path | ExperimentBench | str = "") -> None:
-        """A window for experiments: one that is named, one of a project, or the dialog of a command."""
-        from desktop.ui.experiment_page import ExperimentPage
-
-        bench = wanted if isinstance(wanted, ExperimentBench) else None
-        window = ExperimentPage(self._settings, bench=bench)
-        if bench is not None:
-            bench.pin_kept()
-        self._begin(window, wanted)
-        if isinstance(wanted, str) and wanted:
-            window.actions_by_id[wanted].trigger()
-
-    def _begin(self, window: ModelPage | ExperimentPage, wanted: object) -> None:
-        """Show a window whose work may be kept in a project, with a file if it is to open one."""
-        self._add(window)
-        window.projectAsked.connect(lambda: self.keep_in_project(window))
-        if isinstance(wanted, Path):
-            window.open_path(wanted)
-
-    def keep_in_project(self, window: ModelPage | ExperimentPage) -> None:
-        """Keep what a window shows in a project that is open, asking for one if there are several."""
-        kept = window.bench.kept()
-        if kept is None:
-            window.statusBar().showMessage(
-                "Save the experiment first, so that a project can refer to it", 8000
-            )
-            return
-        homes = [one for one in self._open if isinstance(one, TracePage)]
-        names = [one.desk.name for one in homes]
-        # Numbers in the order in which the windows were opened tell those of one name apart.
-        known = {
-            f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name: one
-            for k, (name, one) in enumerate(zip(names, homes, strict=True))
-        }
-
-        def take(home: TracePage, name: str) -> None:
-            home.desk.take_in(kept, window.bench)
-            window.statusBar().showMessage(f"Kept in {name}; save it there", 8000)
-
-        if len(known) > 1:
-            from desktop.ui.opening import ChoiceDialog
-
-            question = "Several projects are open. Which one is to keep it?"
-            ChoiceDialog(
-                "Add to project", question, list(known), lambda name: take(known[name], name), window
-            ).open()
-        else:
-            home = homes[0] if homes else self._make()
-            take(home, home.desk.name)
-
-    def open_comparison(self, owner: TracePage) -> None:
-        """A window that compares the runs of the project in another."""
-        from desktop.ui.compare_page import ComparePage
-
-        window = ComparePage(owner)
-        window.modelRequested.connect(self.open_model)
-        self._add(window)
-
-    def _make(self) -> TracePage:
-        window = TracePage(self._settings)
-        window.openRequested.connect(lambda path, options: self._make().open_with(path, options))
-        window.modelRequested.connect(self.open_model)
-        window.experimentRequested.connect(self.open_experiment)
-        window.compareRequested.connect(self.open_comparison)
+    def _make(self) -> Frame:
+        window = Frame(self._settings)
+        window.openRequested.connect(lambda path, options: self._make().trace.open_with(path, options))
         window.quitRequested.connect(self.quit)
-        self._add(window)
-        window.warm_up()
-        return window
-
-    def _add(self, window: Page) -> None:
         window.newWindowRequested.connect(self.open)
         window.settingsChanged.connect(lambda: self._follow(window))
         window.closed.connect(lambda: self._open.remove(window))
@@ -248,8 +171,9 @@ class Windows:
         self._open.append(window)
         window.show()
         window.keep_on_screen()
+        return window
 
-    def _follow(self, source: Page) -> None:
+    def _follow(self, source: Frame) -> None:
         for window in self._open:
             if window is not source:
                 window.apply_settings()
@@ -257,7 +181,7 @@ class Windows:
     def save_copies_and_quit(self) -> bool:
         """After an error: save copies of what is worth it and close all; False if the user gives that up."""
         for window in self._open:
-            if isinstance(window, TracePage) and window.desk.worth_saving and not window.desk.save_copy():
+            if window.trace.desk.worth_saving and not window.trace.desk.save_copy():
                 return False
         self.quit()
         return True
@@ -265,8 +189,7 @@ class Windows:
     def keep_now(self) -> None:
         """Keep for recovery what is worth saving: the program is about to be ended."""
         for window in self._open:
-            if isinstance(window, TracePage):
-                window.desk.keep_now()
+            window.trace.desk.keep_now()
 
     def quit(self) -> None:
         for window in tuple(self._open):
@@ -311,8 +234,8 @@ def run(files: list[str], how: Start = _AS_USUAL) -> int:
             notices.append(
                 f"The settings could not be read; they are in {settings.aside}, and all is as at first."
             )
-        if notices and isinstance(first, TracePage):
-            first.notice_bar.show_message(" ".join(notices))
+        if notices:
+            first.tell("start", " ".join(notices))
         warming = None
         if not how.safe:
             warming = WarmUp(first)

@@ -1,6 +1,6 @@
-"""What every window can be told to do, and what a row of a window's own table is.
+"""What every page can be told to do, and what a row of a page's own table is.
 
-A window has one table: its own rows (`desktop.ui.actions` and its likes) and those of `COMMON`. Menus,
+A page has one table: its own rows (`desktop.ui.actions` and its likes) and those of `COMMON`. Menus,
 toolbar, keys, the key list, the command palette and the preferences' page of keys all follow from it.
 Texts stand in the tables as they are in English; they are translated where they are shown, in the context
 ``commands``.
@@ -8,7 +8,7 @@ Texts stand in the tables as they are in English; they are translated where they
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -39,10 +39,6 @@ class When(Generic[S]):
         return self.test(shown)
 
 
-UNDOABLE = When[Any](lambda shown: shown.undo is not None, "a change that can be taken back")
-REDOABLE = When[Any](lambda shown: shown.redo is not None, "a change that was taken back")
-
-
 def always(_: object) -> bool:
     return True
 
@@ -51,7 +47,7 @@ def always(_: object) -> bool:
 class Command(Generic[W, S]):
     """One row: `english` and `says`, its text and tip; `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is
     it checked; `rule`: a line above it; `keys`: unless the user has chosen others; `common`: one of the rows
-    that every window has."""
+    that every page has, whose `enabled` is asked about the page."""
 
     id: str
     english: str
@@ -89,7 +85,7 @@ class Command(Generic[W, S]):
 
 def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[Page, Any]:
     return Command(
-        f"theme_{choice}", text, "View/Theme", tip, lambda w: w.choose_theme(choice),
+        f"theme_{choice}", text, "View/Theme", tip, lambda p: p.frame.choose_theme(choice),
         mark=lambda w: w.settings.theme == choice, common=True,
     )  # fmt: skip
 
@@ -97,20 +93,60 @@ def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[Page, Any]:
 def _text_size(percent: int) -> Command[Page, Any]:
     return Command(
         f"text_{percent}", f"{percent} %", "View/Text size", f"Text at {percent} % of its usual size",
-        lambda w: w.choose_text_size(percent), mark=lambda w: w.settings.text_size == percent, common=True,
+        lambda p: p.frame.choose_text_size(percent), mark=lambda p: p.settings.text_size == percent,
+        common=True,
     )  # fmt: skip
 
 
-#: Rows of every window, after its own in each menu.
+def _page(kind: str, title: str, number: int) -> Command[Page, Any]:
+    return Command(
+        f"page_{kind}", title, "View/Pages", f"Go to the page {title.lower()} of this project",
+        lambda p: p.frame.show_kind(kind), (f"Alt+Shift+{number}",), mark=lambda p: kind == p.KIND,
+        common=True,
+    )  # fmt: skip
+
+
+#: The kinds of pages in the order of their tabs, and what the tabs are called.
+KINDS = {"trace": "Trace", "compare": "Compare", "experiment": "Experiment", "model": "Model"}
+
+#: Rows of every page: those of the menu Edit, which come first in it, and those after its own in each menu.
+STEPS: tuple[Command[Page, Any], ...] = (
+    Command("undo", "Undo", "Edit", "Take back the last change, on whichever page it was made",
+            lambda p: p.frame.undo(), ("Ctrl+Z",),
+            When(lambda p: p.frame.undo_label is not None, "a change that can be taken back"),
+            icon="undo", common=True),
+    Command("redo", "Redo", "Edit", "Do again what was taken back",
+            lambda p: p.frame.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"),
+            When(lambda p: p.frame.redo_label is not None, "a change that was taken back"),
+            icon="redo", common=True),
+)  # fmt: skip
 COMMON: tuple[Command[Page, Any], ...] = (
+    Command("new_window", "New window", "File", "Open another window, for another project",
+            lambda p: p.frame.new_window(), ("Ctrl+N",), rule=True, common=True),
+    Command("close", "Close", "File", "Close what this page shows, or the window if nothing is open",
+            lambda p: p.close_shown(), ("Ctrl+W",), common=True),
+    Command("quit", "Quit", "File", "Close all windows",
+            lambda p: p.frame.quit(), ("Ctrl+Q",), rule=True, common=True),
+    *(_page(kind, title, k) for k, (kind, title) in enumerate(KINDS.items(), 1)),
+    Command("next_page", "Next page", "View/Pages", "The page of the next tab",
+            lambda p: p.frame.step_page(1), ("Ctrl+PgDown",), rule=True, common=True),
+    Command("previous_page", "Previous page", "View/Pages", "The page of the tab before",
+            lambda p: p.frame.step_page(-1), ("Ctrl+PgUp",), common=True),
+    Command("detach", "Move page to its own window", "View/Pages", "Such as for a second screen",
+            lambda p: p.frame.detach(p), (),
+            When(lambda p: p.frame.can_detach, "a page in the main window, with another page beside it"),
+            rule=True, common=True),
+    Command("attach", "Back into the main window", "View/Pages", "A page that has a window of its own",
+            lambda p: p.frame.attach(), (),
+            When(lambda p: p.frame.main is not p.frame, "a page in a window of its own"), common=True),
     Command("preferences", "Preferences…", "Edit", "Colours, text size, keys, units and memory",
-            lambda w: w.show_preferences(), ("Ctrl+,",), rule=True, common=True),
+            lambda p: p.frame.show_preferences(), ("Ctrl+,",), rule=True, common=True),
     _theme("light", "Light", "Dark on light"),
     _theme("dark", "Dark", "Light on dark"),
     _theme("system", "As the system", "Follow the desktop's light or dark setting"),
     *(_text_size(percent) for percent in TEXT_SIZES),
     Command("palette", "Command palette…", "Help", "Find a command by words",
-            lambda w: w.show_palette(), ("Ctrl+Shift+P",), common=True),
+            lambda p: p.frame.show_palette(), ("Ctrl+Shift+P",), common=True),
     Command("what_is_this", "What is this?", "Help", "The page of the handbook on what has the focus",
             lambda w: w.explain_focus(), ("Shift+F1",), rule=True, common=True),
     Command("handbook", "Contents", "Help", "The handbook, without the network",
@@ -118,12 +154,15 @@ COMMON: tuple[Command[Page, Any], ...] = (
     Command("keys", "Keys and mouse", "Help", "List all keys",
             lambda w: w.show_keys(), ("F1", "?"), common=True),
     Command("log_folder", "Show log folder", "Help", "Open the folder of the log and of crash reports",
-            lambda w: w.show_log_folder(), rule=True, common=True),
+            lambda p: p.frame.show_log_folder(), rule=True, common=True),
     Command("about", "About Phasewright", "Help", "Version, licences, how to cite, and libraries",
-            lambda w: w.show_about(), common=True),
+            lambda p: p.frame.show_about(), common=True),
 )  # fmt: skip
 
 
-def with_common(own: Iterable[Command[Any, Any]]) -> tuple[Command[Any, Any], ...]:
-    """A window's whole table."""
-    return (*own, *COMMON)
+def with_common(own: Sequence[Command[Any, Any]]) -> tuple[Command[Any, Any], ...]:
+    """A page's whole table; a row of its own replaces a common one."""
+    known = {command.id for command in own}
+    first = [command for command in own if command.menu == "File"]
+    rest = [command for command in own if command.menu != "File"]
+    return (*first, *STEPS, *rest, *(command for command in COMMON if command.id not in known))

@@ -1,4 +1,4 @@
-"""The window of comparisons: the runs of a project over or below each other, their phases matched."""
+"""The page of comparisons: the runs of a project over or below each other, their phases matched."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -30,20 +30,17 @@ from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, CO
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
-from desktop.ui.message_bar import MessageBar
 from desktop.ui.page import Page
-from desktop.ui.pages import Floating, first_page, quiet
+from desktop.ui.pages import first_page, quiet
 from desktop.ui.tables import tab_separated
-from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 
 if TYPE_CHECKING:
-    from desktop.ui.trace_page import TracePage
+    from desktop.ui.frame import Frame
 
 _TITLE = "Compare runs – Phasewright"
-_WINDOW = "compare"
 
 
 def _labelled(text: str, widget: QWidget) -> QWidget:
@@ -58,23 +55,21 @@ def _labelled(text: str, widget: QWidget) -> QWidget:
 
 
 class ComparePage(Page):
-    """Compares the runs of the project of `owner`, and closes with it."""
+    """Compares the runs of the project of its frame."""
 
-    NAME = "compare"
+    KIND = NAME = "compare"
     COMMANDS = COMPARE_COMMANDS
     MENUS = COMPARE_MENUS
     MOUSE = COMPARE_MOUSE
     PAGE = "compare.md"
 
-    modelRequested = Signal(object)  # rows of run times
-
-    def __init__(self, owner: TracePage, executor: Executor | None = None) -> None:
-        super().__init__(owner.settings)
-        self._owner = owner
+    def __init__(self, frame: Frame, executor: Executor | None = None) -> None:
+        super().__init__(frame)
+        self._owner = owner = frame.main.trace
         # What runs at once needs no event loop to be delivered.
         deliver = at_once if executor else self._results.deliver
         self.bench = Contraster(owner.workbench, owner.desk.keeper, deliver, executor)
-        self.setObjectName("compare_window")
+        self.setObjectName("compare_page")
         self.setWindowTitle(_TITLE)
         self._make_centre()
         self._make_controls()
@@ -83,18 +78,12 @@ class ComparePage(Page):
         self._restore_layout()
         self.bench.subscribe(self._show_snapshot)
         owner.comparing = self
-        owner.closed.connect(self.close)
         self._begin()
         self._show_snapshot(ContrastSnapshot(), self.bench.snapshot)
-        self.bench.watch(True)
 
     # ---- building
 
     def _make_centre(self) -> None:
-        self.problem_bar = MessageBar("problem")
-        self.notice_bar = MessageBar("notice", self.tr("Match again"))
-        self.notice_bar.acted.connect(self.bench.match_again)
-        self.problem_bar.dismissed.connect(lambda: self.bench.complain(""))
         self.view = RunsView()
         self.view.pictureRequested.connect(self.copy_picture)
         self.view.pairDropped.connect(self._pair)
@@ -113,7 +102,7 @@ class ComparePage(Page):
         self._pages = QStackedWidget()
         self._pages.addWidget(self._start_page())
         self._pages.addWidget(self._down)
-        self.setCentralWidget(Floating(self._pages, self.problem_bar, self.notice_bar))
+        self.setCentralWidget(self._pages)
 
     def _make_controls(self) -> None:
         self.runs = QToolButton()
@@ -180,10 +169,18 @@ class ComparePage(Page):
         return page
 
     def _make_status(self) -> None:
-        self.task_line, self._selected = TaskLine(self.bench.cancel), QLabel()
+        self._selected = QLabel()
         self._selected.setMinimumWidth(1)
-        self.statusBar().addWidget(self.task_line)
-        self.statusBar().addPermanentWidget(self._selected)
+        self.status = (self._selected,)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.bench.watch(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Nothing is compared while nobody looks."""
+        super().hideEvent(event)
+        self.bench.watch(False)
 
     # ---- showing
 
@@ -211,19 +208,18 @@ class ComparePage(Page):
         self._again.setEnabled(bool(comparison.matched))
         self._bar.setVisible(len(new.entries) > 1)
         self.to_model_button.setEnabled(new.alignment is not None)
-        self.task_line.show_task(new.task if new.refining else None)
+        self.show_task("task", new.task if new.refining else None, self.bench.cancel)
         if new.problem != old.problem:
-            self.problem_bar.show_problem(new.problem)
+            self.tell_problem(new.problem, lambda: self.bench.complain(""))
         if new.outdated != old.outdated:
-            if new.outdated:
-                self.notice_bar.show_message(
-                    self.tr(
-                        "Matches set by hand wait for as many phases as they were set for; until then the "
-                        "phases are matched anew."
-                    )
-                )
-            else:
-                self.notice_bar.hide()
+            waiting = self.tr(
+                "Matches set by hand wait for as many phases as they were set for; until then the "
+                "phases are matched anew."
+            )
+            self.tell(
+                "outdated", "notice", waiting if new.outdated else "",
+                action=self.tr("Match again"), act=self.bench.match_again,
+            )  # fmt: skip
         self._refresh_actions()
 
     def _show_answer(self, new: ContrastSnapshot) -> None:
@@ -292,7 +288,7 @@ class ComparePage(Page):
         self.view.set_theme(theme)
         self.table.set_theme(theme)
 
-    def _show_anew(self) -> None:
+    def show_anew(self) -> None:
         self._show_answer(self.shown)
 
     # ---- commands
@@ -311,7 +307,7 @@ class ComparePage(Page):
         else:
             self._owner.open_path(paths[0])
         if paths[1:]:
-            self.newWindowRequested.emit(paths[1:])
+            self.frame.new_window(paths[1:])
 
     def add_run(self) -> None:
         """Ask for another trace; the first one is opened."""
@@ -321,11 +317,11 @@ class ComparePage(Page):
             self._owner.choose_file()
 
     def to_model(self, one_system: bool | None) -> None:
-        """The durations of the phases as run times, in a window of the factor model."""
+        """The durations of the phases as run times, on a page of the factor model."""
         from desktop.data.trace_rows import phase_rows
 
         if self.shown.alignment is not None:
-            self.modelRequested.emit(phase_rows(self.shown.alignment, one_system))
+            self.frame.open_model(phase_rows(self.shown.alignment, one_system))
 
     def zoom_to_selection(self) -> None:
         if self.view.selection is not None:
@@ -343,11 +339,11 @@ class ComparePage(Page):
 
     def copy_table(self) -> None:
         self.table.copy(tab_separated, everything=True)
-        self.statusBar().showMessage(self.tr("The table is on the clipboard"), 4000)
+        self.say(self.tr("The table is on the clipboard"))
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.view.picture())
-        self.statusBar().showMessage(self.tr("The picture is on the clipboard"), 4000)
+        self.say(self.tr("The picture is on the clipboard"))
 
     def export_figure(self, _figure: str = "") -> None:
         """The comparison in a file, of a size in mm."""
@@ -361,7 +357,7 @@ class ComparePage(Page):
         if alignment is None or placement is None:
             return
         if main.fit is None:
-            self.bench.complain("the main window shows no run yet, wait until it does")
+            self.bench.complain("the page of traces shows no run yet, wait until it does")
             return
         span = self._owner.curve_view.visible_range()
         FigureDialog(
@@ -394,13 +390,12 @@ class ComparePage(Page):
     # ---- layout
 
     def _restore_layout(self) -> None:
-        geometry, state = self.settings.geometry_of(_WINDOW)
-        self._take_place(geometry)
-        self._down.setSizes([62 * self.height() // 100, 38 * self.height() // 100])
+        state = self.settings.page_state(self.NAME)
+        self._down.setSizes([620, 380])
         if state is not None:
             self._down.restoreState(state)
 
     def _end(self) -> None:
-        self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._down.saveState())
+        self.settings.keep_page_state(self.NAME, self._down.saveState())
         self._owner.comparing = None
         self.bench.close()

@@ -1,10 +1,10 @@
-"""The window of synthetic-perturbation experiments: five steps from the program to a table of effects."""
+"""The page of synthetic-perturbation experiments: five steps from the program to a table of effects."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QByteArray
 from PySide6.QtGui import (
     QGuiApplication,
     QIcon,
@@ -13,7 +13,6 @@ from PySide6.QtWidgets import (
     QCommandLinkButton,
     QFileDialog,
     QLabel,
-    QMessageBox,
     QStackedWidget,
     QTabWidget,
     QWidget,
@@ -28,19 +27,18 @@ from desktop.ui.experiment.parts import Step
 from desktop.ui.experiment.program import ProgramStep
 from desktop.ui.experiment.read import ReadStep
 from desktop.ui.experiment.run import RunStep
-from desktop.ui.message_bar import MessageBar
 from desktop.ui.page import Page
-from desktop.ui.pages import Floating, first_page, quiet, scrolled
+from desktop.ui.pages import first_page, quiet, scrolled
 from desktop.ui.plots.chart import Chart
-from desktop.ui.settings import Settings
 from desktop.ui.tables import tab_separated
-from desktop.ui.task_line import TaskLine
 from desktop.ui.workers import program_thread
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 from desktop.workbench.jobs import Executor
 
+if TYPE_CHECKING:
+    from desktop.ui.frame import Frame
+
 _TITLE = "Experiment – Phasewright"
-_WINDOW = "experiment"
 
 
 class ExperimentPage(Page):
@@ -49,7 +47,7 @@ class ExperimentPage(Page):
     executors : as in `ExperimentBench`.
     """
 
-    NAME = "experiment"
+    KIND = NAME = "experiment"
     COMMANDS = EXPERIMENT_COMMANDS
     MENUS = EXPERIMENT_MENUS
     MOUSE = EXPERIMENT_MOUSE
@@ -59,20 +57,20 @@ class ExperimentPage(Page):
 
     def __init__(
         self,
-        settings: Settings | None = None,
+        frame: Frame,
         executors: dict[str, Executor] | None = None,
         bench: ExperimentBench | None = None,
     ) -> None:
-        super().__init__(settings)
+        super().__init__(frame)
         self.bench = bench or ExperimentBench(program_thread().deliver, executors)
         if bench is not None:
             bench.share()
-        self.setObjectName("experiment_window")
+            bench.pin_kept()
+        self.setObjectName("experiment_page")
         self.setWindowTitle(f"[*]{_TITLE}")
         self._make_centre()
         self._make_actions()
         self._make_status()
-        self._take_place(self.settings.geometry_of(_WINDOW)[0])
         self.bench.subscribe(self._show_snapshot)
         self._begin()
         self._show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
@@ -80,8 +78,6 @@ class ExperimentPage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
-        self.problem_bar = MessageBar("problem")
-        self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
         self.program_page = ProgramStep(self.bench)
         self.design_page = DesignStep(self.bench)
         self.run_page = RunStep(self.bench)
@@ -100,7 +96,7 @@ class ExperimentPage(Page):
         self._stack = QStackedWidget()
         self._stack.addWidget(scrolled(self._start_page()))
         self._stack.addWidget(self.steps)
-        self.setCentralWidget(Floating(self._stack, self.problem_bar))
+        self.setCentralWidget(self._stack)
 
     def _start_page(self) -> QWidget:
         text = quiet(
@@ -131,9 +127,8 @@ class ExperimentPage(Page):
         return page
 
     def _make_status(self) -> None:
-        self.task_line, self._note = TaskLine(), QLabel()
-        self.statusBar().addWidget(self.task_line)
-        self.statusBar().addPermanentWidget(self._note)
+        self._note = QLabel()
+        self.status = (self._note,)
 
     # ---- showing
 
@@ -150,9 +145,9 @@ class ExperimentPage(Page):
         self.setWindowModified(not new.saved)
         if new.task is not old.task:
             # Trials say themselves how long they take, also after a pause or a kill.
-            self.task_line.show_task(new.task, timed=new.running == "idle")
+            self.show_task("task", new.task, self.bench.cancel, timed=new.running == "idle")
         if new.problem != old.problem:
-            self.problem_bar.show_problem(new.problem)
+            self.tell_problem(new.problem, self.bench.dismiss_problem)
         if new.note != old.note:
             self._note.setText(f"{new.note[:1].upper()}{new.note[1:]}" if new.note else "")
         if opened or (there and new.name != old.name):
@@ -173,6 +168,20 @@ class ExperimentPage(Page):
     @property
     def shown(self) -> ExperimentSnapshot:
         return self.bench.snapshot
+
+    @property
+    def name(self) -> str:
+        return self.shown.name
+
+    @property
+    def source(self) -> Path | None:
+        experiment, imported = self.shown.project.experiment, self.shown.project.imported
+        path = experiment.folder if experiment else imported.path if imported else None
+        return None if path is None else path.absolute()
+
+    @property
+    def undoing(self) -> ExperimentBench:
+        return self.bench
 
     @property
     def busy(self) -> bool:
@@ -226,14 +235,14 @@ class ExperimentPage(Page):
             self.bench.pin(Path(name))
 
     def open_paths(self, paths: list[Path]) -> None:
-        """The first opens here, the others in windows of their own; on step 5 they are compared with."""
+        """The first opens here, the others on pages or in windows; on step 5 they are compared with."""
         if self._stack.currentIndex() == 1 and self.steps.currentIndex() == 4:
             for path in paths:
                 self.bench.add_table(path)
             return
         self.open_path(paths[0])
         if paths[1:]:
-            self.newWindowRequested.emit(paths[1:])
+            self.frame.main.trace.open_paths(paths[1:])
 
     # ---- commands
 
@@ -268,18 +277,18 @@ class ExperimentPage(Page):
         if terms:
             self.bench.set_analysis("keep what stands out", terms=terms)
         else:
-            self.statusBar().showMessage("No effect stands out", 4000)
+            self.say("No effect stands out")
 
     def copy_effects(self) -> None:
         self.read_page.effects.copy(tab_separated, everything=True)
-        self.statusBar().showMessage("The effect table is on the clipboard", 4000)
+        self.say("The effect table is on the clipboard")
 
     def copy_picture(self) -> None:
         """The chart that has the focus, else the half-normal plot, on white whatever the theme."""
         focus = self.focusWidget()
         chart = focus if isinstance(focus, Chart) else self.read_page.half_normal
         QGuiApplication.clipboard().setImage(chart.picture())
-        self.statusBar().showMessage(f"{chart.accessibleName()}: the picture is on the clipboard", 4000)
+        self.say(f"{chart.accessibleName()}: the picture is on the clipboard")
 
     # ---- looks
 
@@ -287,37 +296,32 @@ class ExperimentPage(Page):
         for page in self.pages:
             page.set_theme(theme)
 
-    def _show_anew(self) -> None:
+    def show_anew(self) -> None:
         for page in self.pages:
             page.show_snapshot(ExperimentSnapshot(), self.bench.snapshot)
 
     def _end(self) -> None:
-        self.settings.keep_geometry(_WINDOW, self.saveGeometry(), QByteArray())
+        if self.shown.running != "idle":
+            self.bench.stop(at_once=True)  # others may show the experiment, which then stays open
+        if self.unsaved:
+            self.bench.read_again()
         self.bench.release(self._show_snapshot)
 
-    def _may_close(self) -> bool:
-        """Ask about a description that is not written, and about trials that are running."""
-        shown = self.bench.snapshot
-        if shown.running != "idle":
-            box = QMessageBox(self)
-            box.setText("Trials are running. Stop them and close?")
-            box.setInformativeText("The trial that is running is dropped; all others are in the journal.")
-            box.setStandardButtons(QMessageBox.StandardButton.Discard | QMessageBox.StandardButton.Cancel)
-            if box.exec() == QMessageBox.StandardButton.Cancel:
-                return False
-            self.bench.stop(at_once=True)  # others may show the experiment, which then stays open
-        if shown.saved or shown.project.experiment is None:
-            return True
-        answers = QMessageBox.StandardButton
-        answer = QMessageBox.question(
-            self, "Phasewright", f"Save the description of {shown.name}?",
-            answers.Save | answers.Discard | answers.Cancel,
-        )  # fmt: skip
-        if answer == answers.Save:
-            return self.bench.save()
-        if answer == answers.Discard:
-            self.bench.read_again()
-        return answer == answers.Discard
+    @property
+    def unsaved(self) -> str:
+        """A description that is not written."""
+        if self.shown.saved or self.shown.project.experiment is None:
+            return ""
+        return f"the description of {self.shown.name}"
+
+    def save_work(self) -> bool:
+        return self.bench.save()
+
+    @property
+    def running(self) -> str:
+        if self.shown.running == "idle":
+            return ""
+        return "Trials are running: the one that is running is dropped, all others are in the journal."
 
 
 def _nothing_to_paste() -> None:

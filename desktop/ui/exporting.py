@@ -36,6 +36,7 @@ from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.theme import LIGHT
+from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
@@ -358,7 +359,12 @@ class FigureDialog(SheetDialog):
         if contrast is not None:
             self.choose("comparison")
         self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
+        seen, curve = _within(self._shown, span), self._material.curve
+        label = self.tr("What is in view")
+        if seen is not None:
+            ends = (instant(t, seen[1] - seen[0], curve.start, curve.duration) for t in seen)
+            label = self.tr("What is in view ({0})").format(" – ".join(ends))
+        self.range.addItem(label, seen)
         self._form.insertRow(0, self.tr("&Figure"), self.figure)
         last = self._form.rowCount() - 1
         self._form.insertRow(last, self.tr("&Colours"), self.states)

@@ -31,7 +31,7 @@ class MessageBar(QFrame):
     acted = Signal()
     dismissed = Signal()
 
-    def __init__(self, kind: Literal["problem", "notice"], action: str = "") -> None:
+    def __init__(self, kind: Literal["problem", "notice"]) -> None:
         super().__init__()
         self.setObjectName(f"{kind}_bar")
         self.setStyleSheet(
@@ -52,16 +52,14 @@ class MessageBar(QFrame):
         copy = QPushButton(self.tr("Copy"))
         copy.setToolTip(self.tr("Copy the sentence and its details, with versions"))
         copy.clicked.connect(self._copy)
-        act = QPushButton(action)
-        act.setVisible(bool(action))
-        act.clicked.connect(self.acted)
+        self.act = QPushButton()
+        self.act.clicked.connect(self.acted)
         dismiss = QPushButton(self.tr("Dismiss"))
         dismiss.clicked.connect(self.dismissed)
-        dismiss.clicked.connect(self.hide)
 
         row = QHBoxLayout()
         row.addWidget(self._sentence, 1)
-        for button in (act, self._fold, copy, dismiss):
+        for button in (self.act, self._fold, copy, dismiss):
             row.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
         column = QVBoxLayout(self)
         column.setContentsMargins(12, 8, 8, 8)
@@ -73,20 +71,17 @@ class MessageBar(QFrame):
     def sentence(self) -> str:
         return self._sentence.text()
 
-    def show_message(self, sentence: str, details: str = "") -> None:
-        self._sentence.setText(sentence)
-        self.setAccessibleName(sentence)
-        self._details.setPlainText(details)
-        self._fold.setChecked(False)
-        self._fold.setVisible(bool(details))
+    def show_message(self, sentence: str, details: str = "", action: str = "") -> None:
+        """`action`: what the button beside it says; without one there is none."""
+        if (sentence, details) != (self.sentence, self._details.toPlainText()):
+            self._sentence.setText(sentence)
+            self.setAccessibleName(sentence)
+            self._details.setPlainText(details)
+            self._fold.setChecked(False)
+            self._fold.setVisible(bool(details))
+        self.act.setText(action)
+        self.act.setVisible(bool(action))
         self.show()
-
-    def show_problem(self, problem: str) -> None:
-        """What is wrong, as errors say it: in lower case and without a full stop; "" if nothing is."""
-        if problem:
-            self.show_message(f"{problem[:1].upper()}{problem[1:]}.")
-        else:
-            self.hide()
 
     def _copy(self) -> None:
         versions = (

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QAbstractButton,
     QGroupBox,
     QLabel,
     QMenu,
-    QMenuBar,
     QStackedLayout,
     QStackedWidget,
     QTabBar,
@@ -69,9 +69,12 @@ def lettered(texts: Sequence[str], together: Callable[[int, int], bool] = lambda
     return [_marked(text, one) for text, one in zip(texts, found, strict=True)]
 
 
-def letter_menu(menu: QMenu | QMenuBar) -> None:
+def letter_menu(menu: QMenu) -> None:
     """Give the entries of a menu their letters; those that are not in view need none."""
-    entries = [action for action in menu.actions() if action.isVisible() and not action.isSeparator()]
+    _letter([action for action in menu.actions() if action.isVisible() and not action.isSeparator()])
+
+
+def _letter(entries: Sequence[QAction]) -> None:
     for action, text in zip(entries, lettered([action.text() for action in entries]), strict=True):
         if text != action.text():
             action.setText(text)
@@ -95,10 +98,10 @@ class _Target:
 
 
 def _targets(window: QWidget) -> list[_Target]:
-    """What has a letter in a window, but for the menu bar."""
+    """What has a letter in a window or on a page of one, but for the menus."""
     found = []
     for widget in window.findChildren(QWidget):
-        if widget.window() is not window and not widget.isHidden():
+        if widget.window() is not window.window() and not widget.isHidden():
             continue  # in a window of its own, such as an open dialog
         if (isinstance(widget, QLabel) and widget.buddy() is not None) or isinstance(widget, QAbstractButton):
             found.append(_Target(widget, widget.text(), widget.setText))
@@ -110,12 +113,10 @@ def _targets(window: QWidget) -> list[_Target]:
     return [target for target in found if letter(target.text)]
 
 
-def settle(window: QWidget, menus: QMenuBar | None = None) -> None:
-    """Give out the letters of a window: its menus have theirs first, then what asks for one."""
-    targets = _targets(window)
-    if menus is not None:
-        letter_menu(menus)
-        targets[:0] = [_Target(window, action.text(), action.setText) for action in menus.actions()]
+def settle(window: QWidget, menus: Sequence[QAction] = ()) -> None:
+    """Give out the letters of a window or a page: its menus have theirs first, then what asks for one."""
+    _letter(menus)
+    targets = [_Target(window, action.text(), action.setText) for action in menus] + _targets(window)
     texts = lettered([one.text for one in targets], lambda a, b: targets[a].beside(targets[b]))
     for target, text in zip(targets, texts, strict=True):
         if text != target.text:

@@ -1,10 +1,11 @@
-"""The window of the factor model: a table of run times, what is fitted to it, and what follows."""
+"""The page of the factor model: a table of run times, what is fitted to it, and what follows."""
 
 from __future__ import annotations
 
 from functools import partial
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import (
@@ -27,7 +28,6 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.ui import theme as themes
-from desktop.ui.message_bar import MessageBar
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.plot_pane import PlotPane
@@ -35,10 +35,8 @@ from desktop.ui.model.settings_pane import SettingsPane
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
-from desktop.ui.pages import Floating, first_page, quiet, scrolled
-from desktop.ui.settings import Settings
+from desktop.ui.pages import first_page, quiet, scrolled
 from desktop.ui.tables import tab_separated
-from desktop.ui.task_line import TaskLine
 from desktop.ui.units import count
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
@@ -46,8 +44,10 @@ from desktop.workbench.jobs import Executor
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
+if TYPE_CHECKING:
+    from desktop.ui.frame import Frame
+
 _TITLE = "Factor model – Phasewright"
-_WINDOW = "model"
 #: What of the splitters is on the left, and of the right side above.
 _ACROSS, _DOWN = (42, 58), (58, 42)
 
@@ -76,7 +76,7 @@ class _Summary(QScrollArea):
 class ModelPage(Page):
     """Shows the snapshots of its bench, and hands it what the user does. `executors` as in `ModelBench`."""
 
-    NAME = "model"
+    KIND = NAME = "model"
     COMMANDS = MODEL_COMMANDS
     MENUS = MODEL_MENUS
     MOUSE = MODEL_MOUSE
@@ -86,11 +86,11 @@ class ModelPage(Page):
 
     def __init__(
         self,
-        settings: Settings | None = None,
+        frame: Frame,
         executors: dict[str, Executor] | None = None,
         bench: ModelBench | None = None,
     ) -> None:
-        super().__init__(settings)
+        super().__init__(frame)
         # What runs at once needs no event loop to be delivered.
         self.bench = bench or (
             ModelBench(executors=executors) if executors else ModelBench(program_thread().deliver)
@@ -98,9 +98,8 @@ class ModelPage(Page):
         if bench is not None:
             bench.share()
         self._merged: set[tuple[str, ...]] = set()
-        self.setObjectName("model_window")
+        self.setObjectName("model_page")
         self.setWindowTitle(_TITLE)
-        self._make_bars()
         self._make_centre()
         self._make_actions()
         self._restore_layout()
@@ -110,16 +109,7 @@ class ModelPage(Page):
 
     # ---- building
 
-    def _make_bars(self) -> None:
-        self.problem_bar = MessageBar("problem")
-        self.problem_bar.dismissed.connect(self.bench.dismiss_problem)
-        self.merge_bar = MessageBar("notice", "Call them by one name")
-        self.merge_bar.acted.connect(self._merge)
-        self.merge_bar.dismissed.connect(self._keep_apart)
-
     def _make_centre(self) -> None:
-        self.task_line = TaskLine(self.bench.cancel)
-        self.statusBar().addWidget(self.task_line)
         self.settings_pane = SettingsPane(self.bench)
         self.measured = SheetView("Measurements")
         self.measured.picked.connect(lambda keys: self.bench.pick(sorted(keys)))
@@ -167,7 +157,7 @@ class ModelPage(Page):
         self._pages = QStackedWidget()
         self._pages.addWidget(scrolled(self._start_page()))
         self._pages.addWidget(self._across)
-        self.setCentralWidget(Floating(self._pages, self.problem_bar, self.merge_bar))
+        self.setCentralWidget(self._pages)
         self.sheet_views: tuple[SheetView, ...] = (self.measured, *self.tables.sheets)
         self._last_sheet = self.measured
 
@@ -226,9 +216,9 @@ class ModelPage(Page):
         self.plots.show_snapshot(old, new)
         self.tables.show_snapshot(old, new)
         if new.task is not old.task:
-            self.task_line.show_task(new.task)
+            self.show_task("task", new.task, self.bench.cancel)
         if new.problem != old.problem:
-            self.problem_bar.show_problem(new.problem)
+            self.tell_problem(new.problem, self.bench.dismiss_problem)
         if table is not old.project.table:
             self._offer_merge(new)
         if new.unassigned is not None and new.unassigned is not old.unassigned:
@@ -271,6 +261,19 @@ class ModelPage(Page):
     def shown(self) -> ModelSnapshot:
         return self.bench.snapshot
 
+    @property
+    def name(self) -> str:
+        table = self.shown.project.table
+        return "" if table is None else Path(table.source).name
+
+    @property
+    def source(self) -> Path | None:
+        return self.shown.source.absolute() if isinstance(self.shown.source, Path) else None
+
+    @property
+    def undoing(self) -> ModelBench:
+        return self.bench
+
     # ---- names that look alike
 
     def _alike(self) -> tuple[str, ...] | None:
@@ -280,11 +283,11 @@ class ModelPage(Page):
 
     def _offer_merge(self, new: ModelSnapshot) -> None:
         names = self._alike()
-        if names is None:
-            self.merge_bar.hide()
-        else:
-            told = " and ".join(f"“{name}”" for name in names)
-            self.merge_bar.show_message(f"{told} differ by blanks or case only. Are they the same?")
+        told = " and ".join(f"“{name}”" for name in names or ())
+        self.tell(
+            "alike", "notice", told and f"{told} differ by blanks or case only. Are they the same?",
+            action="Call them by one name", act=self._merge, dismissed=self._keep_apart,
+        )  # fmt: skip
 
     def _merge(self) -> None:
         names, table = self._alike(), self.bench.snapshot.project.table
@@ -327,13 +330,13 @@ class ModelPage(Page):
         if text.strip():
             self.bench.open(text)
         else:
-            self.statusBar().showMessage("There is no text on the clipboard", 4000)
+            self.say("There is no text on the clipboard")
 
     def open_paths(self, paths: list[Path]) -> None:
-        """The first is opened here, as there is one table; the others in windows of their own."""
+        """The first is opened here, as there is one table; the others on pages or in windows of their own."""
         self.open_path(paths[0])
         if paths[1:]:
-            self.newWindowRequested.emit(paths[1:])
+            self.frame.main.trace.open_paths(paths[1:])
 
     def _ask_columns(self, new: ModelSnapshot) -> None:
         unassigned = new.unassigned
@@ -380,7 +383,7 @@ class ModelPage(Page):
         lines = [] if sheet is None else sorted(int(sheet.keys[k]) for k in sheet.alarming)
         self.bench.pick(lines)
         if not lines:
-            self.statusBar().showMessage("No row stands out", 4000)
+            self.say("No row stands out")
 
     # ---- more
 
@@ -406,14 +409,14 @@ class ModelPage(Page):
     def copy_table(self) -> None:
         view = self._sheet_in_use()
         view.copy(tab_separated, everything=True)
-        self.statusBar().showMessage(f"{view.accessibleName()}: the table is on the clipboard", 4000)
+        self.say(f"{view.accessibleName()}: the table is on the clipboard")
 
     def export_table(self) -> None:
         self._sheet_in_use().ask_export()
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.plots.picture())
-        self.statusBar().showMessage("The picture is on the clipboard", 4000)
+        self.say("The picture is on the clipboard")
 
     def save_picture(self) -> None:
         name, _ = QFileDialog.getSaveFileName(self, "Save picture", self.settings.folder, "PNG (*.png)")
@@ -434,7 +437,7 @@ class ModelPage(Page):
         self.measured.set_theme(theme)
         self._show_summary(self.bench.snapshot)
 
-    def _show_anew(self) -> None:
+    def show_anew(self) -> None:
         snapshot = self.bench.snapshot
         self.plots.show_snapshot(ModelSnapshot(), snapshot)
         self.tables.show_snapshot(ModelSnapshot(), snapshot)
@@ -445,19 +448,15 @@ class ModelPage(Page):
         self._divide()
 
     def _divide(self) -> None:
-        for splitter, parts, size in (
-            (self._across, _ACROSS, self.width()),
-            (self._down, _DOWN, self.height()),
-        ):
-            splitter.setSizes([size * part // 100 for part in parts])
+        for splitter, parts in ((self._across, _ACROSS), (self._down, _DOWN)):
+            splitter.setSizes([10 * part for part in parts])
 
     def _restore_layout(self) -> None:
-        geometry, state = self.settings.geometry_of(_WINDOW)
-        self._take_place(geometry)
+        state = self.settings.page_state(self.NAME)
         self._divide()
         if state is not None:
             self._across.restoreState(state)
 
     def _end(self) -> None:
-        self.settings.keep_geometry(_WINDOW, self.saveGeometry(), self._across.saveState())
+        self.settings.keep_page_state(self.NAME, self._across.saveState())
         self.bench.release(self._show_snapshot)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from collections.abc import Callable
+
+from PySide6.QtCore import QEvent, QObject, QRect, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
@@ -63,29 +65,33 @@ class Floating(QWidget):
     What is under the pointer would otherwise be somewhere else when the user clicks.
     """
 
-    def __init__(self, page: QWidget, *bars: QWidget) -> None:
+    def __init__(self, page: QWidget, *bars: QWidget, area: Callable[[], QRect] | None = None) -> None:
+        """`area`: the part of it that the bars lie above; None: all of it."""
         super().__init__()
+        self._area = area
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.addWidget(page)
         self._over = column(*bars)
         self._over.setParent(self)
         self._over.installEventFilter(self)
-        self._place()
+        self.place()
 
-    def _place(self) -> None:
+    def place(self) -> None:
+        """Put the bars at the upper edge of their area."""
         layout = self._over.layout()
         assert layout is not None
-        wide = self.width()
+        area = self.rect() if self._area is None else self._area()
+        wide = area.width()
         high = layout.heightForWidth(wide) if layout.hasHeightForWidth() else layout.sizeHint().height()
-        self._over.setGeometry(0, 0, wide, high)
+        self._over.setGeometry(area.x(), area.y(), wide, high)
         self._over.raise_()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._place()
+        self.place()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
-            self._place()
+            self.place()
         return super().eventFilter(watched, event)

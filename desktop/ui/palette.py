@@ -1,6 +1,7 @@
 """The command palette: any command, found by words in whatever order.
 
-Those of the window that it stands above come first. Of other windows it has what this one cannot do, once.
+Those of the page in front come first, then what other pages of the window can do, then other windows; what
+several can do stands there once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QLineEdit,
     QMenu,
-    QMenuBar,
     QTreeWidget,
     QTreeWidgetItem,
     QVBoxLayout,
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog
+from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Page
 
@@ -34,21 +35,21 @@ MOST = 200
 
 @dataclass(frozen=True)
 class Entry:
-    """A command: its text, the menus that lead there, and the window that it acts on."""
+    """A command: its text, the menus that lead there, and the page that it acts on."""
 
     text: str
     place: str
-    window: Page
+    page: Page
     action: QAction
 
     @property
     def command(self) -> Command[Any, Any] | None:
         """The row that it is from; None: what a menu is filled with, such as recent files."""
-        return next((c for c in self.window.COMMANDS if c.id == self.action.objectName()), None)
+        return next((c for c in self.page.COMMANDS if c.id == self.action.objectName()), None)
 
     @property
     def same(self) -> tuple[str, str]:
-        """Equal for entries that do the same, whatever window they act on."""
+        """Equal for entries that do the same, whatever page they act on."""
         command = self.command
         return (self.place, self.text) if command is None else (command.id, command.english)
 
@@ -60,23 +61,25 @@ class Entry:
         return told if self.action.isEnabled() or command is None else f"{command.obstacle} {told}"
 
 
-def entries(window: Page) -> list[Entry]:
-    """All that the menus of a window hold, as deep as they go."""
+def entries(page: Page) -> list[Entry]:
+    """All that the menus of a page hold, as deep as they go."""
     found: list[Entry] = []
 
-    def collect(bar: QMenuBar | QMenu, place: str) -> None:
+    def collect(above: QMenu, place: str) -> None:
         # Not by QAction.menu(), whose answer takes the menu with it when Python lets go of it (PySide 6.10).
-        below = bar.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
-        for action in bar.actions():
+        below = above.findChildren(QMenu, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        for action in above.actions():
             text = plain(action.text())
             menu = next((menu for menu in below if menu.menuAction() == action), None)
             if menu is not None:
                 menu.aboutToShow.emit()  # some are filled only when they are opened
                 collect(menu, f"{place} › {text}" if place else text)
             elif text and not action.isSeparator() and all(action != entry.action for entry in found):
-                found.append(Entry(text, place, window, action))
+                found.append(Entry(text, place, page, action))
 
-    collect(window.menuBar(), "")
+    for name in page.MENUS:
+        page.menus[name].aboutToShow.emit()
+        collect(page.menus[name], plain(page.menus[name].title()))
     return found
 
 
@@ -109,15 +112,16 @@ def _of_word(word: str, known: str) -> float:
 
 
 class Palette(Dialog):
-    """A line to type in, and what it finds. Return runs it in its window."""
+    """A line to type in, and what it finds. Return goes to its page and runs it."""
 
-    def __init__(self, parent: Page) -> None:
+    def __init__(self, parent: Frame) -> None:
         super().__init__(parent)
         self.setObjectName("palette")
         self.setWindowTitle(self.tr("Command palette"))
+        self._frame = parent
         found: dict[tuple[str, str], Entry] = {}
-        for window in self._windows(parent):
-            for entry in entries(window):
+        for page in self._pages(parent):
+            for entry in entries(page):
                 found.setdefault(entry.same, entry)
         self._entries = list(found.values())
         self.words = QLineEdit()
@@ -149,24 +153,25 @@ class Palette(Dialog):
         self._find("")
 
     @staticmethod
-    def _windows(first: Page) -> Iterator[Page]:
-        yield first
+    def _pages(first: Frame) -> Iterator[Page]:
+        """Of this window the page in front first, then of others."""
+        own = first.all_pages
+        yield from sorted(own, key=lambda page: page is not first.current)
         for window in QApplication.topLevelWidgets():
-            if isinstance(window, Page) and window is not first and window.isVisible():
-                yield window
+            if isinstance(window, Frame) and window.isVisible():
+                yield from (page for page in window.pages if page not in own)
 
     def _find(self, words: str) -> None:
-        several = len({entry.window for entry in self._entries}) > 1
         found = [(score(words, e.text, f"{e.place} {e.action.statusTip()}"), e) for e in self._entries]
         # Stable: what answers alike keeps the order of the menus, this window's before those of others.
         kept = sorted((one for one in found if one[0]), key=lambda one: -one[0])[:MOST]
         self.list.clear()
         first: QTreeWidgetItem | None = None
         for _, entry in kept:
-            other = several and entry.window is not self.parent()
-            place = (
-                f"{entry.window.windowTitle().replace('[*]', '')} › {entry.place}" if other else entry.place
-            )
+            place = entry.place
+            if entry.page is not self._frame.current:
+                of = self._frame.title_of(entry.page)
+                place = f"{of} › {entry.place}"
             keys = ", ".join(
                 key.toString(QKeySequence.SequenceFormat.NativeText) for key in entry.action.shortcuts()
             )
@@ -198,8 +203,8 @@ class Palette(Dialog):
             return
         # Closed first: a command may open a dialog of its own, or close the window.
         self.accept()
-        if entry.window is not self.parent():
-            entry.window.activateWindow()
+        if entry.page is not self._frame.current:
+            self._frame.go_to(entry.page)
         entry.action.trigger()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

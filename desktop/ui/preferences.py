@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import theme as themes
-from desktop.ui.commands import COMMON, Command, translated
+from desktop.ui.commands import COMMON, STEPS, Command, translated
 from desktop.ui.dialogs import Dialog
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
@@ -235,7 +235,7 @@ def _windows() -> tuple[_Window, ...]:
     from desktop.ui.model.actions import MODEL_COMMANDS
 
     return (
-        _Window("main", "Main window", COMMANDS),
+        _Window("main", "Trace", COMMANDS),
         _Window("compare", "Compare runs", COMPARE_COMMANDS),
         _Window("model", "Factor model", MODEL_COMMANDS),
         _Window("experiment", "Experiments", EXPERIMENT_COMMANDS),
@@ -297,7 +297,7 @@ class _Keys(QWidget):
 
     def _fill(self) -> None:
         self._heads: list[QTreeWidgetItem] = []
-        groups = [(_Window("all", self.tr("All windows"), COMMON), True)]
+        groups = [(_Window("all", self.tr("All pages"), (*STEPS, *COMMON)), True)]
         groups += [(window, False) for window in self._windows]
         for window, common in groups:
             head = QTreeWidgetItem([window.title])

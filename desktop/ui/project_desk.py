@@ -1,4 +1,4 @@
-"""What a window does with its project: open, save, ask before it is lost, runs, bundles, views, remarks."""
+"""What a window does with its project: open, save, runs, bundles, views, remarks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
@@ -23,10 +23,12 @@ from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
 from desktop.ui.workers import program_thread
 from desktop.workbench.bundling import Outside
+from desktop.workbench.experimenting import ExperimentBench
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.keeping import AUTOSAVE, Keeper, Kind
 from desktop.workbench.lending import WorkedOn, bench_for
 from desktop.workbench.model import Annotation, KeptExperiment, KeptTable, TraceId, View
+from desktop.workbench.modelling import ModelBench
 from desktop.workbench.side import EffectsSide, ModelSide
 from desktop.workbench.workbench import Snapshot
 
@@ -64,7 +66,8 @@ class ProjectDesk(QObject):
             panel.openAsked.connect(partial(self.open_held, side.KIND))
             panel.findAsked.connect(partial(self.find_held, side.KIND))
             panel.addAsked.connect(self.add_files)
-        self._box: QMessageBox | None = None
+        self._restoring: Path | None = None  # the project with whose pages the session goes on
+        self.keeper.seen = self._seen
         self._waiting: list[Path] = []  # traces that are to be added to the project
         self._refused: list[str] = []
         self._bench.subscribe(self._follow)
@@ -85,6 +88,7 @@ class ProjectDesk(QObject):
     # ---- files
 
     def open(self, path: Path) -> None:
+        self._restoring = path.absolute()
         self.keeper.open(path)
         self._window.settings.add_recent(path)
 
@@ -115,7 +119,7 @@ class ProjectDesk(QObject):
             return False
         assert self.keeper.path is not None
         self._window.settings.add_recent(self.keeper.path)
-        self._window.statusBar().showMessage(self.tr("Saved as {0}").format(self.keeper.path), 4000)
+        self._window.say(self.tr("Saved as {0}").format(self.keeper.path))
         return True
 
     def autosave(self) -> None:
@@ -140,32 +144,6 @@ class ProjectDesk(QObject):
     def worth_saving(self) -> bool:
         """Changed since it was saved; without a project file, if there is work of the hand in it."""
         return self.keeper.modified and (self.keeper.path is not None or self.keeper.by_hand)
-
-    def ask_before(self, go_on: Callable[[], None]) -> bool:
-        """If changes would be lost, ask, and `go_on` once they are saved or given up; whether that is so."""
-        if not self.worth_saving or self._box is not None:
-            return self._box is not None
-        button = QMessageBox.StandardButton
-        box = self._box = QMessageBox(
-            QMessageBox.Icon.Question,
-            "Phasewright",
-            self.tr("Save the changes to {0}?").format(self.name),
-            button.Save | button.Discard | button.Cancel,
-            self._window,
-        )
-        box.setObjectName("save_question")
-        box.setInformativeText(self.tr("What is not saved is lost."))
-
-        def answered(_: int) -> None:
-            answer = box.standardButton(box.clickedButton()) if box.clickedButton() else button.Cancel
-            self._box = None
-            box.deleteLater()
-            if answer == button.Discard or (answer == button.Save and self.save()):
-                go_on()
-
-        box.finished.connect(answered)
-        box.open()
-        return True
 
     def close(self) -> None:
         self._timer.stop()
@@ -205,10 +183,15 @@ class ProjectDesk(QObject):
     def _show_project(self) -> None:
         """What it holds, and in the title whether it has to be saved."""
         window, document = self._window, self._bench.snapshot.document
+        if self._restoring is not None and self.keeper.path == self._restoring:
+            self._restoring = None
+            QTimer.singleShot(0, self, partial(window.frame.main.restore_session, self.keeper.path))
         rows = held(self.keeper.workspace, self.keeper.current)
         self._panel.show_contents(rows)
         for side in self.sides.values():
             side.refresh()
+        runs = self.keeper.workspace.runs
+        window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
         if document is None and rows:
             window.show_panel("project")
         if document is None and not rows:
@@ -222,7 +205,7 @@ class ProjectDesk(QObject):
         window.setWindowModified(self.worth_saving)
 
     def _tell(self, sentence: str) -> None:
-        self._window.notice_bar.show_message(sentence)
+        self._window.tell("notice", "notice", sentence)
 
     def _locate(self, trace: TraceId) -> Path | None:
         name, _ = QFileDialog.getOpenFileName(
@@ -306,12 +289,22 @@ class ProjectDesk(QObject):
                 self._tell(self.tr("{0} is neither an experiment nor a table of run times.").format(path))
 
     def open_held(self, kind: Kind, index: int) -> None:
-        """Show a trace of the project here, or an experiment or table in a window of its own."""
+        """Show a trace of the project here, or lend an experiment or table to a page of its own."""
         if kind == "runs":
             self.keeper.show_run(index)
-            return
-        asked = self._window.experimentRequested if kind == "experiments" else self._window.modelRequested
-        asked.emit(self.keeper.bench(kind, index))
+        elif kind == "experiments":
+            self._window.frame.open_experiment(cast(ExperimentBench, self.keeper.bench(kind, index)))
+        else:
+            self._window.frame.open_model(cast(ModelBench, self.keeper.bench(kind, index)))
+
+    def bench_of(self, path: Path) -> WorkedOn | None:
+        """Where the experiment or table of the project that is at a path is worked on."""
+        kinds: tuple[Literal["experiments", "tables"], ...] = ("experiments", "tables")
+        for kind in kinds:
+            for k, one in enumerate(getattr(self.keeper.workspace, kind)):
+                if one.path == path:
+                    return self.keeper.bench(kind, k)
+        return None
 
     def find_held(self, kind: Kind, index: int) -> None:
         """Ask where something is now."""
@@ -385,9 +378,7 @@ class ProjectDesk(QObject):
             self.keeper.export_bundle(
                 target,
                 None,
-                lambda path: self._window.statusBar().showMessage(
-                    self.tr("The bundle is in {0}").format(path), 8000
-                ),
+                lambda path: self._window.say(self.tr("The bundle is in {0}").format(path), 8000),
                 allowed,
             )
 
@@ -418,9 +409,7 @@ class ProjectDesk(QObject):
             self._bench.save_part(
                 Path(name),
                 *span,
-                lambda path: self._window.statusBar().showMessage(
-                    self.tr("The selection is in {0}").format(path), 8000
-                ),
+                lambda path: self._window.say(self.tr("The selection is in {0}").format(path), 8000),
                 locations,
             )
 
@@ -431,14 +420,12 @@ class ProjectDesk(QObject):
         seen = self._seen()
         if seen is not None:
             self._bench.keep_view(number, seen)
-        self._window.statusBar().showMessage(self.tr("Kept as view {0}").format(number), 4000)
+        self._window.say(self.tr("Kept as view {0}").format(number))
 
     def show_view(self, number: int) -> None:
         view = self._bench.show_view(number)
         if view is None:
-            self._window.statusBar().showMessage(
-                self.tr("There is no view {0}; Ctrl+{0} keeps what is seen").format(number), 4000
-            )
+            self._window.say(self.tr("There is no view {0}; Ctrl+{0} keeps what is seen").format(number))
             return
         self.look_at(view)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -23,7 +24,7 @@ ORGANISATION = "Phasewright"
 APPLICATION = "phasewright"
 RECENT = 10
 #: Raised when docks or toolbars change, so that an old state is not restored into a new window.
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 ThemeChoice = Literal["light", "dark", "system"]
 TEXT_SIZES = (100, 125, 150, 200)
@@ -149,6 +150,8 @@ class Settings:
     def keys(self, window: str, command: Command[Any, Any]) -> tuple[str, ...] | None:
         """Keys that the user has chosen; None: those that the command has at first."""
         value = self._store.value(_place(window, command))
+        if value is None and command.common:  # as chosen when the command was one of that table alone
+            value = self._store.value(f"keys/{window}/{command.id}")
         if value is None:
             return None
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
@@ -233,41 +236,53 @@ class Settings:
             self._store.setValue("hidden_columns", "\t".join(value))
 
     @property
-    def timeline_share(self) -> float:
-        """Of the height of the plots, 0.1 to 0.8."""
+    def timeline_share(self) -> float | None:
+        """Of the height of the plots, 0.1 to 0.8; None: the user has not moved it."""
         try:
-            value = float(str(self._store.value("timeline_share", 0.34)))
+            value = float(str(self._store.value("timeline_share", 0)))
         except ValueError:
-            value = 0.34
-        return value if 0.1 <= value <= 0.8 else 0.34
+            value = 0.0
+        return value if 0.1 <= value <= 0.8 else None
 
     @timeline_share.setter
-    def timeline_share(self, value: float) -> None:
-        self._store.setValue("timeline_share", round(value, 4))
+    def timeline_share(self, value: float | None) -> None:
+        self._store.setValue("timeline_share", 0 if value is None else round(value, 4))
 
     @property
     def geometry(self) -> QByteArray | None:
         return self._bytes("geometry")
 
-    @property
-    def state(self) -> QByteArray | None:
-        return self._bytes("state")
-
-    def save_window(self, geometry: QByteArray, state: QByteArray) -> None:
+    def save_geometry(self, geometry: QByteArray) -> None:
         self._store.setValue("geometry", geometry)
-        self._store.setValue("state", state)
 
-    def geometry_of(self, window: str) -> tuple[QByteArray | None, QByteArray | None]:
-        """Geometry and state of a window beside the main one."""
-        return self._bytes(f"{window}/geometry"), self._bytes(f"{window}/state")
+    def page_state(self, page: str) -> QByteArray | None:
+        """How a page is divided, by its name: splits, and the docks of the page of traces."""
+        return self._bytes("state" if page == "main" else f"{page}/state")
 
-    def keep_geometry(self, window: str, geometry: QByteArray, state: QByteArray) -> None:
-        self._store.setValue(f"{window}/geometry", geometry)
-        self._store.setValue(f"{window}/state", state)
+    def keep_page_state(self, page: str, state: QByteArray) -> None:
+        self._store.setValue("state" if page == "main" else f"{page}/state", state)
 
-    def forget_window(self) -> None:
-        self._store.remove("geometry")
-        self._store.remove("state")
+    def forget_page(self, page: str) -> None:
+        self._store.remove("state" if page == "main" else f"{page}/state")
+
+    def session(self, project: Path | None) -> str:
+        """What `keep_session` was given last for a project, "" if nothing."""
+        kept = self._sessions().get(str(project or ""), "")
+        return kept if isinstance(kept, str) else ""
+
+    def keep_session(self, project: Path | None, told: str) -> None:
+        """Which pages are open with a project (None: without one), of as many projects as recent files."""
+        known = self._sessions()
+        known.pop(str(project or ""), None)
+        kept = [*known.items(), (str(project or ""), told)][-RECENT:]
+        self._store.setValue("sessions", json.dumps(dict(kept)))
+
+    def _sessions(self) -> dict[str, Any]:
+        try:
+            found = json.loads(str(self._store.value("sessions", "{}")))
+        except ValueError:
+            return {}
+        return found if isinstance(found, dict) else {}
 
     @property
     def last_project(self) -> Path | None:

@@ -45,19 +45,20 @@ def snapshot(
     """
     from desktop.data.project_file import is_project
     from desktop.ui.app import application
+    from desktop.ui.frame import Frame
     from desktop.ui.reporting import save_png
     from desktop.ui.settings import Settings
     from desktop.ui.theme import DARK, LIGHT
-    from desktop.ui.trace_page import TracePage
 
     place_of(Path(output))  # before all the work
     application()
     # The user's own layout, theme and list of files are neither used nor touched.
-    window = TracePage(Settings.passing())
+    frame = Frame(Settings.passing())
+    window = frame.trace
     try:
-        window.use_theme(DARK if theme == "dark" else LIGHT)
-        window.resize(*size)
-        window.show()
+        frame.use_theme(DARK if theme == "dark" else LIGHT)
+        frame.resize(*size)
+        frame.show()
         window.open_path(Path(source) if isinstance(source, (str, Path)) else Path(source.path))
         _settle(window)
         if span is not None:
@@ -77,11 +78,11 @@ def snapshot(
         problem, run, fit = shown.problem, shown.run, shown.fit
         if problem is not None or run is None or fit is None:
             raise DesktopError(problem.sentence if problem else "there is nothing to show", file=None)
-        save_png(Path(output), window.grab().toImage())
+        save_png(Path(output), frame.grab().toImage())
         return run.curve, fit
     finally:
-        window.close_unasked()
-        window.deleteLater()
+        frame.close_unasked()
+        frame.deleteLater()
 
 
 def _settle(window: Any) -> None:

@@ -1,19 +1,32 @@
-"""What the program is busy with, in the status bar of a window."""
+"""What the program is busy with, in the status bar of a window: every task with its progress and Cancel."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QPushButton, QWidget
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from desktop.ui.units import left
 from desktop.workbench.jobs import Task
 
 
 class TaskLine(QWidget):
-    """Words, progress, and Cancel where there is a way to; in view while there is a task."""
+    """Words, progress, and Cancel where there is a way to."""
 
-    def __init__(self, cancel: Callable[[], object] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
         self._words = QLabel()
         self._words.setObjectName("task")
@@ -23,27 +36,128 @@ class TaskLine(QWidget):
         self.progress.setAccessibleName(self.tr("Progress"))
         self.cancel = QPushButton(self.tr("Cancel"))
         self.cancel.setObjectName("cancel")
-        if cancel is not None:
-            self.cancel.clicked.connect(cancel)
-        self.cancel.setVisible(cancel is not None)
+        self.cancel.clicked.connect(self._cancel)
+        self._act: Callable[[], object] | None = None
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         for widget in (self._words, self.progress, self.cancel):
             row.addWidget(widget)
         row.addStretch(1)
-        self.hide()
 
     @property
     def text(self) -> str:
         return self._words.text()
 
-    def show_task(self, task: Task | None, *, timed: bool = True) -> None:
-        """`timed`: how long it still takes is said too."""
-        self.setVisible(task is not None)
-        if task is None:
-            return
+    def show_task(
+        self, task: Task, cancel: Callable[[], object] | None, *, timed: bool = True, of: str = ""
+    ) -> None:
+        """`of`: on which page; `timed`: how long it still takes is said too."""
         remaining = left(task.left) if timed and task.left is not None else ""
-        self._words.setText(" – ".join(part for part in (task.title, task.text, remaining) if part))
+        told = " – ".join(part for part in (task.title, task.text, remaining) if part)
+        self._words.setText(f"{of}: {told}" if of else told)
         self.progress.setRange(0, 0 if task.fraction is None else 1000)
         if task.fraction is not None:
             self.progress.setValue(round(1000 * task.fraction))
+        self._act = cancel
+        self.cancel.setVisible(cancel is not None)
+
+    def _cancel(self) -> None:
+        if self._act is not None:
+            self._act()
+
+
+class TaskList(QWidget):
+    """All tasks that are under way: the first one in the line, a button for the list of all if there are
+    more. `show_tasks` gets for every key a task, how to cancel it, whether it is timed, and its page."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self._lines: dict[Any, TaskLine] = {}
+        self.more = QToolButton()
+        self.more.setObjectName("all_tasks")
+        self.more.setCheckable(True)
+        self.more.setToolTip(self.tr("List all that is under way, each with its progress and Cancel"))
+        self.more.toggled.connect(lambda _: self._arrange())
+        self.list = QFrame(window)
+        self.list.setObjectName("task_list")
+        self.list.setAccessibleName(self.tr("All that is under way"))
+        self.list.setFrameShape(QFrame.Shape.StyledPanel)
+        self.list.setAutoFillBackground(True)
+        self.list.hide()
+        self._rows = QVBoxLayout(self.list)
+        self._row = QHBoxLayout(self)
+        self._row.setContentsMargins(0, 0, 0, 0)
+        self._row.addWidget(self.more)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        self.hide()
+        window.installEventFilter(self)
+
+    @property
+    def lines(self) -> tuple[TaskLine, ...]:
+        """One for each task, in the order in which they are listed."""
+        return tuple(self._lines.values())
+
+    @property
+    def text(self) -> str:
+        """What the first line says; "" without a task."""
+        return next((line.text for line in self._lines.values()), "")
+
+    def show_tasks(self, tasks: Mapping[Any, tuple[Task, Callable[[], object] | None, bool, str]]) -> None:
+        for key in [key for key in self._lines if key not in tasks]:
+            line = self._lines.pop(key)
+            line.hide()
+            line.setParent(None)
+            line.deleteLater()
+        for key, (task, cancel, timed, of) in tasks.items():
+            if key not in self._lines:
+                self._lines[key] = TaskLine()
+            self._lines[key].show_task(task, cancel, timed=timed, of=of)
+        self._lines = {key: self._lines[key] for key in tasks}
+        self._arrange()
+
+    def _arrange(self) -> None:
+        lines = self.lines
+        if len(lines) < 2:
+            self.more.setChecked(False)
+        several = self.more.isChecked()
+        for k, line in enumerate(lines):
+            if several:
+                self._rows.addWidget(line)
+            elif k == 0:
+                self._row.insertWidget(0, line, 1)
+            line.setVisible(several or k == 0)
+        self.more.setText(self.tr("{0} tasks").format(len(lines)))
+        self.more.setVisible(len(lines) > 1)
+        self.setVisible(bool(lines))
+        self.list.setVisible(several)
+        if several:
+            self._place()
+
+    def _place(self) -> None:
+        """Above the status bar, at the left."""
+        self.list.adjustSize()
+        window = self.window()
+        corner = self.mapTo(window, QPoint(0, 0))
+        self.list.move(corner.x(), max(0, corner.y() - self.list.height() - 4))
+        self.list.raise_()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Esc closes the list before it does anything else; it stays above the status bar."""
+        if not self.list.isHidden():
+            if event.type() == QEvent.Type.Resize:
+                self._place()
+            elif (
+                event.type() == QEvent.Type.ShortcutOverride
+                and isinstance(event, QKeyEvent)
+                and event.key() == Qt.Key.Key_Escape
+            ):
+                event.accept()  # so that it comes as a key
+                return True
+            elif (
+                event.type() == QEvent.Type.KeyPress
+                and isinstance(event, QKeyEvent)
+                and event.key() == Qt.Key.Key_Escape
+            ):
+                self.more.setChecked(False)
+                return True
+        return super().eventFilter(watched, event)

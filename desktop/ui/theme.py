@@ -221,7 +221,7 @@ def stylesheet(theme: Theme) -> str:
         QMainWindow::separator {{ background: {theme.grid}; width: 4px; height: 4px; }}
         QMainWindow::separator:hover {{ background: {theme.accent}; }}
         QHeaderView::section {{ color: {theme.muted}; background: {theme.surface}; border: none;
-            border-bottom: 1px solid {theme.border}; padding: 3px 6px; }}
+            border-bottom: 1px solid {theme.border}; padding: 1px 6px; }}
         QTableView {{ gridline-color: {theme.grid}; border: 1px solid {theme.grid}; }}
         QTextEdit, QPlainTextEdit {{ border: 1px solid {theme.grid}; }}
         QTableView:focus, QListView:focus, QTreeView:focus, QTextEdit:focus, QPlainTextEdit:focus {{
@@ -232,7 +232,7 @@ def stylesheet(theme: Theme) -> str:
         QCommandLinkButton:focus {{ padding: 3px 12px; }}
         QCheckBox::indicator:unchecked {{ width: 11px; height: 11px; border: 1px solid {theme.muted};
             border-radius: 2px; background: {theme.background}; }}
-        QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 2px; }}
+        QToolBar {{ border: none; border-bottom: 1px solid {theme.grid}; spacing: 4px; padding: 0px 2px; }}
         QStatusBar {{ border-top: 1px solid {theme.grid}; }}
         QStatusBar::item {{ border: none; }}
     """

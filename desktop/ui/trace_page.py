@@ -1,4 +1,5 @@
-"""The main window: one trace, its plots, its panels, and every command of `desktop.ui.actions`."""
+"""The page of traces: one of the project at a time, its plots, its panels, and the commands of
+`desktop.ui.actions`."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer
 from PySide6.QtGui import (
     QAction,
     QActionGroup,
@@ -45,10 +46,9 @@ from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
 from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.icons import icon
-from desktop.ui.message_bar import MessageBar
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
-from desktop.ui.pages import Floating, column
+from desktop.ui.pages import column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
@@ -59,9 +59,8 @@ from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
 from desktop.ui.presentation import Presentation, present
 from desktop.ui.project_desk import ProjectDesk, is_project_file
-from desktop.ui.settings import STATE_VERSION, Settings
+from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
-from desktop.ui.task_line import TaskLine
 from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -69,12 +68,15 @@ from desktop.workbench.workbench import Snapshot, Workbench
 AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
     from desktop.ui.compare_page import ComparePage
+    from desktop.ui.frame import Frame
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
 
 
-#: The part of the window's height that panels below may take by themselves.
-_BELOW = 0.42
+#: Parts of the window's height that curve and timeline have at least, unless the user takes them away.
+_CURVE, _TIMELINE = 1 / 3, 1 / 4
+#: Rows of the phase table that are in view at first.
+_ROWS = 8
 
 
 class _Scrolled(QScrollArea):
@@ -96,15 +98,29 @@ class _Scrolled(QScrollArea):
         return QSize(12 * em, 6 * em)
 
 
+class _Plots(QSplitter):
+    """The curve above the timeline; `divide` says how high the latter is, of so many pixels."""
+
+    def __init__(self, divide: Callable[[int], int]) -> None:
+        super().__init__(Qt.Orientation.Vertical)
+        self._divide = divide
+        self.setObjectName("plots")
+        self.setChildrenCollapsible(False)
+
+    def share(self) -> None:
+        whole = self.height() - self.handleWidth()
+        low = self._divide(whole)
+        self.setSizes([whole - low, low])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.share()
+
+
 class TracePage(Page):
     """Shows the snapshots of its workbench, and hands it what the user does."""
 
-    openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
-    modelRequested = Signal(object)  # Path of a table of run times, or None
-    experimentRequested = Signal(object)  # Path of an experiment or a table of runs, or what to ask for
-    compareRequested = Signal(object)  # this window, whose runs are to be compared
-    quitRequested = Signal()
-
+    KIND = "trace"
     NAME = "main"
     COMMANDS = COMMANDS
     MENUS = MENUS
@@ -121,15 +137,15 @@ class TracePage(Page):
     _docks_sized: bool
     _sized_for: QSize  # of the window when the docks in it got their sizes
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        super().__init__(settings)
+    def __init__(self, frame: Frame) -> None:
+        super().__init__(frame)
         self.mode = "select"
         self.percent = False
         self.presentation = None
         self.comparing = None
         self.workbench = Workbench(self._results.deliver)
         self._cursor = math.nan
-        self.setObjectName("main_window")
+        self.setObjectName("trace_page")
         self.setWindowTitle("Phasewright")
         self.setDockOptions(
             QMainWindow.DockOption.AnimatedDocks
@@ -142,7 +158,6 @@ class TracePage(Page):
         self._make_status()
         self._first_layout = self.saveState(STATE_VERSION)
         self._restore_layout()
-        self._leaving = False
         self.desk = ProjectDesk(self, self._results.deliver)
         self._connect_plots()
         self._connect_views()
@@ -154,11 +169,6 @@ class TracePage(Page):
     # ---- building
 
     def _make_centre(self) -> None:
-        self.problem_bar = MessageBar("problem")
-        self.problem_bar.dismissed.connect(self.workbench.dismiss_problem)
-        self.report_bar = MessageBar("notice", self.tr("Show report"))
-        self.report_bar.acted.connect(lambda: self.show_panel("trace"))
-        self.notice_bar = MessageBar("notice")
         self.chips = ChipBar(self.workbench)
         self.start_page = StartPage(resources.samples())
         self.start_page.openRequested.connect(self.open_path)
@@ -173,19 +183,22 @@ class TracePage(Page):
         self.timeline = TimelinePane(self.curve_view.navigation, self._results.deliver, self.workbench.report)
         self.timeline.opened.connect(lambda _: self._place_timeline())
         self.timeline.filtered.connect(self._refresh_actions)
-        self._plots = QSplitter(Qt.Orientation.Vertical)
-        self._plots.setObjectName("plots")
-        self._plots.setChildrenCollapsible(False)
+        self._plots = _Plots(self._timeline_height)
         self._plots.addWidget(self.curve_view)
         self._plots.addWidget(self.timeline)
-        self._plots.setStretchFactor(0, 2)
-        self._plots.setStretchFactor(1, 1)
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        # The report comes with the trace and goes when the user has read it; the others come at any time.
-        below = Floating(self._pages, self.problem_bar, self.notice_bar)
-        self.setCentralWidget(column(self.report_bar, below))
+        self.run_tabs = QTabBar()
+        self.run_tabs.setObjectName("runs")
+        self.run_tabs.setAccessibleName(self.tr("Opened traces"))
+        self.run_tabs.setExpanding(False)
+        self.run_tabs.setDrawBase(False)
+        self.run_tabs.setTabsClosable(True)
+        self.run_tabs.currentChanged.connect(self._choose_run)
+        self.run_tabs.tabCloseRequested.connect(lambda k: self._close_run(self.run_tabs.tabData(k)))
+        self.run_tabs.hide()
+        self.setCentralWidget(column(self.run_tabs, self._pages))
 
     def _make_panels(self) -> None:
         self._docks: dict[str, QDockWidget] = {}
@@ -226,15 +239,31 @@ class TracePage(Page):
 
         def give() -> None:
             around = dock.height() - dock.widget().height()
-            wanted = min(panel.room() + around, int(_BELOW * self.height()))
+            spare = self._plots.height() - self._plots_need()
+            wanted = min(panel.room() + around, dock.height() + spare)
             if dock.isVisible() and dock.height() < wanted:
-                bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
-                # What is asked for holds the tabs below it too.
-                titled = [bar for bar in bars if dock.windowTitle() in map(bar.tabText, range(bar.count()))]
-                tabs = max((bar.sizeHint().height() for bar in titled), default=0)
-                self.resizeDocks([dock], [wanted + tabs], Qt.Orientation.Vertical)
+                self.resizeDocks([dock], [wanted + self._tabs_below(dock)], Qt.Orientation.Vertical)
 
         QTimer.singleShot(0, self, give)  # when it has been laid out
+
+    def _tabs_below(self, dock: QDockWidget) -> int:
+        """Height of the tabs that a dock is one of; what `resizeDocks` is asked for holds them too."""
+        bars = self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        titled = [bar for bar in bars if dock.windowTitle() in map(bar.tabText, range(bar.count()))]
+        return max((bar.sizeHint().height() for bar in titled), default=0)
+
+    def _plots_need(self) -> int:
+        """Pixels that the plots have at least before panels below get more by themselves."""
+        high = self.frame.height() * (_CURVE + (_TIMELINE if self.settings.timeline_shown else 0))
+        return math.ceil(high) + self._plots.handleWidth()
+
+    def _timeline_height(self, whole: int) -> int:
+        """Of the height of both plots: as the user left it, at first a part of the window, as far as the
+        curve keeps its own."""
+        share, high = self.settings.timeline_share, self.frame.height()
+        if share is not None:
+            return round(whole * share)
+        return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
         self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
@@ -271,7 +300,7 @@ class TracePage(Page):
         self._toolbar = QToolBar(self.tr("Toolbar"), self)
         self._toolbar.setObjectName("toolbar")
         self._toolbar.setMovable(False)
-        side = int(1.5 * self.fontMetrics().height())
+        side = int(1.4 * self.fontMetrics().height())
         self._toolbar.setIconSize(QSize(side, side))
         self.addToolBar(self._toolbar)
         self._toolbar_menu = ""
@@ -320,15 +349,12 @@ class TracePage(Page):
                 made.setStatusTip(sample.text)
 
     def _make_status(self) -> None:
-        bar = self.statusBar()
-        self.task_line = TaskLine(self.workbench.cancel_opening)
-        bar.addWidget(self.task_line)
         self._selection_text = QLabel()
         self._cursor_text = QLabel()
         for label in (self._cursor_text, self._selection_text):
             label.setContentsMargins(10, 0, 10, 0)
             label.setMinimumWidth(1)  # or a long text would make the window wider
-            bar.addPermanentWidget(label)
+        self.status = (self._cursor_text, self._selection_text)
 
     def _connect_plots(self) -> None:
         view, bench = self.curve_view, self.workbench
@@ -414,9 +440,10 @@ class TracePage(Page):
             self.presentation.show_snapshot(old, new)
         if self.comparing is not None:
             self.comparing.bench.refresh()
-        if (new.opening, new.preparing) != (old.opening, old.preparing):
-            self.task_line.cancel.setVisible(new.opening is not None)
-            self.task_line.show_task(new.preparing or new.opening)  # what is waited for, if both are there
+        if new.preparing is not old.preparing:
+            self.show_task("preparing", new.preparing)  # before what waits for it
+        if new.opening is not old.opening:
+            self.show_task("opening", new.opening, self.workbench.cancel_opening)
         if new.problem is not old.problem:
             self._show_problem(new)
         self._show_selection()
@@ -447,8 +474,8 @@ class TracePage(Page):
             self._raise_first()
         if document is None:
             self.setWindowFilePath("")
-            self.report_bar.hide()
-            self.notice_bar.hide()
+            self.tell("report", "notice", "")
+            self.tell("notice", "notice", "")
             self.start_page.show_recent(self.settings.recent)
             return
         self.setWindowFilePath(str(document.source))
@@ -459,20 +486,22 @@ class TracePage(Page):
         found = summary(document.report)
         if found:
             first = next(iter(document.report))
-            self.report_bar.show_message(
-                self.tr("Import report: {0}. {1}{2}").format(
-                    found, first.text[:1].upper(), first.text[1:].removesuffix(".")
-                )
-                + (f". {document.doubt.sentence}" if document.doubt else "")
-            )
+            told = self.tr("Import report: {0}. {1}{2}").format(
+                found, first.text[:1].upper(), first.text[1:].removesuffix(".")
+            ) + (f". {document.doubt.sentence}" if document.doubt else "")
+            show = partial(self.show_panel, "trace")
+            self.tell("report", "notice", told, action=self.tr("Show report"), act=show)
         else:
-            self.report_bar.hide()
+            self.tell("report", "notice", "")
 
     def _show_problem(self, new: Snapshot) -> None:
         if new.problem is None:
-            self.problem_bar.hide()
+            self.tell("problem", "problem", "")
             return
-        self.problem_bar.show_message(new.problem.sentence, new.problem.details)
+        self.tell(
+            "problem", "problem", new.problem.sentence, new.problem.details,
+            dismissed=self.workbench.dismiss_problem,
+        )  # fmt: skip
         if new.problem.choices:
             names = new.problem.choices
             question = self.tr("There are {0} traces in it. Which one is to be opened?").format(len(names))
@@ -531,37 +560,55 @@ class TracePage(Page):
     def shown(self) -> Snapshot:
         return self.workbench.snapshot
 
-    # ---- files
+    # ---- runs of the project
 
-    def open_model(self) -> None:
-        """The window of the factor model."""
-        self.modelRequested.emit(None)
+    def show_runs(self, titles: dict[int, str], current: int | None) -> None:
+        """A tab for each run that was opened, by its place in the project; none for a single one."""
+        tabs = self.run_tabs
+        tabs.blockSignals(True)
+        while tabs.count() > len(titles):
+            tabs.removeTab(tabs.count() - 1)
+        for k, (run, title) in enumerate(titles.items()):
+            if k == tabs.count():
+                tabs.addTab("")
+            if (tabs.tabText(k), tabs.tabData(k)) != (plain_title := title.replace("&", "&&"), run):
+                tabs.setTabText(k, plain_title)
+                tabs.setTabData(k, run)
+        if current in titles:
+            tabs.setCurrentIndex(list(titles).index(current))
+        tabs.blockSignals(False)
+        tabs.setVisible(len(titles) > 1 and current is not None)
+
+    def _choose_run(self, tab: int) -> None:
+        run = self.run_tabs.tabData(tab)
+        if run is not None and run != self.desk.keeper.current:
+            self.desk.keeper.show_run(run)
+
+    def _close_run(self, run: int) -> None:
+        """Put a run aside: it stays in the project."""
+        self.desk.keeper.put_aside(run)
+
+    def step_run(self, by: int) -> None:
+        """The run of the next tab, or of the one before."""
+        tabs = self.run_tabs
+        if tabs.count() > 1:
+            tabs.setCurrentIndex((tabs.currentIndex() + by) % tabs.count())
+
+    # ---- files
 
     def add_run_to_model(self) -> None:
         """Add this run to the project's table of run times, and show that."""
         self.show_panel("model")
         self.panel("model").add_this_run()
 
-    def compare_runs(self) -> None:
-        """The window that compares the runs of the project."""
-        if self.comparing is None:
-            self.compareRequested.emit(self)
-        else:
-            self.comparing.raise_()
-            self.comparing.activateWindow()
-
-    def open_experiment(self, ask: str) -> None:
-        """The window of experiments, and its dialog to begin with: "new", "open", "open_runs" or none."""
-        self.experimentRequested.emit(ask)
-
     def open_path(self, path: Path) -> None:
-        """Open here if nothing is open, else in another window; a table of run times in a window for it."""
+        """Open here if nothing is open, else in another window; what is no trace on a page for it."""
         if holds_measurements(path):
-            self.modelRequested.emit(path)
+            self.frame.open_model(path)
         elif holds_experiment(path):
-            self.experimentRequested.emit(path)
+            self.frame.open_experiment(path)
         elif self.workbench.snapshot.document is not None or self.workbench.snapshot.opening is not None:
-            self.newWindowRequested.emit([path])
+            self.frame.new_window([path])
         elif is_project_file(path):
             self.desk.open(path)
         else:
@@ -580,7 +627,7 @@ class TracePage(Page):
         if self.workbench.snapshot.document is None and self.workbench.snapshot.opening is None:
             self.workbench.open(path, options)
         else:
-            self.openRequested.emit(path, options)
+            self.frame.main.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
         name = QFileDialog.getExistingDirectory(
@@ -589,10 +636,15 @@ class TracePage(Page):
         if name:
             self.open_path(Path(name))
 
-    def close_document(self) -> None:
-        if self.workbench.snapshot.document is None:
-            self.close()
-        elif not self.desk.ask_before(self.workbench.close_document):
+    def close_shown(self) -> None:
+        """Put the trace aside while others are opened; else close it and its project, or, where nothing is
+        open, the window."""
+        current = self.desk.keeper.current
+        if current is not None and len(self.desk.keeper.opened) > 1:
+            self._close_run(current)
+        elif self.workbench.snapshot.document is None:
+            self.frame.main.close()
+        elif not self.frame.ask_before([self], self.workbench.close_document):
             self.workbench.close_document()
 
     def _clear_recent(self) -> None:
@@ -634,9 +686,6 @@ class TracePage(Page):
             self.open_path(path)
 
     # ---- commands
-
-    def quit(self) -> None:
-        self.quitRequested.emit()
 
     def set_mode(self, mode: str) -> None:
         """What a left drag does: select, pan or zoom."""
@@ -726,9 +775,7 @@ class TracePage(Page):
         """A remark on the location under the pointer, or of the state that was clicked or found."""
         place = self.timeline.view.chosen_place if self.timeline.isVisible() else None
         if place is None:
-            self.statusBar().showMessage(
-                self.tr("Point at a row of the timeline, or click a state in it"), 4000
-            )
+            self.say(self.tr("Point at a row of the timeline, or click a state in it"))
         else:
             self.timeline.view.hide_stack()  # it would stick out from under the dialog
             self.desk.annotate(place[1], place[0])
@@ -759,7 +806,7 @@ class TracePage(Page):
             image = stacked([shown.picture() for shown in (self.curve_view, *below)])
             name = "Curve and timeline" if below else "Curve"
         QGuiApplication.clipboard().setImage(image)
-        self.statusBar().showMessage(self.tr("{0}: the picture is on the clipboard").format(name), 4000)
+        self.say(self.tr("{0}: the picture is on the clipboard").format(name))
 
     def export_figure(self, figure: str = "") -> None:
         """A figure in a file, of a size in mm; `figure` is the one that is chosen first."""
@@ -798,7 +845,7 @@ class TracePage(Page):
 
     def copy_table(self) -> None:
         self.panel("table").copy()
-        self.statusBar().showMessage(self.tr("The phase table is on the clipboard"), 4000)
+        self.say(self.tr("The phase table is on the clipboard"))
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.curve_view.set_theme(theme)
@@ -807,7 +854,7 @@ class TracePage(Page):
             panel.set_theme(theme)
         self._colour_icons()
 
-    def _show_anew(self) -> None:
+    def show_anew(self) -> None:
         snapshot = self.workbench.snapshot
         for panel in self._panels.values():
             panel.show_snapshot(Snapshot(), snapshot)
@@ -834,7 +881,7 @@ class TracePage(Page):
 
     def reset_layout(self) -> None:
         """All panels back to their first places."""
-        self.settings.forget_window()
+        self.settings.forget_page(self.NAME)
         self.restoreState(self._first_layout, STATE_VERSION)
         for dock in self._docks.values():
             dock.setFloating(False)
@@ -868,9 +915,8 @@ class TracePage(Page):
 
     def _restore_layout(self) -> None:
         self._closed_docks: set[str] = set()
-        self._take_place(self.settings.geometry)
-        state = self.settings.state
-        self._sized_for = self.size()
+        state = self.settings.page_state(self.NAME)
+        self._sized_for = self.frame.size()  # it has none of its own yet
         # Their sizes are proportions of the window, which is not on screen yet.
         self._docks_sized = state is not None and self.restoreState(state, STATE_VERSION)
         if self._docks_sized:  # as the user left them
@@ -881,8 +927,12 @@ class TracePage(Page):
 
     def _dock_sizes(self, window: QSize) -> tuple[int, int]:
         """Width at the side and height below that docks have at first in a window of that size."""
-        font = self.fontMetrics()
-        high = max(int(0.2 * window.height()), min(12 * font.height(), int(0.3 * window.height())))
+        font, view, dock = self.fontMetrics(), self.panel("table").view, self._docks["table"]
+        head, row = view.horizontalHeader().sizeHint().height(), view.verticalHeader().defaultSectionSize()
+        around = 2 * view.frameWidth() + int(1.3 * font.height()) + self._tabs_below(dock)
+        # As many rows as leave the plots what they need; with them come the toolbar and two separators.
+        spare = window.height() - self._plots_need() - self._toolbar.sizeHint().height() - 6
+        high = max(int(0.2 * window.height()), min(head + (_ROWS + 1) * row + around, spare))
         return min(62 * font.averageCharWidth(), int(0.25 * window.width())), high
 
     def _size_docks(self) -> None:
@@ -922,9 +972,7 @@ class TracePage(Page):
         shown = self.timeline.view.timeline is not None and self.settings.timeline_shown
         if shown and self.timeline.isHidden():
             self.timeline.show()
-            whole = max(self._plots.height(), 100)
-            low = round(whole * self.settings.timeline_share)
-            self._plots.setSizes([whole - low, low])
+            self._plots.share()
         self.timeline.setVisible(shown)
 
     def _keep_timeline_share(self) -> None:
@@ -932,19 +980,31 @@ class TracePage(Page):
         if high + low:
             self.settings.timeline_share = low / (high + low)
 
-    def close_unasked(self) -> None:
-        """Close whatever is not saved."""
-        self._leaving = True
-        self.close()
+    @property
+    def undoing(self) -> Workbench:
+        return self.workbench
 
-    def _may_close(self) -> bool:
-        return self._leaving or not self.desk.ask_before(self.close_unasked)
+    def changed_by(self, step: Callable[[], None]) -> Page:
+        """What was matched otherwise is seen where runs are compared."""
+        before = self.desk.keeper.workspace.comparison.matched
+        step()
+        compared = self.desk.keeper.workspace.comparison.matched != before
+        return self.comparing if compared and self.comparing is not None else self
+
+    @property
+    def unsaved(self) -> str:
+        if not self.desk.worth_saving:
+            return ""
+        return self.tr("the changes to {0}").format(self.desk.name)
+
+    def save_work(self) -> bool:
+        return self.desk.save()
 
     def _end(self) -> None:
         self.desk.close()
         if self.workbench.snapshot.document is not None:
             # Without a document all panels are hidden, which says nothing about the user's layout.
-            self.settings.save_window(self.saveGeometry(), self.saveState(STATE_VERSION))
+            self.settings.keep_page_state(self.NAME, self.saveState(STATE_VERSION))
         if self.presentation is not None:
             self.presentation.close()
         self.timeline.close_trace()

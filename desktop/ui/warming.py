@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
-from PySide6.QtWidgets import QMainWindow
 
 from desktop.progress import Progress
-from desktop.ui.task_line import TaskLine
 from desktop.ui.workers import MainThread
 from desktop.workbench.jobs import Job, Lane, Task
+
+if TYPE_CHECKING:
+    from desktop.ui.frame import Frame
 
 _log = logging.getLogger("phasewright")
 #: The window is shown first, and what it was started with begins to open.
@@ -25,21 +27,19 @@ def _work(job: Progress) -> bool:
 
 
 class WarmUp(QObject):
-    """Begins by itself where kernels are missing; shown in the status bar of `window`, where Cancel ends it.
+    """Begins by itself where kernels are missing; shown among the tasks of `window`, where Cancel ends it.
 
     `work` returns whether all is compiled. It goes on without a sign of it when the window closes, and ends
     with `close`.
     """
 
-    def __init__(self, window: QMainWindow, work: Callable[[Progress], bool] = _work) -> None:
+    def __init__(self, window: Frame, work: Callable[[Progress], bool] = _work) -> None:
         super().__init__()
         self._work = work
         self._thread = MainThread(self)
         self._lane = Lane("warm-up", latest=True, deliver=self._thread.deliver)
-        self.line: TaskLine | None = TaskLine(self.cancel)
-        window.statusBar().addPermanentWidget(self.line)
-        self.line.hide()
-        self.line.destroyed.connect(self._forget)
+        self._window: Frame | None = window
+        window.closed.connect(self._forget)
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self.begin)
@@ -78,8 +78,8 @@ class WarmUp(QObject):
         _log.warning("kernels could not be compiled beforehand, %s", type(error).__name__)
 
     def _show(self, task: Task | None) -> None:
-        if self.line is not None:
-            self.line.show_task(task)
+        if self._window is not None:
+            self._window.show_task("warm-up", task, self.cancel)
 
     def _forget(self) -> None:
-        self.line = None
+        self._window = None

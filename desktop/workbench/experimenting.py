@@ -424,6 +424,15 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             self._show(saved=True)
         return self.snapshot.saved
 
+    @property
+    def undo_number(self) -> int:
+        """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
+        return self._history.undo_number
+
+    @property
+    def redo_number(self) -> int | None:
+        return self._history.redo_number
+
     def undo(self) -> None:
         self._go(self._history.undo())
 
@@ -541,6 +550,15 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         if self._runner is not None and self.snapshot.running != "idle":
             self._runner.stop(at_once=at_once)
             self._show(running="stopping")
+
+    def cancel(self) -> None:
+        """Give up what runs: of trials the one that is running is dropped, all others are kept."""
+        if self.snapshot.running != "idle":
+            self.stop(at_once=True)
+            return
+        for lane in (self._files, self._tracing):
+            lane.cancel()
+        self._show(task=None)
 
     def exclude(self, order: int, reason: str) -> bool:
         """Mark a trial as an outlier, with a reason; it is run again."""

@@ -14,7 +14,7 @@ import secrets
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -99,6 +99,9 @@ class Keeper:
         self._current: int | None = None  # the run that is open
         self._awaited: int | None = None  # the run that is being opened
         self._shown: int | None = None  # the run that was open last
+        self._opened: list[int] = []  # runs that were opened, in the order in which they were
+        #: what the plots show of the run that is shown, kept with it when another takes its place
+        self.seen: Callable[[], View | None] = lambda: None
         self._saved: Workspace | None = Workspace()
         self._kept: Workspace | None = None  # for recovery, last
         self._writing = threading.Lock()  # of the recovery, by the lane or by the window
@@ -156,6 +159,30 @@ class Keeper:
         """The run that is shown, by its place in the workspace; None where it is none of the project's."""
         runs = self._contents.project.runs
         return runs.index(self._current) if self._current in runs else None
+
+    @property
+    def opened(self) -> tuple[int, ...]:
+        """The runs that were opened and not put aside again, by their places in the workspace."""
+        runs = self._contents.project.runs
+        return tuple(runs.index(number) for number in self._opened if number in runs)
+
+    def reopen(self, runs: Sequence[int]) -> None:
+        """Count runs, by their places, as opened, before those that are."""
+        known = self._contents.project.runs
+        numbers = [known[k] for k in dict.fromkeys(runs) if 0 <= k < len(known)]
+        self._opened = [*numbers, *(number for number in self._opened if number not in numbers)]
+        self._changed()
+
+    def put_aside(self, index: int) -> None:
+        """Count a run as not opened; of the one that is shown another one takes the place. The last stays."""
+        number = self._contents.project.runs[index]
+        others = [one for one in self._opened if one != number and one in self._contents.project.runs]
+        if others:
+            at = self._opened.index(number) if number in self._opened else 0
+            self._opened = [one for one in self._opened if one != number]
+            if number == self._current:
+                self._open_run(others[min(at, len(others) - 1)])
+            self._changed()
 
     @property
     def busy(self) -> bool:
@@ -234,7 +261,9 @@ class Keeper:
     def _put_away(self) -> None:
         """Remember the run that is shown, before another takes its place."""
         if self._current is not None:
-            self._records[self._current] = self._run(self._current)
+            run, seen = self._run(self._current), self.seen()
+            project = run.project if seen is None else replace(run.project, view=seen)
+            self._records[self._current] = replace(run, project=project)
             self._histories[self._current] = self._bench.history
 
     # ---- what belongs to it
@@ -286,6 +315,7 @@ class Keeper:
         self._records[new] = record
         if old in self._histories:
             self._histories[new] = self._histories[old]
+        self._opened = [new if one == old else one for one in self._opened]
         label = f"find {self._name(old)} elsewhere"
         self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
 
@@ -408,10 +438,13 @@ class Keeper:
         if number is None:
             self._start(Workspace((run,)))
             (self._current,) = self._contents.project.runs
+            self._opened = [self._current]
             return
         before = self._records.get(number)
         self._records[number] = run
         self._current = self._shown = number
+        if number not in self._opened:
+            self._opened.append(number)
         if before is None:
             self._edit(f"add {run.trace.title}", runs=(*self._contents.project.runs, number))
             return
@@ -438,7 +471,7 @@ class Keeper:
         self._contents = History(_Contents(runs, experiments, tables, workspace.comparison.matched))
         self._bench.undo_beside(self._contents, self._turn)
         self.path, self._unpacked, self._saved = None, None, _made(workspace)
-        self._histories = {}
+        self._histories, self._opened = {}, []
         self._current, self._shown = None, workspace.shown if workspace.runs else None
 
     # ---- saving

@@ -329,6 +329,15 @@ class ModelBench(Bench[ModelSnapshot]):
     def set_positive(self, positive: bool) -> None:
         self._set("keep parameters positive" if positive else "let parameters be negative", positive=positive)
 
+    @property
+    def undo_number(self) -> int:
+        """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
+        return self._history.undo_number
+
+    @property
+    def redo_number(self) -> int | None:
+        return self._history.redo_number
+
     def undo(self) -> None:
         self._go(self._history.undo())
 

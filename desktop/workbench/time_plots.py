@@ -732,7 +732,10 @@ def _difference_lane(
     of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
     for run, areas in zip(alignment.runs, placement.areas, strict=True):
         if areas is not None:
-            value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
+            if of_area == "proc·s":  # with the prefix of the run's size
+                value = say.quantity(areas.signed, of_area)
+            else:
+                value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
             if areas.reference:
                 value += f" ({100 * areas.signed / areas.reference:+.3g} %)".replace("-", "−")
             parts.append(f"{run.name}: {value}")

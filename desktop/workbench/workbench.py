@@ -12,8 +12,9 @@ from bisect import insort
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from desktop.data import memory
 from desktop.data.naming import location_name, run_name
 from desktop.progress import Progress
 from desktop.workbench.bench import Bench
@@ -51,6 +52,8 @@ INLINE = 0.008
 #: Kernels compiled in a process from which on it counts as the first start, and about how many there are
 #: until a trace is on the screen; later starts load them.
 FIRST_START, KERNELS = 12, 200
+#: Traces that stay ready to be shown again, at most.
+PARKED = 4
 #: Breaks come no closer by hand than this share of the run.
 CLOSEST = 1e-6
 
@@ -172,6 +175,25 @@ class _Fits:
     pace: dict[str, float] = field(default_factory=dict)
 
 
+class _Opened(NamedTuple):
+    """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
+    the part that is analysed. `stamp`: of the source, see `_stamp`."""
+
+    store: Any
+    document: Document
+    whole: tuple[Run, _Fits]
+    shown: tuple[Run, _Fits]
+    stamp: tuple[int, int] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of its curves, about: what is kept beside an array to draw and fit it is as large again."""
+        utilization, stack = self.whole[0].utilization, self.whole[0].stack.values()
+        arrays = [utilization.edges, utilization.counts]
+        arrays += [array for curve in stack for array in (curve.edges, curve.level)]
+        return 2 * sum(array.nbytes for array in arrays)
+
+
 class Workbench(Bench[Snapshot]):
     """One trace, its fit, and the work that leads there.
 
@@ -203,6 +225,8 @@ class Workbench(Bench[Snapshot]):
             None  # the sweep that is being made, and up to which n
         )
         self._store: Any = None
+        self._stamp: tuple[int, int] | None = None
+        self._parked: list[_Opened] = []  # shown before, the latest last
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
 
@@ -218,7 +242,7 @@ class Workbench(Bench[Snapshot]):
         for lane in (self._fitting, self._sweeping, self.explainer):
             lane.close()
         self._files.cancel()
-        self._release()
+        self._release(park=False)
         self._files.close()
         self._unwatch()
 
@@ -257,9 +281,9 @@ class Workbench(Bench[Snapshot]):
         kept = None if history is None else history.project
         self._open_member = lambda name: self.open(source, replace(options, member=name), history, view)
 
-        def done(opened: tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]) -> None:
-            store, document, self._unlimited, (run, self._fits) = opened
+        def done(opened: _Opened) -> None:
             self._release()
+            store, document, self._unlimited, (run, self._fits), self._stamp = opened
             self._store = store
             fits = self._fits
             if history is not None and kept is not None:
@@ -289,6 +313,11 @@ class Workbench(Bench[Snapshot]):
             self._show(opening=None, problem=_problem(error))
 
         self._keep_rules()
+        parked = self._take_parked(source, options, kept)
+        if parked is not None:
+            self._files.cancel()
+            done(parked)
+            return
         self._show(opening=Task(f"Opening {run_name(source)}"), problem=None)
         self._files.submit(
             f"Opening {run_name(source)}",
@@ -346,7 +375,7 @@ class Workbench(Bench[Snapshot]):
         self._files.cancel()
         self._fitting.cancel()
         self._sweeping.cancel()
-        self._release()
+        self._release(park=False)
         self._fits, self._unlimited = _Fits(), None
         self._history = History(Project())
         self._tell(Snapshot())
@@ -565,6 +594,15 @@ class Workbench(Bench[Snapshot]):
         else:
             self._next.redo()
             self._show()
+
+    @property
+    def undo_number(self) -> int:
+        """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
+        return self._last.history.undo_number
+
+    @property
+    def redo_number(self) -> int | None:
+        return self._next.history.redo_number
 
     def undo_beside(self, history: History[Any], go: Callable[[Any], None]) -> None:
         """Let `undo` and `redo` take the steps of another history too, in the order in which all were made.
@@ -929,12 +967,35 @@ class Workbench(Bench[Snapshot]):
     def _fit_failed(self, error: BaseException) -> None:
         self._show(refining=False, problem=_problem(error))
 
-    def _release(self) -> None:
-        """Close the store in the thread that reads it."""
+    def _release(self, *, park: bool = True) -> None:
+        """Put the trace that is shown aside, as long as few are and memory allows; else close its store, and
+        those of all before."""
         if self._store is not None:
             self.explainer.forget()
             store, self._store = self._store, None
-            store.close()
+            document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
+            if document is not None and run is not None and whole is not None and run.whole is whole[0]:
+                self._parked.append(_Opened(store, document, whole, (run, self._fits), self._stamp))
+            else:
+                store.close()
+        most = PARKED if park else 0
+        while len(self._parked) > most or sum(one.size for one in self._parked) > memory.limit():
+            self._parked.pop(0).store.close()
+
+    def _take_parked(self, source: Path, options: OpenOptions, kept: Project | None) -> _Opened | None:
+        """What was put aside of a trace, if it is still what is asked for."""
+        from desktop.data.utilization import Rules
+
+        for one in self._parked:
+            if (one.document.source, one.document.options) == (source, options) and kept is not None:
+                self._parked.remove(one)
+                wanted = kept.rules or Rules(), kept.limit
+                run = one.shown[0]
+                if one.stamp == _stamp(source) and (run.rules, run.limit) == wanted:
+                    return one
+                one.store.close()
+                return None
+        return None
 
 
 # ---- the work itself: functions of what they are given
@@ -947,15 +1008,23 @@ def _warm_up() -> None:
     phases.warm_up()
 
 
-def _open(
-    source: Path, options: OpenOptions, kept: Project | None, job: Job
-) -> tuple[Any, Document, tuple[Run, _Fits], tuple[Run, _Fits]]:
+def _stamp(source: Path) -> tuple[int, int] | None:
+    """By which a file is known to be as it was."""
+    try:
+        found = source.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _open(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> _Opened:
     import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
 
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
 
+    stamp = _stamp(source)
     store = open_trace(source, job, **asdict(options))
     try:
         facts, regions = info(store), tuple(store.regions)
@@ -970,7 +1039,7 @@ def _open(
     except BaseException:
         store.close()
         raise
-    return store, document, whole, shown
+    return _Opened(store, document, whole, shown, stamp)
 
 
 def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, _Fits]:

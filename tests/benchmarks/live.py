@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from PySide6.QtWidgets import QApplication
 
 from desktop.core import phases
 from desktop.ui.app import application
+from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 
@@ -45,7 +47,7 @@ def write_wave(path: Path, steps: int, processors: int = 64) -> None:
             file.write("".join(f"{t / 1e6:.6f} {h}\n" for t, h in block))
 
 
-class Timed(TracePage):
+class Timed(Frame):
     """A window that tells when it has painted: all that is dirty is painted in one event."""
 
     painted: Callable[[], None] | None = None
@@ -66,7 +68,7 @@ class Request:
     answered: Callable[[], bool] = lambda: True
 
 
-def run(window: Timed, requests: Iterator[Request]) -> np.ndarray:
+def run(window: TracePage, requests: Iterator[Request]) -> np.ndarray:
     """Milliseconds of each request until the last paint before the event loop comes to rest."""
     times: list[float] = []
     begun = last = 0.0
@@ -96,10 +98,11 @@ def run(window: Timed, requests: Iterator[Request]) -> np.ndarray:
             request = following
             QTimer.singleShot(5, ask)
 
-    window.painted = painted
+    frame = cast(Timed, window.frame)
+    frame.painted = painted
     QTimer.singleShot(5, ask)
     loop.exec()
-    window.painted = None
+    frame.painted = None
     return np.array(times)
 
 
@@ -109,7 +112,7 @@ def settle(app: QApplication, window: TracePage) -> None:
     app.processEvents()
 
 
-def changes(window: Timed, numbers: list[int]) -> Iterator[Request]:
+def changes(window: TracePage, numbers: list[int]) -> Iterator[Request]:
     """Changes of n at the workbench; answered when the fit of that n is drawn."""
     bench = window.workbench
 
@@ -120,7 +123,7 @@ def changes(window: Timed, numbers: list[int]) -> Iterator[Request]:
         yield Request(lambda n=n: bench.set_n(n), lambda n=n: answered(n))
 
 
-def pans(window: Timed) -> Iterator[Request]:
+def pans(window: TracePage) -> Iterator[Request]:
     view = window.curve_view
     start, end = view.visible_range()
     for k in range(FRAMES):
@@ -128,7 +131,7 @@ def pans(window: Timed) -> Iterator[Request]:
         yield Request(lambda a=a: view.zoom_to(a, a + (end - start) * 0.6))
 
 
-def zooms(window: Timed) -> Iterator[Request]:
+def zooms(window: TracePage) -> Iterator[Request]:
     view = window.curve_view
     start, end = view.visible_range()
     for k in range(1, FRAMES + 1):
@@ -138,9 +141,9 @@ def zooms(window: Timed) -> Iterator[Request]:
 
 
 def measure(app: QApplication, path: Path, steps: int, settings: Settings) -> None:
-    window = Timed(settings)
-    window.resize(*SIZE)
-    window.show()
+    window = Timed(settings).trace
+    window.frame.resize(*SIZE)
+    window.frame.show()
     window.workbench.open(path)
     settle(app, window)
     if window.workbench.snapshot.problem is not None:
@@ -169,7 +172,7 @@ def measure(app: QApplication, path: Path, steps: int, settings: Settings) -> No
         settle(app, window)
         row(f"pan, {n} phases", pans(window), FRAME)
         row(f"zoom, {n} phases", zooms(window), FRAME)
-    window.close()
+    window.frame.close_unasked()
 
 
 def main() -> None:

@@ -142,7 +142,7 @@ def settle(window: TracePage) -> None:
     loop.processEvents()
 
 
-def pans(window: Timed, share: float) -> Iterator[Request]:
+def pans(window: TracePage, share: float) -> Iterator[Request]:
     view = window.timeline.view
     start, end = view.navigation.start, view.navigation.end
     width = (end - start) * share
@@ -151,7 +151,7 @@ def pans(window: Timed, share: float) -> Iterator[Request]:
         yield Request(lambda a=a: view.zoom_to(a, a + width))
 
 
-def zooms(window: Timed) -> Iterator[Request]:
+def zooms(window: TracePage) -> Iterator[Request]:
     view = window.timeline.view
     start, end = view.navigation.start, view.navigation.end
     for k in range(1, FRAMES + 1):
@@ -160,13 +160,13 @@ def zooms(window: Timed) -> Iterator[Request]:
         yield Request(lambda a=a, span=span: view.zoom_to(a, a + span))
 
 
-def scrolls(window: Timed) -> Iterator[Request]:
+def scrolls(window: TracePage) -> Iterator[Request]:
     view = window.timeline.view
     for k in range(FRAMES):
         yield Request(lambda k=k: view.scroll_rows(7 if k % 40 < 20 else -7))
 
 
-def timed(window: Timed, what: Iterator[Request]) -> list[float]:
+def timed(window: TracePage, what: Iterator[Request]) -> list[float]:
     """Milliseconds of frames (median, p99); of processor time in the window's thread: a frame in the mean
     and the painting of the timeline alone (median)."""
     spent: list[float] = []
@@ -187,9 +187,9 @@ def timed(window: Timed, what: Iterator[Request]) -> list[float]:
 
 
 def measure(path: Path, name: str, settings: Settings) -> None:
-    window = Timed(settings)
-    window.resize(*SIZE)
-    window.show()
+    window = Timed(settings).trace
+    window.frame.resize(*SIZE)
+    window.frame.show()
     window.workbench.open(path)
     settle(window)
     if window.workbench.snapshot.problem is not None:
@@ -232,7 +232,7 @@ def measure(path: Path, name: str, settings: Settings) -> None:
         view.show_all()
         settle(window)
         row(f"pan, 60 % in view, {rows}, by region", pans(window, 0.6))
-    window.close()
+    window.frame.close_unasked()
 
 
 def main() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shlex
 import zipfile
 from collections.abc import Iterator
@@ -578,6 +579,15 @@ def test_slides_are_the_story_and_more_where_it_is_asked_for(
     again = command_line(str(cholesky.path), Subject(cholesky, "x", n=2), contents, str(out))
     assert cli.run(shlex.split(again)[1:]) == 0
     assert [slide.shapes.title.text_frame.text for slide in Presentation(str(out)).slides] == titles
+
+
+def test_no_number_of_a_page_is_broken_and_wide_tables_fit_on_paper(cholesky: TraceStore) -> None:
+    """As printed by a browser at 10 pt, tables of twelve columns broke numbers and ran over the edge."""
+    page = to_html(compose([Subject(cholesky, "x", n=2)], Contents(statistics=False), date=WHEN), draw)
+    paper = page[page.index("@media print") :]
+    assert float(re.findall(r"table {[^}]*font-size: ([\d.]+)pt", paper)[0]) <= 7
+    numbers = page.index('td[align="right"] { overflow-wrap: break-word; }')
+    assert numbers > page.index("overflow-wrap: anywhere"), "the later rule counts"
 
 
 def test_a_story_of_several_runs_is_as_short(cholesky: TraceStore) -> None:

@@ -1,4 +1,4 @@
-"""All windows of the program with something in them, and all its dialogs, opened as a user opens them."""
+"""All pages of the program with something in them, and all its dialogs, opened as a user opens them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QEvent
 from PySide6.QtTest import QTest
@@ -18,11 +18,13 @@ from desktop.resources import example_table, folder, samples
 from desktop.ui.about import About
 from desktop.ui.app import Windows
 from desktop.ui.bundle import BundleDialog
+from desktop.ui.commands import KINDS
 from desktop.ui.crashes import Trouble
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.frame import Frame
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model_page import ModelPage
@@ -38,24 +40,35 @@ from desktop.ui.trace_page import TracePage
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
 W = TypeVar("W", bound=QWidget)
+P = TypeVar("P", bound=Page)
+
+
+def alone(kind: type[P], settings: Settings, *more: Any) -> P:
+    """A page in front of a window of its own project."""
+    return beside(kind, Frame(settings).trace, *more)
+
+
+def beside(kind: type[P], page: Page, *more: Any) -> P:
+    """Another page in front of the window that a page is in."""
+    made = kind(page.frame, *more)
+    page.frame.take(made)
+    page.frame.go_to(made)
+    return made
 
 
 class Scene:
-    """All windows of the program with something in them."""
+    """All pages of the program with something in them in one window, and with nothing in another."""
 
     def __init__(self, app: QApplication, settings: Settings, place: Path) -> None:
         self.windows = Windows(app, settings)
         self.place = place
-        self.windows.open([samples()[0].path])
-        self.windows.open([])
-        self.windows.open_model(example_table())
-        self.windows.open_experiment(SPT / "measured_2026-11-21_screen_2p6m2.csv")
-        self.windows.open_experiment(folder() / "examples" / "quicksort")
-        self.windows.open_experiment()
-        self.windows.open_model()
-        main = self.windows._open[0]
-        assert isinstance(main, TracePage)
-        self.main = main
+        frame, empty = self.windows.open([samples()[0].path]), self.windows.open([])
+        self.main = frame.trace
+        frame.open_model(example_table())
+        frame.open_experiment(SPT / "measured_2026-11-21_screen_2p6m2.csv")
+        frame.open_experiment(folder() / "examples" / "quicksort")
+        for kind in KINDS:
+            empty.show_kind(kind)
         self.settle()
         self.main.workbench.set_n(4)
         self.main.workbench.select_phase(1)
@@ -63,14 +76,20 @@ class Scene:
         self.main.desk.keep_view(1)
         runs = SPT / "measured_2026-11-21_screen_2p6m2.csv"
         self.main.desk.keeper.add_files(experiments=(runs,), tables=(example_table(),))
-        self.windows.open_comparison(self.main)
+        frame.show_kind("compare")
         self.settle()
+        frame.go_to(self.main)
+
+    @property
+    def pages(self) -> list[Page]:
+        """Of all windows."""
+        return [page for frame in self.windows._open for page in frame.all_pages]
 
     def settle(self) -> None:
         """Until nothing is being computed, and a little longer."""
         for _ in range(3000):
             QApplication.processEvents()
-            if not any(self._busy(window) for window in self.windows._open):
+            if not any(self._busy(page) for page in self.pages):
                 break
             QTest.qWait(10)
         QApplication.processEvents()
@@ -80,24 +99,31 @@ class Scene:
         bench = getattr(window, "bench", None)
         return bool(getattr(window, "busy", False) or getattr(bench, "busy", False))
 
-    def window(self, kind: type[W], number: int = 0) -> W:
-        """One of the open windows of a kind."""
-        return [window for window in self.windows._open if isinstance(window, kind)][number]
+    def page(self, kind: type[P], number: int = 0) -> P:
+        """One of the pages of a kind, brought to the front."""
+        page = [page for page in self.pages if isinstance(page, kind)][number]
+        page.frame.go_to(page)
+        return page
 
     def looks(self) -> Iterator[tuple[str, QWidget]]:
-        """Every window with each of its panels, pages and steps in front; every dialog."""
+        """Every window with each of its pages, panels and steps in front; every dialog."""
         main = self.main
+        main.frame.go_to(main)
         for spec in panels():
             main.show_panel(spec.id)
             self.settle()
-            yield f"panel {spec.id}", main
-        for window in self.windows._open[1:]:
-            yield type(window).__name__, window
-            for tabs in window.findChildren(QTabWidget):
+            yield f"panel {spec.id}", main.frame
+        for page in self.pages:
+            if page is main:
+                continue
+            page.frame.go_to(page)
+            self.settle()
+            yield type(page).__name__, page.frame
+            for tabs in page.findChildren(QTabWidget):
                 for k in range(tabs.count()) if tabs.isVisible() else ():
                     tabs.setCurrentIndex(k)
                     self.settle()
-                    yield f"{type(window).__name__} {tabs.tabText(k)}", window
+                    yield f"{type(page).__name__} {tabs.tabText(k)}", page.frame
         for made in (*OPENERS.values(), open_handbook):
             dialog = made(self)
             QApplication.processEvents()
@@ -111,8 +137,8 @@ class Scene:
             free()
 
     def close(self) -> None:
-        for window in tuple(self.windows._open):
-            window.close_unasked() if isinstance(window, TracePage) else window.close()
+        for frame in tuple(self.windows._open):
+            frame.close_unasked()
         QApplication.processEvents()
 
 
@@ -131,9 +157,9 @@ def _by(command: str, kind: type[QDialog], of: type[Page] = TracePage) -> Callab
     """What a command of a window opens."""
 
     def made(scene: Scene) -> QDialog:
-        window = scene.window(of)
-        window.actions_by_id[command].trigger()
-        return shown(kind, window)
+        page = scene.page(of)
+        page.actions_by_id[command].trigger()
+        return shown(kind, page.frame)
 
     return made
 
@@ -144,7 +170,7 @@ def _of_several(scene: Scene) -> QDialog:
 
 
 def _columns(scene: Scene) -> QDialog:
-    window = scene.window(ModelPage, 1)
+    window = scene.page(ModelPage, 1)
     file = scene.place / "unnamed.csv"
     file.write_text("what,where\n1,2\n")
     window.open_path(file)
@@ -166,13 +192,13 @@ def _bundle(scene: Scene) -> QDialog:
 
 
 def _pilot(scene: Scene) -> QDialog:
-    window = scene.window(ExperimentPage, 1)
+    window = scene.page(ExperimentPage, 1)
     window.actions_by_id["pilot"].trigger()
     return shown(PilotDialog, window)
 
 
 def _trouble(scene: Scene) -> QDialog:
-    scene.main.activateWindow()
+    scene.main.frame.activateWindow()
     made = Trouble("Something went wrong.", "More about it.", "The report.")
     made.open()
     return made

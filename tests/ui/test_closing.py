@@ -22,6 +22,7 @@ from desktop.ui.app import Windows
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.frame import Frame
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model_page import ModelPage
 from desktop.ui.presentation import Presentation
@@ -139,33 +140,28 @@ def test_an_export_ends_with_its_dialog_and_saves_in_the_next(
 def test_a_window_ends_what_its_dialogs_do(qtbot: QtBot, scene: Scene, tmp_path: Path) -> None:
     """A window may be closed by the program while a dialog stands above it."""
     window = scene.windows.open([samples()[1].path])
-    assert isinstance(window, TracePage)
     scene.settle()
-    window.export_figure()
+    window.trace.export_figure()
     dialog = shown(FigureDialog, window)
     window.close_unasked()
     assert gone(dialog)
     ended(qtbot)
 
 
-def main_window(windows: Windows) -> QWidget:
-    return windows.open([samples()[0].path])
+def trace_page(windows: Windows) -> QWidget:
+    return windows.open([samples()[0].path]).trace
 
 
-def model_window(windows: Windows) -> QWidget:
-    windows.open_model(example_table())
-    return windows._open[-1]
+def model_page(windows: Windows) -> QWidget:
+    return windows.open([example_table()]).open_model()
 
 
-def experiment_window(windows: Windows) -> QWidget:
-    windows.open_experiment(folder() / "examples" / "quicksort")
-    return windows._open[-1]
+def experiment_page(windows: Windows) -> QWidget:
+    return windows.open([folder() / "examples" / "quicksort"]).open_experiment()
 
 
-def compare_window(windows: Windows) -> QWidget:
-    owner = next((one for one in windows._open if isinstance(one, TracePage)), None)
-    windows.open_comparison(owner or windows.open())  # type: ignore[arg-type]  # `open` without a file makes a TracePage
-    return windows._open[-1]
+def compare_page(windows: Windows) -> QWidget:
+    return windows.open().show_kind("compare")
 
 
 def handbook_window(windows: Windows) -> QWidget:
@@ -174,10 +170,11 @@ def handbook_window(windows: Windows) -> QWidget:
 
 
 WINDOWS: dict[type[QWidget], Callable[[Windows], QWidget]] = {
-    TracePage: main_window,
-    ModelPage: model_window,
-    ExperimentPage: experiment_window,
-    ComparePage: compare_window,
+    Frame: lambda windows: windows.open([samples()[0].path]),
+    TracePage: trace_page,
+    ModelPage: model_page,
+    ExperimentPage: experiment_page,
+    ComparePage: compare_page,
     Handbook: handbook_window,
 }
 
@@ -200,17 +197,18 @@ def test_a_window_ends_and_opens_again(
     qtbot: QtBot, windows: Windows, kind: type[QWidget], working: bool
 ) -> None:
     def busy() -> bool:
-        return any(Scene._busy(window) for window in windows._open)
+        return any(Scene._busy(page) for window in windows._open for page in window.all_pages)
 
     for _ in range(2):
-        window = WINDOWS[kind](windows)
-        assert isinstance(window, kind) and window.isVisible()
+        made = WINDOWS[kind](windows)
+        assert isinstance(made, kind) and made.isVisible()
+        window = made.window()
         if not working:
             qtbot.waitUntil(lambda: not busy(), timeout=60_000)
         for _ in range(2):
             title_bar(window)
             window.close()  # as the program does when it ends
-        assert gone(window) and window not in windows._open
+        assert gone(made) and gone(window) and window not in windows._open
     for other in tuple(windows._open):
         title_bar(other)
         other.close()
@@ -235,11 +233,11 @@ def test_questions_end_and_nothing_is_done(scene: Scene, way: str) -> None:
     main = scene.main
     for _ in range(2):
         main.workbench.annotate("something to lose", 0.2)
-        title_bar(main)
-        box = shown(QMessageBox, main)
+        title_bar(main.frame)
+        box = shown(QMessageBox, main.frame)
         assert box.objectName() == "save_question"
-        title_bar(main)  # a second question is none
-        assert len([one for one in main.findChildren(QMessageBox) if one.isVisible()]) == 1
+        title_bar(main.frame)  # a second question is none
+        assert len([one for one in main.frame.findChildren(QMessageBox) if one.isVisible()]) == 1
         twice(WAYS[way], box)
         assert gone(box) and main.isVisible()
         main.open_paths([samples()[0].path, samples()[1].path])

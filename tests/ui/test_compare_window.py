@@ -26,6 +26,7 @@ from desktop.ui.app import Windows
 from desktop.ui.compare.runs_view import RunsView, _shares
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.exporting import FigureDialog
+from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
 from desktop.ui.plots.time_plot import TimePlot
 from desktop.ui.settings import Settings
@@ -34,6 +35,7 @@ from desktop.ui.trace_page import TracePage
 from desktop.workbench import model
 from desktop.workbench.model import Workspace
 from tests.strategies import curves
+from tests.ui.scene import beside
 
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = [
@@ -83,19 +85,19 @@ def add(qtbot: QtBot, main: TracePage, path: Path, n: int) -> None:
 
 @pytest.fixture
 def main(qtbot: QtBot, settings: Settings) -> Iterator[TracePage]:
-    made = TracePage(settings)
-    qtbot.addWidget(made, before_close_func=TracePage.close_unasked)
-    made.use_theme(LIGHT)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame, before_close_func=Frame.close_unasked)
+    made.frame.use_theme(LIGHT)
+    made.frame.show()
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 def compare(qtbot: QtBot, main: TracePage) -> ComparePage:
-    window = ComparePage(main)
-    qtbot.addWidget(window)
-    window.resize(1280, 900)
-    window.show()
+    window = beside(ComparePage, main)
+    qtbot.addWidget(window.frame)
+    window.frame.resize(1280, 900)
+    window.frame.show()
     settle(qtbot, main)
     return window
 
@@ -201,7 +203,7 @@ def test_every_axis_and_look_is_drawn(qtbot: QtBot, window: ComparePage) -> None
         pictures.add(bytes(window.view.grab().toImage().constBits()))
         assert len(pictures) == before + 1
     assert len(window.view._lanes) == 2
-    window.use_theme(DARK)
+    window.frame.use_theme(DARK)
     pictures.add(bytes(window.view.grab().toImage().constBits()))
     white = window.view.picture().pixelColor(2, 2)
     assert white.name() == "#ffffff", "pictures for others are on white"
@@ -331,10 +333,10 @@ def test_a_match_waits_for_its_number_of_phases(qtbot: QtBot, window: ComparePag
     window._owner.workbench.set_n(2)
     settle(qtbot, window._owner)
     assert window.shown.alignment is not None and window.shown.alignment.runs[1].fit.n == 2
-    assert window.notice_bar.isVisible() and window.shown.outdated == 1
+    assert window.frame.notice_bar.isVisible() and window.shown.outdated == 1
     window._owner.workbench.set_n(4)
     settle(qtbot, window._owner)
-    assert not window.notice_bar.isVisible() and [2, 2] in rows(window)
+    assert not window.frame.notice_bar.isVisible() and [2, 2] in rows(window)
 
 
 def test_its_figure_is_exported(qtbot: QtBot, window: ComparePage, tmp_path: Path) -> None:
@@ -370,10 +372,12 @@ def test_the_project_keeps_it(
     file.write_text(json.dumps(content))
     assert read(file, Workspace, model.names()).comparison == model.Comparison(), "older files have none"
     main.desk.keeper.save(tmp_path / "q.phasewright")
-    main.close_document()
+    main.close_shown()
     settle(qtbot, main)
     assert not window.view.isVisible()
     main.open_path(tmp_path / "q.phasewright")
+    settle(qtbot, main)
+    window.frame.go_to(window)
     settle(qtbot, main)
     assert window.view.isVisible() and window.shown.comparison == kept
     assert window.reference.currentText() == "large.csv"
@@ -387,8 +391,7 @@ def test_durations_feed_the_factor_model(
     windows = Windows(qapp)
     windows.open([runs[0]])
     try:
-        main = windows._open[0]
-        assert isinstance(main, TracePage)
+        main = windows._open[0].trace
         settle(qtbot, main)
         add(qtbot, main, runs[1], 4)
         main.desk.keeper.show_run(0)
@@ -401,9 +404,9 @@ def test_durations_feed_the_factor_model(
         comparing = main.comparing
         assert isinstance(comparing, ComparePage)
         main.actions_by_id["compare"].trigger()
-        assert len(windows._open) == 2, "one for each project"
+        assert len(main.frame.of_kind("compare")) == 1, "one for each project"
         comparing.to_model_button.click()
-        table = windows._open[2]
+        table = main.frame.current
         assert isinstance(table, ModelPage)
         qtbot.waitUntil(lambda: not table.bench.busy, timeout=60_000)
         project = table.bench.snapshot.project
@@ -419,9 +422,9 @@ def test_durations_feed_the_factor_model(
         assert table.bench.snapshot.undo == "add 1 row"
         table.bench.undo()
         assert table.bench.snapshot.project.table == project.table
-        comparing.choose_theme("dark")
+        main.frame.choose_theme("dark")
         assert main._theme is DARK and table._theme is DARK
-        main._leaving = True  # nobody is there to be asked whether to save
+        main.frame._leaving = True  # nobody is there to be asked whether to save
         windows.quit()
         assert main.comparing is None, "it closes with its project"
     finally:
@@ -467,11 +470,11 @@ def test_names_share_their_room_so_that_only_long_ones_give_way(wanted: list[flo
 def test_a_problem_is_shown_until_it_is_dismissed(qtbot: QtBot, window: ComparePage) -> None:
     window.bench.complain("the file of the second run cannot be read")
     QApplication.processEvents()  # the bar finds its place
-    assert window.problem_bar.isVisible()
-    said = [label.text() for label in window.problem_bar.findChildren(QLabel)]
+    assert window.frame.problem_bar.isVisible()
+    said = [label.text() for label in window.frame.problem_bar.findChildren(QLabel)]
     assert any("the second run cannot be read" in text for text in said)
     qtbot.mouseClick(
-        next(b for b in window.problem_bar.findChildren(QPushButton) if b.text() == "Dismiss"),
+        next(b for b in window.frame.problem_bar.findChildren(QPushButton) if b.text() == "Dismiss"),
         Qt.MouseButton.LeftButton,
     )
-    assert not window.problem_bar.isVisible() and window.shown.problem == ""
+    assert not window.frame.problem_bar.isVisible() and window.shown.problem == ""

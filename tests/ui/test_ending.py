@@ -23,10 +23,11 @@ from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 from desktop.data import warming
 from desktop.ui import app
-from desktop.ui.trace_page import TracePage
+from desktop.ui.frame import Frame
 warming.needed = lambda: False  # a process beside each would take most of the time
 def look():
-    window = next(w for w in QApplication.topLevelWidgets() if isinstance(w, TracePage))
+    frame = next(w for w in QApplication.topLevelWidgets() if isinstance(w, Frame))
+    window = frame.trace
     if window.workbench.snapshot.run is None:
         QTimer.singleShot(20, look)
         return

@@ -40,7 +40,7 @@ from desktop.data import memory
 from desktop.ui import handbook, units
 from desktop.ui.about import About, versions_text
 from desktop.ui.app import Windows
-from desktop.ui.commands import COMMON, always
+from desktop.ui.commands import COMMON, STEPS, always
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.handbook import contents, docs, search, slug
@@ -70,10 +70,7 @@ def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Wi
     made.open()
     yield made
     for window in list(made._open):
-        if isinstance(window, TracePage):
-            window.close_unasked()
-        else:
-            window.close()
+        window.close_unasked()
     if handbook.Handbook.last is not None:
         handbook.Handbook.last.close()
 
@@ -81,8 +78,7 @@ def windows(qtbot: QtBot, qapp: QApplication, settings: Settings) -> Iterator[Wi
 @pytest.fixture
 def window(windows: Windows) -> TracePage:
     (first,) = windows._open
-    assert isinstance(first, TracePage)
-    return first
+    return first.trace
 
 
 @pytest.fixture
@@ -103,8 +99,8 @@ def opened(qtbot: QtBot, window: TracePage, curve: Path) -> TracePage:
 
 
 def dialog(window: QWidget, name: str) -> QDialog:
-    found = window.findChild(QDialog, name)
-    assert isinstance(found, QDialog) and found.isVisible()
+    (found,) = (one for one in window.window().findChildren(QDialog, name) if one.isVisible())
+    assert isinstance(found, QDialog)
     return found
 
 
@@ -115,10 +111,8 @@ def preferences(window: TracePage) -> Preferences:
     return found
 
 
-def make(kind: type[Page], main: TracePage, settings: Settings) -> Page:
-    if kind is TracePage:
-        return main
-    return ComparePage(main) if kind is ComparePage else kind(settings)
+def make(kind: type[Page], main: TracePage) -> Page:
+    return main if kind is TracePage else main.frame.show_kind(kind.KIND)
 
 
 # ---- commands
@@ -128,7 +122,7 @@ def make(kind: type[Page], main: TracePage, settings: Settings) -> Page:
 def test_every_action_is_found_and_says_what_it_does(
     qtbot: QtBot, window: TracePage, settings: Settings, kind: type[Page]
 ) -> None:
-    shown = make(kind, window, settings)
+    shown = make(kind, window)
     listed = [entry.action for entry in entries(shown)]
     menus = [menu.menuAction() for menu in shown.findChildren(QMenu)]
     # Docks are turned by actions of the menu View, which also bring them to the front.
@@ -147,8 +141,6 @@ def test_every_action_is_found_and_says_what_it_does(
         owners = [command.id for command in shown.COMMANDS if key in command.keys]
         assert len(owners) == 1, (key, owners)
         assert QKeySequence(key).toString() == key, "as it is stored and compared"
-    if shown is not window:
-        shown.close()
 
 
 def test_words_are_found_in_any_order() -> None:
@@ -188,15 +180,14 @@ def test_the_palette_says_why_a_command_cannot_be_had(qtbot: QtBot, window: Trac
 
 
 def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, window: TracePage) -> None:
-    windows.open_model()
-    model = windows._open[-1]
-    assert isinstance(model, ModelPage)
+    other = windows.open()
+    model = other.open_model()
     window.actions_by_id["palette"].trigger()
     palette = dialog(window, "palette")
     assert isinstance(palette, Palette)
     palette.words.setText("bundled example")
     entry = palette.chosen()
-    assert entry is not None and entry.window is model
+    assert entry is not None and entry.page is model
     QTest.keyClick(palette.words, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: model.bench.snapshot.project.table is not None, timeout=60_000)
 
@@ -204,19 +195,20 @@ def test_the_palette_reaches_other_windows(qtbot: QtBot, windows: Windows, windo
 def test_the_palette_has_each_command_once(
     qtbot: QtBot, windows: Windows, opened: TracePage, settings: Settings
 ) -> None:
-    """However many windows are open; what this window can do is done in this window."""
-    windows.open()
-    for _ in range(2):
-        windows.open_model()
-        windows.open_experiment()
-    for window in windows._open:
-        window.actions_by_id["palette"].trigger()
-        palette = dialog(window, "palette")
+    """However many windows and pages there are; what the page in front can do is done there."""
+    other = windows.open()
+    for frame in (opened.frame, other):
+        for kind in KINDS:
+            frame.show_kind(kind.KIND)
+    for page in [page for frame in windows._open for page in frame.all_pages]:
+        page.frame.go_to(page)
+        page.actions_by_id["palette"].trigger()
+        palette = dialog(page, "palette")
         assert isinstance(palette, Palette)
         told = [(e.command.id, e.text) if e.command else (e.place, e.text) for e in palette._entries]
         assert len(told) == len(set(told))
-        here = {e.command.id for e in palette._entries if e.command and e.window is window}
-        assert here == {command.id for command in window.COMMANDS}
+        here = {e.command.id for e in palette._entries if e.command and e.page is page}
+        assert here == {command.id for command in page.COMMANDS}
         palette.words.setText("undo")
         rows = [palette.list.topLevelItem(k).text(0) for k in range(palette.list.topLevelItemCount())]
         assert len([row for row in rows if row.startswith("Undo")]) == 1
@@ -240,7 +232,7 @@ def test_a_changed_key_is_shown_everywhere_and_kept(
     assert any("Ctrl+G" in [k.toString() for k in e.action.shortcuts()] for e in entries(window))
     # A key that belongs to another command is named, then taken from it.
     keys.edit.setKeySequence(QKeySequence("Ctrl+S"))
-    assert "“Save project” (Main window)" in keys.note.text() and "loses it" in keys.note.text()
+    assert "“Save project” (Trace)" in keys.note.text() and "loses it" in keys.note.text()
     keys.add.click()
     assert window.keys_of(command(window, "show_all")) == ("Ctrl+G", "Ctrl+S")
     assert window.actions_by_id["save"].shortcuts() == []
@@ -251,7 +243,7 @@ def test_a_changed_key_is_shown_everywhere_and_kept(
     keys.restore.click()
     assert window.keys_of(command(window, "show_all")) == ("Home", "Ctrl+0")
     assert window.actions_by_id["save"].shortcuts() == []
-    keys.choose("main", "undo")
+    keys.choose("all", "undo")
     keys.none.click()
     assert window.actions_by_id["undo"].shortcuts() == []
     shown.pages.setCurrentWidget(keys)
@@ -266,8 +258,7 @@ def command(window: Page, name: str):
 
 
 def test_a_key_of_all_windows_is_taken_from_each(qtbot: QtBot, windows: Windows, window: TracePage) -> None:
-    windows.open_model()
-    model = windows._open[-1]
+    model = windows.open().open_model()
     shown = preferences(window)
     shown.keys.choose("all", "palette")
     shown.keys.edit.setKeySequence(QKeySequence("Ctrl+J"))
@@ -282,8 +273,7 @@ def test_a_key_of_all_windows_is_taken_from_each(qtbot: QtBot, windows: Windows,
 def test_looks_and_units_act_at_once_in_all_windows(
     qtbot: QtBot, windows: Windows, opened: TracePage, settings: Settings
 ) -> None:
-    windows.open_experiment()
-    other = windows._open[-1]
+    other = windows.open().open_experiment()
     shown = preferences(opened)
     pictures = set()
     for name in COLOUR_SETS:
@@ -395,10 +385,9 @@ def test_the_last_project_is_opened_again_if_wanted(
     project = tmp_path / "kept.phasewright"
     assert opened.desk._save(project)
     assert settings.last_project == project
-    windows.open()
-    second = windows._open[-1]
-    assert isinstance(second, TracePage)
-    windows.go_on(second, reopen=True)
+    frame = windows.open()
+    second = frame.trace
+    windows.go_on(frame, reopen=True)
     qtbot.waitUntil(lambda: second.desk.keeper.path == project and not second.busy, timeout=60_000)
     project.unlink()
     assert settings.last_project is None
@@ -411,12 +400,11 @@ def test_files_that_are_named_get_a_window_each_and_are_not_asked_about(
     other.write_bytes(curve.read_bytes())
     before = len(windows._open)
     windows.open([curve, other])
-    made = windows._open[before:]
+    made = [frame.trace for frame in windows._open[before:]]
     for window, path in zip(made, (curve, other), strict=True):
-        assert isinstance(window, TracePage)
         qtbot.waitUntil(lambda shown=window: shown.workbench.snapshot.document is not None, timeout=60_000)
         assert window.workbench.snapshot.document.source == path
-        assert window.findChild(QMessageBox, "several_question") is None
+        assert window.frame.findChild(QMessageBox, "several_question") is None
 
 
 # ---- handbook
@@ -541,11 +529,10 @@ def test_files_are_dropped_on_any_part_of_any_window(
     qtbot: QtBot, window: TracePage, settings: Settings, kind: type[Page], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    shown = make(kind, window, settings)
-    shown.show()
+    shown = make(kind, window)
     dropped: list[Path] = []
     monkeypatch.setattr(shown, "open_paths", dropped.extend)
-    targets: list[QWidget] = [shown]
+    targets: list[QWidget] = [shown.frame]
     if shown is window:
         dock = window._docks["statistics"]
         dock.show()
@@ -559,12 +546,10 @@ def test_files_are_dropped_on_any_part_of_any_window(
             assert not child.acceptDrops() or isinstance(child, QDockWidget), f"{child} would take the drop"
         enter = QDragEnterEvent(QPoint(5, 5), copy, data, left, none)
         QApplication.sendEvent(target, enter)
-        assert enter.isAccepted() and shown._drop_hint.isVisible()
+        assert enter.isAccepted() and shown.frame._drop_hint.isVisible()
         QApplication.sendEvent(target, QDropEvent(QPointF(5, 5), copy, data, left, none))
-        assert not shown._drop_hint.isVisible()
+        assert not shown.frame._drop_hint.isVisible()
         assert [path.name for path in dropped] == ["a.csv", "b.csv"]
-    if shown is not window:
-        shown.close()
 
 
 def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window: TracePage) -> None:
@@ -585,14 +570,17 @@ def test_the_first_start_is_told_while_kernels_are_compiled(qtbot: QtBot, window
     qtbot.wait(20)
     assert bench.snapshot.preparing is None, "a few are compiled at every start"
     bench._compiling(60, True)
-    qtbot.waitUntil(window.task_line.isVisible)
-    assert "for the first time" in window.task_line.text and window.task_line.progress.value() == 300
+    qtbot.waitUntil(window.frame.task_list.isVisible)
+    assert (
+        "for the first time" in window.frame.task_list.text
+        and window.frame.task_list.lines[0].progress.value() == 300
+    )
     bench._compiling(60, False)
-    qtbot.waitUntil(lambda: not window.task_line.isVisible() or bench.snapshot.opening is not None)
+    qtbot.waitUntil(lambda: not window.frame.task_list.isVisible() or bench.snapshot.opening is not None)
 
 
 def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: TracePage) -> None:
-    opened.resize(1500, 900)
+    opened.frame.resize(1500, 900)
     opened.show_panel("statistics")
     panel = opened.panel("statistics")
     qtbot.waitUntil(lambda: panel.model.rowCount() > 0, timeout=60_000)
@@ -601,13 +589,13 @@ def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: TracePag
         return panel.picture.findData("numbers") >= 0
 
     assert not narrow() and panel.table.isVisible() and panel.chart.isVisible()
-    opened.resize(800, 600)
+    opened.frame.resize(800, 600)
     qtbot.waitUntil(narrow)
     assert panel.table.isVisible() and not panel.chart.isVisible()
     panel.picture.setCurrentIndex(panel.picture.findData("concurrency"))
     panel.picture.activated.emit(panel.picture.currentIndex())
     assert panel.chart.isVisible() and not panel.table.isVisible()
-    opened.resize(1500, 900)
+    opened.frame.resize(1500, 900)
     qtbot.waitUntil(lambda: not narrow())
     assert panel.table.isVisible() and panel.chart.isVisible()
 
@@ -616,7 +604,7 @@ def test_statistics_can_be_read_in_a_narrow_panel(qtbot: QtBot, opened: TracePag
 def test_pictures_of_panels_are_whole_in_low_windows(
     qtbot: QtBot, opened: TracePage, size: tuple[int, int], high: int
 ) -> None:
-    opened.resize(*size)
+    opened.frame.resize(*size)
     opened.resizeDocks([opened._docks["statistics"]], [high], Qt.Orientation.Vertical)
     for name, part in (("statistics", "chart"), ("messages", "matrix")):
         opened.show_panel(name)
@@ -632,4 +620,4 @@ def test_pictures_of_panels_are_whole_in_low_windows(
 def test_common_commands_are_in_every_window() -> None:
     for kind in KINDS:
         ids = [c.id for c in kind.COMMANDS]
-        assert {c.id for c in COMMON} <= set(ids) and len(ids) == len(set(ids))
+        assert {c.id for c in (*STEPS, *COMMON)} <= set(ids) and len(ids) == len(set(ids))

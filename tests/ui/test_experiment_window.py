@@ -39,14 +39,15 @@ from desktop.ui.experiment.actions import EXPERIMENT_COMMANDS
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment.sheet import write_pdf
 from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.frame import Frame
 from desktop.ui.handbook import handbook
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.tables import FrameView, comma_separated, latex, markdown
 from desktop.ui.theme import DARK, LIGHT
-from desktop.ui.trace_page import TracePage
 from desktop.ui.units import digits
 from tests.experiments import SCRIPT, needs_shell, small
+from tests.ui.scene import alone
 
 DATA = Path(__file__).parent.parent / "data" / "spt"
 
@@ -63,12 +64,12 @@ def window(
     monkeypatch.setattr(QMessageBox, "question", lambda *_: discard)
     monkeypatch.setattr(QMessageBox, "exec", lambda _: discard)
     settings.theme = "light"
-    made = ExperimentPage(settings)
-    qtbot.addWidget(made)
-    made.resize(1280, 720)
-    made.show()
+    made = alone(ExperimentPage, settings)
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1280, 720)
+    made.frame.show()
     yield made
-    made.close()
+    made.frame.close()
     made.deleteLater()
     QApplication.sendPostedEvents(made, QEvent.Type.DeferredDelete.value)
 
@@ -232,15 +233,17 @@ def test_opening_runs_nothing_and_closing_stops_at_once(
     assert not (experiment.folder / "ran.txt").exists() and not (experiment.folder / JOURNAL).exists()
     assert not window.actions_by_id["run"].isEnabled()
     window.bench.run()
-    assert window.problem_bar.isVisible() and "read the commands" in window.problem_bar.sentence
+    assert window.frame.problem_bar.isVisible() and "read the commands" in window.frame.problem_bar.sentence
     window.run_page.agree.click()
-    assert window.problem_bar.isHidden() and window.actions_by_id["run"].isEnabled()
+    assert window.frame.problem_bar.isHidden() and window.actions_by_id["run"].isEnabled()
     window.actions_by_id["run"].trigger()
     qtbot.waitUntil(lambda: len(window.bench.snapshot.trials) >= 1, timeout=20_000)
-    asked = []
-    monkeypatch.setattr(QMessageBox, "exec", lambda box: asked.append(box.text()) or 0)
-    window.close()
-    assert asked == ["Trials are running. Stop them and close?"]
+    window.frame.close()
+    (box,) = window.frame.findChildren(QMessageBox)
+    assert box.text() == "Close all the same?" and box.informativeText().startswith("Trials are running")
+    assert window.isVisible()
+    box.button(QMessageBox.StandardButton.Discard).click()
+    assert not window.isVisible()
     count = len(read_journal(experiment))
     time.sleep(0.3)
     assert len(read_journal(experiment)) == count < 200
@@ -266,7 +269,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     settle(qtbot, window)
     assert not (folder / "ran.txt").exists()
     bench.pilot(("something else",))
-    assert "agreed to them" in window.problem_bar.sentence and not (folder / "ran.txt").exists()
+    assert "agreed to them" in window.frame.problem_bar.sentence and not (folder / "ran.txt").exists()
     QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     window.actions_by_id["pilot"].trigger()
     window.findChild(PilotDialog).accept()
@@ -314,11 +317,11 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentPa
     page.fold.setCurrentIndex(page.fold.findData("all"))
     page.fold.activated.emit(page.fold.currentIndex())
     settle(qtbot, window)
-    assert window.problem_bar.isHidden() and "added after 2 replicates" in page.warning.text()
+    assert window.frame.problem_bar.isHidden() and "added after 2 replicates" in page.warning.text()
     assert page.seed.text().startswith("3, then ") and page.sheet.frames.rowCount() == 16
     assert len(first) == 8 and "8 of 16 trials done" in run.stands.text()
     window.bench.run()
-    assert "read the commands" in window.problem_bar.sentence, "new treatments are new commands"
+    assert "read the commands" in window.frame.problem_bar.sentence, "new treatments are new commands"
     window.bench.consent()
     window.bench.run()
     settle(qtbot, window)
@@ -329,10 +332,10 @@ def test_a_finished_experiment_is_folded_over(qtbot: QtBot, window: ExperimentPa
     page.fold.setCurrentIndex(0)
     page.fold.activated.emit(0)
     settle(qtbot, window)
-    assert window.problem_bar.isVisible() and not window.bench.save()
+    assert window.frame.problem_bar.isVisible() and not window.bench.save()
     window.actions_by_id["undo"].trigger()
     settle(qtbot, window)
-    assert window.problem_bar.isHidden() and len(window.bench.snapshot.trials) == 16
+    assert window.frame.problem_bar.isHidden() and len(window.bench.snapshot.trials) == 16
 
 
 # --- reading ---
@@ -410,7 +413,7 @@ def test_a_bad_run_is_named_and_left_out(qtbot: QtBot, window: ExperimentPage) -
     window.show_step(2)
     run.trials.select_key("9")
     run.leave_out.click()
-    assert "reason" in window.problem_bar.sentence
+    assert "reason" in window.frame.problem_bar.sentence
     run.reason.setText("clock stood still")
     run.leave_out.click()
     settle(qtbot, window)
@@ -438,7 +441,7 @@ def test_a_table_of_delay_sizes_is_pasted(
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(kept), ""))
     QGuiApplication.clipboard().clear()
     window.actions_by_id["paste_runs"].trigger()
-    assert "holds no text" in window.problem_bar.sentence and not kept.exists()
+    assert "holds no text" in window.frame.problem_bar.sentence and not kept.exists()
     text = "place\tdelay\twall\n\t0\t10\n\t0\t10.2\n"
     text += "".join(f"f\t{d}\t{10 + 0.02 * d + e}\n" for d in (100, 300, 900) for e in (0, 0.2))
     QGuiApplication.clipboard().setText(text)
@@ -462,12 +465,12 @@ def test_a_table_of_delay_sizes_is_pasted(
 )
 def test_a_small_screen_holds_the_window(qtbot: QtBot, window: ExperimentPage, name: str) -> None:
     opened(qtbot, window, DATA / name)
-    window.resize(800, 500)
+    window.frame.resize(800, 500)
     for number in range(5):
         window.show_step(number)
         QApplication.processEvents()
-        assert (window.width(), window.height()) == (800, 500)
-    window.resize(1280, 720)
+        assert (window.frame.width(), window.frame.height()) == (800, 500)
+    window.frame.resize(1280, 720)
     for page in window.pages:
         window.steps.setCurrentWidget(page)
         QApplication.processEvents()
@@ -527,10 +530,10 @@ def test_responses_are_typed_and_pasted(qtbot: QtBot, window: ExperimentPage, tm
     assert set(cells(page.trials, "Status").values()) == {"planned"}
     column = page.trials.frames.column("value")
     page.trials.frames.setData(page.trials.frames.index(0, column), "fast")
-    assert "'fast' is no number" in window.problem_bar.sentence
+    assert "'fast' is no number" in window.frame.problem_bar.sentence
     page.trials.frames.setData(page.trials.frames.index(0, column), "12.5")
     settle(qtbot, window)
-    assert cells(page.trials, "value")["1.1"] == "12.50" and window.problem_bar.isHidden()
+    assert cells(page.trials, "value")["1.1"] == "12.50" and window.frame.problem_bar.isHidden()
     page.trials.select_key("2.0")
     QGuiApplication.clipboard().setText("13\n14.25\n15\n")
     page.trials.paste()
@@ -556,7 +559,7 @@ def test_run_sheet_on_paper_and_as_table(qtbot: QtBot, window: ExperimentPage, t
     assert window.bench.write_job_script(tmp_path / "trials.sh")
     assert "--array=1-12" in (tmp_path / "trials.sh").read_text()
     assert not window.bench.export_sheet(tmp_path / "gone" / "runs.csv")
-    assert window.problem_bar.isVisible() and "runs.csv" in window.problem_bar.sentence
+    assert window.frame.problem_bar.isVisible() and "runs.csv" in window.frame.problem_bar.sentence
     orders = cells(window.design_page.sheet, "Order").values()
     assert list(orders) == [str(k) for k in range(1, 13)]
 
@@ -585,7 +588,7 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp
     assert window.bench.snapshot.design.runs == 16 and page.generators.text() == "e=-abcd"
     page.generators.setText("e=a")
     page.generators.editingFinished.emit()
-    assert "equal to another" in window.problem_bar.sentence and window.bench.snapshot.design.runs == 16
+    assert "equal to another" in window.frame.problem_bar.sentence and window.bench.snapshot.design.runs == 16
     page.generators.setText("e=abcd")
     page.generators.editingFinished.emit()
     settle(qtbot, window)
@@ -629,15 +632,15 @@ def test_fields_write_the_description(qtbot: QtBot, window: ExperimentPage, tmp_
     assert window.bench.snapshot.project.experiment.program.run == ("./program.sh", "two words", "{args}")
     page.run_words.setText('./program.sh "open')
     page.run_words.editingFinished.emit()
-    assert "quotation mark" in window.problem_bar.sentence
+    assert "quotation mark" in window.frame.problem_bar.sentence
     page.factors.frames.edited.emit("A", 4, "DELAY_A=2 MODE=x")
     assert window.bench.snapshot.project.experiment.factors[0].high.environment == (
         ("DELAY_A", "2"), ("MODE", "x"),
     )  # fmt: skip
     page.factors.frames.edited.emit("A", 5, "many")
-    assert "'many', it must be a whole number" in window.problem_bar.sentence
+    assert "'many', it must be a whole number" in window.frame.problem_bar.sentence
     page.responses.frames.edited.emit("wall", 1, "beauty")
-    assert "'beauty' is not known" in window.problem_bar.sentence
+    assert "'beauty' is not known" in window.frame.problem_bar.sentence
     page.add_factor("C")
     assert window.bench.snapshot.design.runs == 8
     window.actions_by_id["save"].trigger()
@@ -663,7 +666,7 @@ def test_comparisons_say_what_they_need(qtbot: QtBot, window: ExperimentPage) ->
     assert {"F1", "F2"} <= set(cells(page.scaling, "Effect").values())
     for text in ("lots", "1e305"):  # of which the second would be one that no project can hold
         page.tables.frames.edited.emit("0", 1, text)
-        assert f"{text!r} is no number of processors" in window.problem_bar.sentence
+        assert f"{text!r} is no number of processors" in window.frame.problem_bar.sentence
     window.bench.select("F2")
     assert page.scaling.key == page.versions.key == "F2"
 
@@ -688,7 +691,7 @@ def test_barrier_pairs_and_the_scale(qtbot: QtBot, window: ExperimentPage) -> No
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 def test_both_themes_and_every_step_are_drawn(qtbot: QtBot, window: ExperimentPage, theme) -> None:
     opened(qtbot, window, DATA / "measured_2026-11-21_screen_2p6m2.csv")
-    window.use_theme(theme)
+    window.frame.use_theme(theme)
     for number in range(5):
         window.show_step(number)
         qtbot.wait(10)
@@ -767,7 +770,7 @@ def test_dropped_files_and_windows_by_content(
         mime.setUrls([QUrl.fromLocalFile(str(path))])
         where = QPointF(100, 100)
         buttons, keys = Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
-        window.dropEvent(QDropEvent(where, Qt.DropAction.CopyAction, mime, buttons, keys))
+        window.frame.dropEvent(QDropEvent(where, Qt.DropAction.CopyAction, mime, buttons, keys))
         settle(qtbot, window)
 
     drop(DATA / "nistir5131_table2_runs.csv")
@@ -776,37 +779,42 @@ def test_dropped_files_and_windows_by_content(
     window.show_step(4)
     drop(DATA / "nistir5131_table2b_runs_implied.csv")
     assert len(window.bench.snapshot.project.tables) == 1
-    monkeypatch.setattr("desktop.ui.experiment_page.Settings", lambda: window.settings)
-    windows = Windows(qapp)
-    windows.open([DATA / "nistir5131_table2_runs.csv"])
-    made = windows._open[0]
+    windows = Windows(qapp, window.settings)
+    made = windows.open([DATA / "nistir5131_table2_runs.csv"]).current
     assert isinstance(made, ExperimentPage)
     settle(qtbot, made)
     assert made.bench.snapshot.effects is not None
-    made.close()
+    made.frame.close()
     assert windows._open == []
-    made.deleteLater()
 
 
-def test_the_main_window_hands_experiments_on(
-    qtbot: QtBot, qapp: QApplication, settings: Settings, tmp_path: Path
+def test_experiments_go_to_pages_of_the_window(
+    qtbot: QtBot, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    main = TracePage(settings)
-    qtbot.addWidget(main)
-    asked: list[object] = []
-    main.experimentRequested.connect(asked.append)
+    main = Frame(settings).trace
+    qtbot.addWidget(main.frame)
+    asked: list[str] = []
+    monkeypatch.setattr(ExperimentPage, "choose_new", lambda page: asked.append(page.name))
     main.open_path(DATA / "nistir5131_table2_runs.csv")
+    first = main.frame.current
     main.open_path(resources.folder() / "examples" / "quicksort")
+    second = main.frame.current
+    assert isinstance(first, ExperimentPage) and isinstance(second, ExperimentPage) and first is not second
+    for page in (first, second):
+        settle(qtbot, page)
+    assert [page.name for page in (first, second)] == ["nistir5131_table2_runs.csv", "Parallel quicksort"]
     main.actions_by_id["new_experiment"].trigger()
-    assert asked[0] == DATA / "nistir5131_table2_runs.csv" and asked[2] == "new" and len(asked) == 3
+    assert asked == [""], "on a page with nothing on it"
     assert main.workbench.snapshot.opening is None
     assert all(word in {c.id for c in EXPERIMENT_COMMANDS} for word in ("new", "open", "open_runs"))
-    main.close()
+    main.frame.close()
 
 
 def test_what_cannot_be_opened_is_a_sentence(qtbot: QtBot, window: ExperimentPage, tmp_path: Path) -> None:
     (tmp_path / "experiment.toml").write_text("format = 1\n")
     window.open_path(tmp_path)
     settle(qtbot, window)
-    assert window.problem_bar.isVisible() and "[program] is missing" in window.problem_bar.sentence
-    assert "Traceback" not in window.problem_bar.sentence
+    assert (
+        window.frame.problem_bar.isVisible() and "[program] is missing" in window.frame.problem_bar.sentence
+    )
+    assert "Traceback" not in window.frame.problem_bar.sentence

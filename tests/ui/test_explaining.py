@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from desktop import resources
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
+from desktop.ui.frame import Frame
 from desktop.ui.panels.statistics import METRICS
 from desktop.ui.trace_page import TracePage
 
@@ -26,16 +27,16 @@ def sample() -> Path:
 @pytest.fixture
 def window(qtbot, settings, no_thread_left, sample):
     """The sample open."""
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1500, 950)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1500, 950)
+    made.frame.show()
     made.open_path(sample)
     qtbot.waitUntil(
         lambda: made.workbench.snapshot.fit is not None and not made.workbench.busy, timeout=TIMEOUT
     )
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from desktop.resources import samples
 from desktop.ui.exporting import FigureDialog, material_of
+from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 
@@ -22,14 +23,14 @@ pytestmark = pytest.mark.usefixtures("own_places")
 
 @pytest.fixture
 def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1366, 768)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1366, 768)
+    made.frame.show()
     made.open_path(next(Path(s.path) for s in samples() if "fft" in str(s.path)))
     settle(qtbot, made)
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 def settle(qtbot: QtBot, window: TracePage) -> None:
@@ -65,7 +66,7 @@ def test_a_selected_range_alone_is_analysed_until_its_chip_is_clicked(
     plain = colours(window, 0.1 * length)
     visible = window.curve_view.visible_range()
     bench.select(span)
-    window.activateWindow()
+    window.frame.activateWindow()
     window.curve_view.setFocus()
     qtbot.keyClick(window.curve_view, Qt.Key.Key_L, Qt.KeyboardModifier.ControlModifier)
     settle(qtbot, window)

@@ -29,12 +29,12 @@ from desktop.ui.model.actions import MODEL_COMMANDS
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.sheets import SheetView
 from desktop.ui.model_page import ModelPage
-from desktop.ui.opening import ChoiceDialog
 from desktop.ui.plots.chart import Chart
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK, LIGHT
 from desktop.ui.trace_page import TracePage
 from tests.inline import Inline
+from tests.ui.scene import alone
 
 # A tool tip raises its window, which the offscreen platform cannot.
 pytestmark = [
@@ -45,13 +45,13 @@ pytestmark = [
 
 @pytest.fixture
 def window(qtbot: QtBot, settings: Settings) -> Iterator[ModelPage]:
-    made = ModelPage(settings, {"fit": Inline(), "more": Inline()})
-    qtbot.addWidget(made)
-    made.use_theme(LIGHT)
-    made.resize(1280, 720)
-    made.show()
+    made = alone(ModelPage, settings, {"fit": Inline(), "more": Inline()})
+    qtbot.addWidget(made.frame)
+    made.frame.use_theme(LIGHT)
+    made.frame.resize(1280, 720)
+    made.frame.show()
     yield made
-    made.close()
+    made.frame.close()
     delete(made)
 
 
@@ -131,7 +131,7 @@ def test_the_start_says_what_to_do_and_the_example_opens(qtbot: QtBot, window: M
     assert window.settings.recent == [example_table()]
 
 
-def test_a_table_goes_to_its_own_window_from_wherever_it_comes(
+def test_a_table_goes_to_a_page_from_wherever_it_comes(
     qtbot: QtBot, qapp: QApplication, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     QSettings.setPath(QSettings.Format.IniFormat, QSettings.Scope.UserScope, str(tmp_path))
@@ -141,18 +141,16 @@ def test_a_table_goes_to_its_own_window_from_wherever_it_comes(
     windows = Windows(qapp)
     windows.open([example_table(), curve])
     try:
-        kinds = [type(w) for w in windows._open]
-        assert kinds == [ModelPage, TracePage]
-        main = windows._open[1]
-        assert isinstance(main, TracePage)
+        assert [type(frame.current) for frame in windows._open] == [ModelPage, TracePage]
+        main = windows._open[1].trace
         qtbot.waitUntil(lambda: not main.workbench.busy, timeout=60_000)
         main.open_path(example_table())
         main.actions_by_id["factor_model"].trigger()
-        assert [type(w) for w in windows._open[2:]] == [ModelPage, ModelPage]
-        last = windows._open[2]
+        assert len(windows._open) == 2, "a table goes to a page of the window"
+        (last,) = main.frame.of_kind("model")
         assert isinstance(last, ModelPage)
         qtbot.waitUntil(lambda: last.bench.snapshot.fit is not None, timeout=60_000)
-        last.choose_theme("dark")
+        last.frame.choose_theme("dark")
         assert main._theme is DARK
     finally:
         windows.quit()
@@ -160,31 +158,22 @@ def test_a_table_goes_to_its_own_window_from_wherever_it_comes(
     assert windows._open == []
 
 
-def test_of_several_open_projects_one_is_chosen(
-    qtbot: QtBot, qapp: QApplication, settings: Settings, tmp_path: Path
+def test_a_table_is_kept_in_the_project_of_its_window(
+    qtbot: QtBot, qapp: QApplication, settings: Settings
 ) -> None:
-    curve = tmp_path / "curve.csv"
-    curve.write_text("time,busy\n0,1\n1,2\n2,0\n", encoding="utf-8")
     windows = Windows(qapp, settings)
-    windows.open([curve, example_table()])
-    first, model = windows._open
-    assert isinstance(first, TracePage) and isinstance(model, ModelPage)
-    other = windows._make()
+    first, other = windows.open([example_table()]), windows.open()
     try:
-        other.open_path(curve)
-        qtbot.waitUntil(lambda: not (first.busy or other.busy or model.bench.busy), timeout=60_000)
+        model = first.open_model()
+        qtbot.waitUntil(lambda: not model.bench.busy, timeout=60_000)
+        assert not first.trace.desk.keeper.workspace.tables, "only if it is asked for"
         model.actions_by_id["to_project"].trigger()
-        dialog = model.findChild(ChoiceDialog)
-        assert dialog is not None and not first.desk.keeper.workspace.tables
-        names = [dialog.list.item(k).text() for k in range(dialog.list.count())]
-        assert names == ["curve.csv (1)", "curve.csv (2)"]
-        dialog.accept()
-        assert [one.name for one in first.desk.keeper.workspace.tables] == [example_table().name]
-        assert not other.desk.keeper.workspace.tables
-        assert "curve.csv (1)" in model.statusBar().currentMessage()
+        assert [one.name for one in first.trace.desk.keeper.workspace.tables] == [example_table().name]
+        assert not other.trace.desk.keeper.workspace.tables
+        assert "Kept in project" in first.frame.statusBar().currentMessage()
     finally:
         for window in windows._open[:]:
-            getattr(window, "close_unasked", window.close)()
+            window.frame.close_unasked()
 
 
 def test_drop_and_paste(qtbot: QtBot, window: ModelPage) -> None:
@@ -193,9 +182,9 @@ def test_drop_and_paste(qtbot: QtBot, window: ModelPage) -> None:
     where, actions = QPoint(300, 300), Qt.DropAction.CopyAction
     none, left = Qt.KeyboardModifier.NoModifier, Qt.MouseButton.LeftButton
     enter = QDragEnterEvent(where, actions, mime, left, none)
-    window.dragEnterEvent(enter)
+    window.frame.dragEnterEvent(enter)
     assert enter.isAccepted()
-    window.dropEvent(QDropEvent(QPointF(where), actions, mime, left, none))
+    window.frame.dropEvent(QDropEvent(QPointF(where), actions, mime, left, none))
     assert fit_of(window).n == 116
     rows = "\n".join(f"a\t{s}\t{p}\t{k * 10 / p + 1}" for k, s in ((1, "x"), (2, "y")) for p in (1, 2, 4, 8))
     QGuiApplication.clipboard().setText("code\tsystem\tcores\ttime [ms]\n" + rows)
@@ -233,23 +222,26 @@ def test_a_bad_table_is_one_sentence_and_leaves_what_is_open(opened: ModelPage, 
     bad = tmp_path / "bad.csv"
     bad.write_text("code,system,p,time\na,b,none,1\n", encoding="utf-8")
     opened.open_path(bad)
-    assert opened.problem_bar.isVisible() and "must be a positive whole number" in opened.problem_bar.sentence
+    assert (
+        opened.frame.problem_bar.isVisible()
+        and "must be a positive whole number" in opened.frame.problem_bar.sentence
+    )
     assert fit_of(opened).n == 116
-    press(opened.problem_bar, "Dismiss")
-    assert not opened.problem_bar.isVisible() and opened.bench.snapshot.problem == ""
+    press(opened.frame.problem_bar, "Dismiss")
+    assert not opened.frame.problem_bar.isVisible() and opened.bench.snapshot.problem == ""
 
 
 def test_names_that_look_alike_are_offered_to_be_merged(window: ModelPage) -> None:
     rows = [f"a,{s},{p},{1 / p}" for s in ("SP2", "SP2", "sp 2", "T3D") for p in (1, 2)]
     window.bench.open("code,system,p,time\n" + "\n".join(rows))
-    assert window.merge_bar.isVisible() and "“SP2” and “sp 2”" in window.merge_bar.sentence
+    assert window.frame.notice_bar.isVisible() and "“SP2” and “sp 2”" in window.frame.notice_bar.sentence
     assert fit_of(window).data.systems == ("SP2", "sp 2", "T3D")
-    press(window.merge_bar, "Call them by one name")
-    assert fit_of(window).data.systems == ("SP2", "T3D") and not window.merge_bar.isVisible()
+    press(window.frame.notice_bar, "Call them by one name")
+    assert fit_of(window).data.systems == ("SP2", "T3D") and not window.frame.notice_bar.isVisible()
     trigger(window, "undo")
-    assert window.merge_bar.isVisible()
-    press(window.merge_bar, "Dismiss")
-    assert not window.merge_bar.isVisible() and len(fit_of(window).data.systems) == 3
+    assert window.frame.notice_bar.isVisible()
+    press(window.frame.notice_bar, "Dismiss")
+    assert not window.frame.notice_bar.isVisible() and len(fit_of(window).data.systems) == 3
 
 
 # --- rows and points ---
@@ -548,7 +540,7 @@ def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
     dialog.add_paths([path, path])
     assert dialog.files.count() == 1 and ok.isEnabled()
     ok.click()
-    assert "holds t'" in opened.problem_bar.sentence, "times do not go into a table of t'"
+    assert "holds t'" in opened.frame.problem_bar.sentence, "times do not go into a table of t'"
     columns = {"code": "code", "system": "system", "p": "p", "time": "time_s_by_eq11"}
     opened.bench.open(example_table(), columns)
     trigger(opened, "add_runs")
@@ -567,8 +559,8 @@ def test_runs_are_added_from_traces(opened: ModelPage, tmp_path: Path) -> None:
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("percent", [100, 200])
 def test_themes_and_text_sizes_reach_everything(opened: ModelPage, theme, percent: int) -> None:
-    opened.choose_text_size(percent)
-    opened.choose_theme("dark" if theme.dark else "light")
+    opened.frame.choose_text_size(percent)
+    opened.frame.choose_theme("dark" if theme.dark else "light")
     QApplication.processEvents()
     image: QImage = opened.plots.scaling.grab().toImage()
     assert image.pixelColor(2, 2).name() == QColor(theme.background).name()
@@ -577,7 +569,7 @@ def test_themes_and_text_sizes_reach_everything(opened: ModelPage, theme, percen
     assert opened.plots.scaling.width() > 200 and opened.tables.parameters.height() > 40
     names = {w.accessibleName() for w in opened.findChildren(QWidget)}
     assert {"Measurements", "Parameters", "Scaling", "Cells", "Answers", "Processors p"} <= names
-    opened.choose_text_size(100)
+    opened.frame.choose_text_size(100)
 
 
 def test_every_command_has_a_tip_and_its_own_keys() -> None:
@@ -594,18 +586,18 @@ def test_keys_are_listed_from_the_table(opened: ModelPage) -> None:
 
 
 def test_the_window_remembers_its_place(qtbot: QtBot, opened: ModelPage, settings: Settings) -> None:
-    opened.resize(780, 640)
+    opened.frame.resize(780, 640)
     opened._across.setSizes([420, 360])
-    size, parts = opened.size(), opened._across.sizes()
-    opened.close()
-    again = ModelPage(settings, {"fit": Inline(), "more": Inline()})
-    qtbot.addWidget(again)
-    again.show()
+    size, parts = opened.frame.size(), opened._across.sizes()
+    opened.frame.close()
+    again = alone(ModelPage, settings, {"fit": Inline(), "more": Inline()})
+    qtbot.addWidget(again.frame)
+    again.frame.show()
     again.open_path(example_table())
     QApplication.processEvents()
-    assert again.size() == size
+    assert again.frame.size() == size
     assert again._across.sizes() == pytest.approx(parts, abs=2)
-    again.close()
+    again.frame.close()
     delete(again)
 
 
@@ -616,14 +608,14 @@ def test_a_picture_goes_to_the_clipboard(opened: ModelPage) -> None:
 
 
 def test_real_threads_deliver_and_cancel_acts(qtbot: QtBot, qapp: QApplication, settings: Settings) -> None:
-    window = ModelPage(settings)
-    qtbot.addWidget(window)
-    window.show()
+    window = alone(ModelPage, settings)
+    qtbot.addWidget(window.frame)
+    window.frame.show()
     window.open_example()
     qtbot.waitUntil(lambda: window.bench.snapshot.fit is not None, timeout=60_000)
     window.rank()
-    window.task_line.cancel.click()
+    window.frame.task_list.lines[0].cancel.click()
     qtbot.waitUntil(lambda: not window.bench.busy, timeout=60_000)
     assert window.bench.snapshot.task is None and window.bench.snapshot.fit is not None
-    window.close()
+    window.frame.close()
     delete(window)

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QDialogButtonBox, QFileDialog
 from pytestqt.qtbot import QtBot
 
 from desktop.ui.app import Windows
+from desktop.ui.frame import Frame
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
@@ -28,11 +29,11 @@ def as_at_first(own_places: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.show()
     yield made
-    made.close()
+    made.frame.close()
 
 
 @pytest.fixture
@@ -162,15 +163,15 @@ def test_a_window_in_use_gets_another_beside_it(
 ) -> None:
     windows = Windows(qapp)
     windows.open()
-    (first,) = windows._open
-    assert isinstance(first, TracePage)
+    (frame,) = windows._open
+    first = frame.trace
     try:
         monkeypatch.setattr(QFileDialog, "getOpenFileNames", lambda *_: ([str(curve)], ""))
         first.choose_file()
         first.choose_file()
         first.open_with(archive, OpenOptions(member="a/run.csv"))
         assert len(windows._open) == 3, "each in a window of its own, and all of them at work"
-        assert [duration(qtbot, one) for one in windows._open] == [3.0, 3.0, 3.0]
+        assert [duration(qtbot, one.trace) for one in windows._open] == [3.0, 3.0, 3.0]
     finally:
         windows.quit()
     assert not windows._open

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from desktop import resources
+from desktop.ui.frame import Frame
 from desktop.ui.panels.table import COLUMNS, TablePanel
 from desktop.ui.settings import Settings
 from desktop.ui.tables import comma_separated, latex, markdown, tab_separated
@@ -22,16 +23,16 @@ SORT, DOWN = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder
 
 @pytest.fixture
 def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1366, 768)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1366, 768)
+    made.frame.show()
     made.open_path(Path(resources.samples()[0].path))
     qtbot.waitUntil(lambda: not made.busy, timeout=60_000)
     made.workbench.set_n(6)
     qtbot.waitUntil(lambda: not made.busy and len(made.workbench.snapshot.rows) == 6, timeout=60_000)
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 def numbers(panel: TablePanel) -> list[int]:
@@ -83,12 +84,12 @@ def test_columns_are_left_out_and_stay_so(qtbot: QtBot, window: TracePage) -> No
     assert "Mean" not in heads and heads[0] == "#"
     # what is only copied is so still
     assert {column.title for column in COLUMNS if not column.shown} <= set(heads)
-    other = TracePage(window.settings)
-    qtbot.addWidget(other)
+    other = Frame(window.settings).trace
+    qtbot.addWidget(other.frame)
     try:
         assert other.panel("table").view.isColumnHidden(MEAN)
     finally:
-        other.close_unasked()
+        other.frame.close_unasked()
     action = next(a for a in panel.view.columns_menu().actions() if "at" in a.text() and "first" in a.text())
     action.trigger()
     assert not panel.view.isColumnHidden(MEAN) and window.settings.hidden_columns is None

@@ -18,9 +18,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from desktop.ui.app import Windows, application
+from desktop.ui.frame import Frame
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import inside
-from desktop.ui.trace_page import TracePage
 
 ROOT = Path(__file__).parent.parent.parent
 SIDE = st.integers(1, 4000)
@@ -80,10 +80,11 @@ def problems(place: Path) -> Iterator[str]:
     settings = Settings(QSettings(str(place / "s.ini"), QSettings.Format.IniFormat))
     # As left by a window on a screen that is far away, and larger than any.
     for rect in ((9000, 5000, 1200, 800), (-4000, -3000, 900, 700), (100, 100, 5000, 3000)):
-        kept = TracePage(settings)
+        kept = Frame(settings)
         kept.setGeometry(*rect)
-        settings.save_window(kept.saveGeometry(), kept.saveState())
+        geometry = kept.saveGeometry()
         kept.close()
+        settings.save_geometry(geometry)
         again = Windows(app, settings).open()
         QTest.qWait(20)
         yield off(again)
@@ -94,7 +95,9 @@ def problems(place: Path) -> Iterator[str]:
     QTest.qWait(20)
     for window in scene.windows._open:
         yield off(window)
-    scene.main.move(scene.main.screen().availableGeometry().bottomRight())  # by the user, out of sight
+    scene.main.frame.move(
+        scene.main.frame.screen().availableGeometry().bottomRight()
+    )  # by the user, out of sight
     for made in (*OPENERS.values(), open_handbook):
         dialog = made(scene)
         QTest.qWait(20)

@@ -26,6 +26,7 @@ from desktop.core.curve import StepCurve
 from desktop.data.chart import Axis, Content, Series
 from desktop.ui.compare.runs_view import RunsView
 from desktop.ui.experiment.charts import CORNERS, cube
+from desktop.ui.frame import Frame
 from desktop.ui.model.contents import cell_map
 from desktop.ui.panels.messages import MessagesPanel
 from desktop.ui.plots import plot_menu
@@ -42,6 +43,8 @@ OTHERS = {
     "Presentation": "a window of its own with its own keys",
     "FrameView": "a table, whose menu copies",
     "CellsTable": "a table, whose menu copies",
+    "SheetView": "a table, whose menu copies",
+    "Elided": "a line of text",
     "_Result": "a line of text",
     "SweepPlot": "what two plots have in common",
     "PlotView": "what all plots on pyqtgraph have in common",
@@ -239,16 +242,16 @@ def test_a_picture_goes_into_a_file(qtbot: QtBot, tmp_path: Path, monkeypatch: p
 
 @pytest.fixture
 def opened(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
-    window = TracePage(settings)
-    qtbot.addWidget(window)
-    window.resize(1366, 768)
-    window.show()
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
+    window.frame.resize(1366, 768)
+    window.frame.show()
     window.open_path(Path(resources.samples()[0].path))
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     window.grab()
     qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
     yield window
-    window.close_unasked()
+    window.frame.close_unasked()
 
 
 def test_in_the_window_they_export_the_figure_explain_and_copy_rows(
@@ -296,7 +299,7 @@ def test_a_right_click_beside_the_plot_opens_the_menu_too(
 def test_panels_below_start_with_room_for_what_they_show(
     qtbot: QtBot, opened: TracePage, size: tuple[int, int]
 ) -> None:
-    opened.resize(*size)
+    opened.frame.resize(*size)
     opened.reset_layout()
     QApplication.processEvents()
     opened.show_panel("statistics")

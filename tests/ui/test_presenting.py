@@ -18,6 +18,7 @@ from pytestqt.qtbot import QtBot
 from desktop.resources import samples
 from desktop.ui import figures
 from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.frame import Frame
 from desktop.ui.presentation import KEYS, Presentation
 from desktop.ui.settings import Settings
 from desktop.ui.theme import DARK
@@ -38,14 +39,14 @@ def window(
     file = tmp_path / "four levels.csv"
     times = np.arange(4 * STEPS + 1) / STEPS
     file.write_text("".join(f"{t:.6f},{h:g}\n" for t, h in zip(times, [*level, 0.0], strict=True)))
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1280, 720)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1280, 720)
+    made.frame.show()
     made.open_path(file)
     settle(qtbot, made)
     yield made
-    made.close()
+    made.frame.close()
     QApplication.processEvents()
 
 
@@ -68,9 +69,9 @@ def dialog(qtbot: QtBot, window: TracePage, command: str, kind: type[ExportDialo
 
 
 def test_a_copied_picture_is_white_and_twice_as_fine_whatever_the_theme(window: TracePage) -> None:
-    window.use_theme(DARK)
+    window.frame.use_theme(DARK)
     window.show_panel("phases")
-    window.activateWindow()
+    window.frame.activateWindow()
     for chosen in (window.curve_view, window.panel("phases").epsilon_plot):
         chosen.setFocus()
         assert window.focusWidget() is chosen
@@ -116,7 +117,7 @@ def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: TracePage, tmp
     made.save_to(tmp_path / "no folder" / "figure.svg")
     qtbot.waitUntil(lambda: not made.lane.busy, timeout=30_000)
     assert "Nothing was written" in made.status.text()
-    made.close()
+    made.frame.close()
 
 
 def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
@@ -150,10 +151,10 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}), appendix=True)
     again = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
     assert again.choices == kept and not again.tables["formulas"].isChecked()
-    again.close()
+    again.frame.close()
     # Closing in the midst of it ends the work and leaves no file.
     made.save_to(tmp_path / "late.pptx")
-    made.close()
+    made.frame.close()
     QApplication.processEvents()
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("late") and p.suffix != ".pptx"]
 
@@ -336,7 +337,7 @@ def test_the_dialog_says_what_it_is_for(qtbot: QtBot, window: TracePage) -> None
     assert made.preview.accessibleName() == "Preview"
     labels = {label.text().replace("&", "") for label in made.findChildren(QLabel)}
     assert {"Figure", "Format", "Width", "Height", "Text size", "Style"} <= labels
-    made.close()
+    made.frame.close()
 
 
 def test_a_timeline_is_exported_for_a_range_and_by_region(
@@ -344,10 +345,10 @@ def test_a_timeline_is_exported_for_a_range_and_by_region(
 ) -> None:
     """As the window shows it: the range, the set of colours, and what its colours stand for."""
     settings.colours = "tol"
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1280, 720)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1280, 720)
+    made.frame.show()
     made.open_path(samples()[-1].path)
     settle(qtbot, made)
     qtbot.waitUntil(lambda: not made.timeline.busy, timeout=60_000)
@@ -374,5 +375,5 @@ def test_a_timeline_is_exported_for_a_range_and_by_region(
     qtbot.waitUntil(lambda: not shown.lane.busy, timeout=30_000)
     assert shown._material.bars is not None and shown._material.bars.classes[0] == "computing"
     shown.close()
-    made.close()
+    made.frame.close()
     QApplication.processEvents()

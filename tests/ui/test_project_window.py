@@ -22,6 +22,7 @@ from desktop.resources import example_table, samples
 from desktop.ui.app import Windows, load_font
 from desktop.ui.bundle import BundleDialog
 from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
 from desktop.ui.model_page import ModelPage
 from desktop.ui.panels.project import ProjectPanel
@@ -33,7 +34,6 @@ from desktop.ui.theme import DARK
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.keeping import read_workspace, recoveries
 from desktop.workbench.model import View
-from desktop.workbench.modelling import ModelBench
 
 SPT = Path(__file__).parent.parent / "data" / "spt"
 
@@ -54,10 +54,10 @@ def traces(tmp_path: Path) -> list[Path]:
 
 
 def make(qtbot: QtBot, tmp_path: Path) -> TracePage:
-    made = TracePage(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat)))
-    qtbot.addWidget(made, before_close_func=TracePage.close_unasked)
-    made.resize(1280, 800)
-    made.show()
+    made = Frame(Settings(QSettings(str(tmp_path / "settings.ini"), QSettings.Format.IniFormat))).trace
+    qtbot.addWidget(made.frame, before_close_func=Frame.close_unasked)
+    made.frame.resize(1280, 800)
+    made.frame.show()
     return made
 
 
@@ -69,7 +69,7 @@ def window(
     made = make(qtbot, tmp_path)
     opened(qtbot, made, traces[0])
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
     QApplication.processEvents()
 
 
@@ -94,7 +94,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch, path: Path | None) -> None:
 
 
 def question(window: TracePage) -> QMessageBox:
-    (found,) = (box for box in window.findChildren(QMessageBox, "save_question") if box.isVisible())
+    (found,) = (box for box in window.frame.findChildren(QMessageBox, "save_question") if box.isVisible())
     return found
 
 
@@ -130,7 +130,7 @@ def test_save_marks_open_and_everything_is_back(
     assert other.curve_view.visible_range() == pytest.approx((0.5, 2.5))
     assert [note.text for note in other.workbench.snapshot.project.annotations] == ["the peak"]
     assert other.windowTitle() == "first.csv – anything.bin[*] – Phasewright"
-    other.close()
+    other.frame.close()
     assert not other.isVisible(), "nothing to ask"
 
 
@@ -139,16 +139,16 @@ def test_closing_asks_save_discard_or_cancel(
 ) -> None:
     window.workbench.annotate("here", 1.0)
     button = QMessageBox.StandardButton
-    window.close()
-    window.close()
+    window.frame.close()
+    window.frame.close()
     assert window.isVisible()
     qtbot.mouseClick(question(window).button(button.Cancel), Qt.MouseButton.LeftButton)
     assert window.isVisible() and window.workbench.snapshot.project.annotations
-    window.close()
+    window.frame.close()
     qtbot.keyClick(question(window), Qt.Key.Key_Escape)
     assert window.isVisible()
     asked_for(monkeypatch, None)
-    window.close()
+    window.frame.close()
     qtbot.mouseClick(question(window).button(button.Save), Qt.MouseButton.LeftButton)
     assert window.isVisible(), "it could not be saved"
     asked_for(monkeypatch, tmp_path / "kept.phasewright")
@@ -163,7 +163,7 @@ def test_discarding_closes_and_leaves_nothing_behind(qtbot: QtBot, window: Trace
     window.workbench.annotate("here", 1.0)
     window.desk.autosave()
     settle(qtbot, window)
-    window.close()
+    window.frame.close()
     button = question(window).button(QMessageBox.StandardButton.Discard)
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert not window.isVisible() and recoveries() == []
@@ -195,7 +195,7 @@ def test_views_are_kept_and_returned_to_by_keys(qtbot: QtBot, window: TracePage)
     assert bench.snapshot.project.view.shown == shown
     before = bench.snapshot
     qtbot.keyClick(view, Qt.Key.Key_7)
-    assert bench.snapshot is before and "Ctrl+7" in window.statusBar().currentMessage()
+    assert bench.snapshot is before and "Ctrl+7" in window.frame.statusBar().currentMessage()
     panel.keep()
     assert [kept.number for kept in panel._views] == [1, 3]
     panel.view_table.selectRow(1)
@@ -347,14 +347,13 @@ def test_tables_and_experiments_are_kept_and_listed(
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_: (names, "")))
     window.actions_by_id["add_files"].trigger()
     assert [one.path for one in window.desk.keeper.workspace.tables] == [table]
-    assert "letter.txt is neither" in window.notice_bar.sentence
+    assert "letter.txt is neither" in window.frame.notice_bar.sentence
     window._contents_menu.aboutToShow.emit()
     (listed,) = [action for action in window._contents_menu.actions() if plain(action.text()) == "times.csv"]
-    asked: list[ModelBench] = []
-    window.modelRequested.connect(asked.append)
     listed.trigger()
-    qtbot.waitUntil(lambda: not asked[0].busy)
-    assert [bench.snapshot.source for bench in asked] == [table]
+    page = window.frame.current
+    assert isinstance(page, ModelPage)
+    qtbot.waitUntil(lambda: page.source == table, timeout=60_000)
 
 
 def listed(panel: ProjectPanel, column: int) -> list[str]:
@@ -414,24 +413,23 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
     runs = Path(shutil.copy(SPT / "measured_2026-11-21_screen_2p6m2.csv", tmp_path))
 
     def wait() -> None:
-        others = [one for one in windows._open if isinstance(one, ModelPage | ExperimentPage)]
+        others = [page for frame in windows._open for page in frame.all_pages if hasattr(page, "bench")]
         qtbot.waitUntil(lambda: not any(one.bench.busy for one in others), timeout=60_000)
 
     def two(home: TracePage) -> tuple[ModelPage, ExperimentPage]:
         home.desk.open_held("tables", 0)
         home.desk.open_held("experiments", 0)
         wait()
-        _, model, experiment = windows._open
+        _, experiment, model = home.frame.pages[0], home.frame.pages[-2], home.frame.pages[-1]
         assert isinstance(model, ModelPage) and isinstance(experiment, ExperimentPage)
         return model, experiment
 
     def close_all() -> None:
         for one in windows._open[:]:
-            one.close_unasked() if isinstance(one, TracePage) else one.close()
+            one.close_unasked()
 
     windows.open([traces[0]])
-    (home,) = windows._open
-    assert isinstance(home, TracePage)
+    (home,) = (frame.trace for frame in windows._open)
     settle(qtbot, home)
     keeper = home.desk.keeper
     keeper.add_files(experiments=(runs,), tables=(table,))
@@ -455,8 +453,7 @@ def test_what_is_done_in_windows_of_their_own_is_kept(
     keep(record)  # a window that outlives its project is not heard any more
 
     windows.open([file])
-    (home,) = windows._open
-    assert isinstance(home, TracePage)
+    (home,) = (frame.trace for frame in windows._open)
     settle(qtbot, home)
     model, experiment = two(home)
     assert model.bench.snapshot.project.settings.functions == ("1/p", "1")
@@ -487,8 +484,8 @@ def test_a_project_of_tables_alone(
     assert other.windowTitle() == "first.csv – p.phasewright[*] – Phasewright" and other.isWindowModified()
     other.actions_by_id["undo"].trigger()
     assert other.workbench.snapshot.document is None and not other.isWindowModified()
-    other.close_unasked()
-    window.close_unasked()
+    other.frame.close_unasked()
+    window.frame.close_unasked()
 
 
 def test_moved_changed_and_newer_in_the_window(
@@ -503,7 +500,7 @@ def test_moved_changed_and_newer_in_the_window(
     lost = make(qtbot, tmp_path)
     lost.open_path(folder / "p.phasewright")
     settle(qtbot, lost)
-    assert "first.csv: is not where it was" in lost.problem_bar.sentence
+    assert "first.csv: is not where it was" in lost.frame.problem_bar.sentence
     panel = lost.panel("project")
     assert listed(panel, 2) == ["not found"] and panel.isVisible()
     panel.table.selectRow(0)
@@ -514,20 +511,21 @@ def test_moved_changed_and_newer_in_the_window(
     settle(qtbot, lost)
     assert [note.text for note in lost.workbench.snapshot.project.annotations] == ["here"]
     lost.desk.keeper.save()
-    lost.close()
+    lost.frame.close()
     (tmp_path / "elsewhere.csv").write_text("0,1\n1,5\n2,0\n")
     changed = opened(qtbot, make(qtbot, tmp_path), folder / "p.phasewright")
-    assert "elsewhere.csv is not as it was" in changed.notice_bar.sentence
-    changed.close_unasked()
+    assert "elsewhere.csv is not as it was" in changed.frame.notice_bar.sentence
+    changed.frame.close_unasked()
     file = folder / "p.phasewright"
     file.write_text(file.read_text().replace(f'"schema": {SCHEMA}', f'"schema": {SCHEMA + 1}'))
     newer = make(qtbot, tmp_path)
     newer.open_path(file)
     settle(qtbot, newer)
     assert (
-        "newer version" in newer.problem_bar.sentence and "update Phasewright" in newer.problem_bar.sentence
+        "newer version" in newer.frame.problem_bar.sentence
+        and "update Phasewright" in newer.frame.problem_bar.sentence
     )
-    newer.close_unasked()
+    newer.frame.close_unasked()
 
 
 def test_bundle_and_part_from_the_menu(
@@ -646,7 +644,7 @@ def test_a_region_is_called_otherwise_wherever_regions_are_listed(
     window.workbench.undo()
     window.show_panel("profile")
     qtbot.waitUntil(lambda: "MPI_Recv" in regions(), timeout=60_000)
-    window.close_unasked()
+    window.frame.close_unasked()
 
 
 def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
@@ -654,7 +652,7 @@ def test_looks(qtbot: QtBot, qapp: QApplication, tmp_path: Path) -> None:
     window = make(qtbot, tmp_path)
     load_font(qapp)
     opened(qtbot, window, samples()[0].path)
-    window.use_theme(DARK)
+    window.frame.use_theme(DARK)
     run = window.workbench.snapshot.run
     assert run is not None
     length = run.curve.duration
@@ -712,12 +710,11 @@ os._exit(1)
     assert asked == ["Go on with the work on first.csv?"]
     assert len(recoveries()) == (answer == "Later")
     assert len(windows._open) == (answer == "Recover")
-    for window in windows._open[:]:
-        assert isinstance(window, TracePage)
+    for window in [frame.trace for frame in windows._open]:
         settle(qtbot, window)
         assert [note.text for note in window.workbench.snapshot.project.annotations] == ["not saved"]
         assert window.isWindowModified()
-        window.close_unasked()
+        window.frame.close_unasked()
 
 
 # --- several traces at once ---
@@ -725,7 +722,7 @@ os._exit(1)
 
 def answer(window: TracePage, text: str) -> None:
     """Press a button of the question about several traces."""
-    (box,) = (one for one in window.findChildren(QMessageBox, "several_question") if one.isVisible())
+    (box,) = (one for one in window.frame.findChildren(QMessageBox, "several_question") if one.isVisible())
     next(button for button in box.buttons() if button.text() == text).click()
 
 
@@ -760,7 +757,7 @@ def test_what_cannot_be_read_is_told_and_the_others_are_added(
     answer(window, "In one project")
     qtbot.waitUntil(lambda: len(runs_of(window)) == 2, timeout=60_000)
     settle(qtbot, window)
-    assert "empty.csv" in window.notice_bar.sentence
+    assert "empty.csv" in window.frame.notice_bar.sentence
 
 
 def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: TracePage, traces: list[Path]) -> None:
@@ -774,7 +771,7 @@ def test_cancel_gives_up_all_that_wait(qtbot: QtBot, window: TracePage, traces: 
 
 def test_several_traces_may_have_a_window_each(qtbot: QtBot, window: TracePage, traces: list[Path]) -> None:
     asked: list[list[Path]] = []
-    window.newWindowRequested.connect(asked.append)
+    window.frame.newWindowRequested.connect(asked.append)
     window.open_paths(traces)
     answer(window, "In separate windows")
     assert asked == [[path] for path in traces]

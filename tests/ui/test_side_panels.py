@@ -23,7 +23,7 @@ from desktop.data.jobs import planned
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.ui.app import Windows
-from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
 from desktop.ui.panels.effects import EffectsPanel
 from desktop.ui.panels.model import ModelPanel
@@ -60,16 +60,16 @@ def sample() -> Path:
 @pytest.fixture
 def window(qtbot: QtBot, settings: Settings, no_thread_left: None, sample: Path) -> Iterator[TracePage]:
     """The sample open in four phases."""
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1500, 950)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1500, 950)
+    made.frame.show()
     made.open_path(sample)
     settle(qtbot, made)
     made.workbench.set_n(4)
     settle(qtbot, made)
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 @pytest.fixture
@@ -191,8 +191,8 @@ def test_nothing_is_opened_or_loaded_before_a_panel_is_in_front(
 
 def test_the_window_starts_without_what_computes_them() -> None:
     code = (
-        "import sys; from desktop.ui.app import application; from desktop.ui.trace_page import TracePage;"
-        "from desktop.ui.settings import Settings; application(); w = TracePage(Settings.passing());"
+        "import sys; from desktop.ui.app import application; from desktop.ui.frame import Frame;"
+        "from desktop.ui.settings import Settings; application(); w = Frame(Settings.passing());"
         "w.show(); print(*sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -224,8 +224,9 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
     panel.numbers.activated.emit(0)
 
     bench = window.desk.keeper.bench("experiments", 0)
-    page = ExperimentPage(settings, bench=bench)  # type: ignore[arg-type]  # of an experiment
-    qtbot.addWidget(page)
+    page = window.frame.open_experiment(bench)  # type: ignore[arg-type]  # of an experiment
+    window.frame.go_to(window)
+    settle(qtbot, window)
     assert page.bench is side.bench
     own = page.read_page.effects.frames.frame
     assert own is not None and own.drop(columns="In").equals(frame.drop(columns="In"))
@@ -244,7 +245,7 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
     assert list(panel.effects.frames.frame["Effect"]) == list(frame["Effect"])
     window.workbench.redo()
     assert page.bench.snapshot.project.analysis.half
-    page.close()
+    page.close_shown()
     assert side.bench is page.bench and side.bench.snapshot.effects is not None, "the panel has it still"
 
 
@@ -362,9 +363,9 @@ def test_a_curve_without_events_has_effects_and_no_places(
 ) -> None:
     curve = tmp_path / "run.csv"
     curve.write_text("0,1\n1,5\n2,2\n3,6\n4,0\n")
-    window = TracePage(settings)
-    qtbot.addWidget(window)
-    window.show()
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
+    window.frame.show()
     window.open_path(curve)
     settle(qtbot, window)
     window.desk.keeper.add_files(experiments=(experiment,))
@@ -375,7 +376,7 @@ def test_a_curve_without_events_has_effects_and_no_places(
     settle(qtbot, window)
     assert "names no regions" in panel.where.text()
     assert window.workbench.snapshot.marked == ()
-    window.close_unasked()
+    window.frame.close_unasked()
 
 
 def test_names_of_a_stranger_are_no_markup(window: TracePage) -> None:
@@ -399,8 +400,9 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     assert fit is not None and fit.sse == said["sse"]
     shown = _column(panel.parameters, "value")
     assert shown == [one["value"] for one in said["parameters"]]
-    page = ModelPage(settings, bench=window.desk.keeper.bench("tables", 0))  # type: ignore[arg-type]  # of a table
-    qtbot.addWidget(page)
+    page = window.frame.open_model(window.desk.keeper.bench("tables", 0))  # type: ignore[arg-type]  # of a table
+    window.frame.go_to(window)
+    settle(qtbot, window)
     assert page.bench is side.bench and _column(page.tables.parameters, "value") == shown
     page.bench.set_functions(("1/p", "1"))
     settle(qtbot, window)
@@ -416,7 +418,7 @@ def test_the_model_is_that_of_the_command_line_and_of_the_page(
     window.workbench.undo()
     settle(qtbot, window)
     assert _column(panel.parameters, "value") == shown and page.bench.snapshot.fit is not None
-    page.close()
+    page.close_shown()
 
 
 def _column(table: FrameView, name: str) -> list[float]:
@@ -517,13 +519,14 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     qtbot: QtBot, qapp: QApplication, settings: Settings, sample: Path, times: Path, tmp_path: Path
 ) -> None:
     windows = Windows(qapp, settings)
-    home = windows.open([sample])
-    assert isinstance(home, TracePage)
+    home = windows.open([sample]).trace
     settle(qtbot, home)
     home.desk.keeper.add_files(tables=(times,))
     panel, side = model(qtbot, home)
     qtbot.mouseClick(panel.page, Qt.MouseButton.LeftButton)
-    page = windows._open[-1]
+    page = home.frame.current
+    home.frame.go_to(home)
+    model(qtbot, home)
     assert isinstance(page, ModelPage) and page.bench is side.bench
     other = tmp_path / "other.csv"
     other.write_text("code,system,p,time\nLU,a,1,2\nLU,a,2,1.5\nLU,a,4,1\n")
@@ -536,10 +539,9 @@ def test_pages_opened_from_a_panel_work_on_the_same_and_leave_it_when_they_open_
     assert home.desk.keeper.workspace.tables[0].settings is None or (
         not home.desk.keeper.workspace.tables[0].settings.positive
     )
-    home.close_unasked()
     qtbot.waitUntil(lambda: not page.bench.busy)
     assert page.bench.snapshot.fit is not None
-    page.close()
+    home.frame.close_unasked()
 
 
 def test_the_commands_show_the_panels(qtbot: QtBot, window: TracePage) -> None:

@@ -88,16 +88,16 @@ def moved(window: QWidget, acts: dict[str, Callable[[], object]], settle: Callab
 
 def bars(window: Page) -> dict[str, Callable[[], object]]:
     """What any window may have to say at any time."""
-    problem = window.problem_bar  # type: ignore[attr-defined]  # every window has one
-    line = window.task_line  # type: ignore[attr-defined]
+    problem = window.frame.problem_bar  # type: ignore[attr-defined]  # every window has one
+    line = window.frame.task_list  # type: ignore[attr-defined]
     return {
         "a problem": lambda: problem.show_message(LONG, "details"),
         "its details": lambda: problem._fold.setChecked(True),
         "no problem": problem.hide,
         "a task": lambda: line.show_task(Task("Reading", LONG, 1, 3)),
         "no task": lambda: line.show_task(None),
-        "a message": lambda: window.statusBar().showMessage(LONG),
-        "no message": lambda: window.statusBar().clearMessage(),
+        "a message": lambda: window.frame.statusBar().showMessage(LONG),
+        "no message": lambda: window.frame.statusBar().clearMessage(),
     }
 
 
@@ -115,8 +115,8 @@ def test_the_trace_window_is_still(scene: Scene) -> None:
         "computing otherwise": lambda: bench.set_repaired(not bench.snapshot.document.repaired),  # type: ignore[union-attr]
         "as before": bench.reset_clocks,
         "no phase": lambda: bench.select_phase(None),
-        "a notice": lambda: main.notice_bar.show_message(LONG),
-        "no notice": main.notice_bar.hide,
+        "a notice": lambda: main.frame.notice_bar.show_message(LONG),
+        "no notice": main.frame.notice_bar.hide,
     }
     main.show_panel("phases")
     found = moved(main, acts, scene.settle)

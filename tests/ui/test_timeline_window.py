@@ -24,6 +24,7 @@ from desktop.data.store import Source, StoreWriter
 from desktop.data.utilization import keep
 from desktop.progress import Progress
 from desktop.ui.exporting import material_of
+from desktop.ui.frame import Frame
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.plots import timeline_tiles, timeline_view
 from desktop.ui.plots.notes import COLOURS
@@ -92,12 +93,12 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def window(qtbot: QtBot, own_places: None, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1280, 860)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1280, 860)
+    made.frame.show()
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 def settle(qtbot: QtBot, window: TracePage) -> None:
@@ -442,16 +443,16 @@ def test_a_key_hides_messages_and_a_project_keeps_which_are_shown(
     assert window.timeline.message_filter == wanted
     path = tmp_path / "kept.phasewright"
     assert window.desk._save(path)
-    other = TracePage(window.settings)
-    qtbot.addWidget(other)
-    other.show()
+    other = Frame(window.settings).trace
+    qtbot.addWidget(other.frame)
+    other.frame.show()
     try:
         other.open_path(path)
         qtbot.waitUntil(lambda: not other.busy and other.timeline.view.timeline is not None, timeout=60_000)
         assert other.timeline.message_filter == wanted
         assert other.timeline.message_form.fields["least_bytes"].text() == "12345"
     finally:
-        other.close_unasked()
+        other.frame.close_unasked()
 
 
 def test_processes_close_and_rows_are_sorted(qtbot: QtBot, opened: TracePage) -> None:
@@ -967,7 +968,7 @@ def test_a_remark_on_a_location_by_keys(qtbot: QtBot, opened: TracePage) -> None
     view.setFocus()
     send(view, QEvent.Type.MouseMove, QPointF(-5, -5), Qt.MouseButton.NoButton)
     qtbot.keyClick(view, Qt.Key.Key_I, Qt.KeyboardModifier.ShiftModifier)
-    assert "Point at a row" in opened.statusBar().currentMessage()
+    assert "Point at a row" in opened.frame.statusBar().currentMessage()
     opened.timeline._search.setText("MPI_File_write")
     opened.actions_by_id["find_next"].trigger()
     settle(qtbot, opened)

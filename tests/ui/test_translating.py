@@ -16,6 +16,7 @@ from pytestqt.qtbot import QtBot
 from desktop.resources import samples
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
+from desktop.ui.frame import Frame
 from desktop.ui.model_page import ModelPage
 from desktop.ui.page import Page
 from desktop.ui.preferences import Preferences
@@ -68,22 +69,19 @@ def test_the_main_window_and_its_preferences_go_through_the_translator(
 ) -> None:
     file = tmp_path / "curve.txt"
     file.write_text("0 1\n1 4\n2 2\n3 0\n")
-    window = TracePage(settings)
-    qtbot.addWidget(window)
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
     window.open_path(file)
     bench = window.workbench
     qtbot.waitUntil(lambda: bench.snapshot.suggestion is not None and not window.busy, timeout=120_000)
     window.actions_by_id["preferences"].trigger()
-    dialog = window.findChild(Preferences)
+    dialog = window.frame.findChild(Preferences)
     assert dialog is not None
     # Data, and sentences of the workbench about them.
     known = {text for sample in samples() for text in (sample.title, sample.text)}
     known |= {"Phasewright", bench.snapshot.suggestion.reason}
-    task = window.findChild(QLabel, "task")
-    assert task is not None
-    task.clear()
-    found = {text for one in (window, dialog) for text in map(unmarked, texts(one)) if text}
-    window.close_unasked()
+    found = {text for one in (window.frame, dialog) for text in map(unmarked, texts(one)) if text}
+    window.frame.close_unasked()
     assert {text for text in found if not any(text.endswith(one) for one in known)} == set()
 
 

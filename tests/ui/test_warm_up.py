@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from threading import Event
 
-from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 
 from desktop.progress import Progress
+from desktop.ui.frame import Frame
+from desktop.ui.settings import Settings
 from desktop.ui.warming import WarmUp
 
 
@@ -25,46 +26,43 @@ class Work:
         return True
 
 
-def made(qtbot: QtBot) -> tuple[QMainWindow, Work, WarmUp]:
-    window, work = QMainWindow(), Work()
+def made(qtbot: QtBot, settings: Settings) -> tuple[Frame, Work, WarmUp]:
+    window, work = Frame(settings), Work()
     qtbot.addWidget(window)
     window.show()
     warm = WarmUp(window, work)
     warm.begin()
-    assert warm.line is not None
-    qtbot.waitUntil(lambda: "trace 3 of 6" in warm.line.text)  # type: ignore[union-attr]  # it is there
-    assert warm.line.isVisible() and warm.line.progress.value() == 500
+    qtbot.waitUntil(lambda: "trace 3 of 6" in window.task_list.text)
+    assert window.task_list.isVisible() and window.task_list.lines[0].progress.value() == 500
     return window, work, warm
 
 
-def test_it_is_told_of_and_goes_when_all_is_compiled(qtbot: QtBot) -> None:
-    _, work, warm = made(qtbot)
+def test_it_is_told_of_and_goes_when_all_is_compiled(qtbot: QtBot, settings: Settings) -> None:
+    window, work, warm = made(qtbot, settings)
     work.go.set()
     qtbot.waitUntil(lambda: not warm.busy)
-    assert warm.line is not None and not warm.line.isVisible()
+    assert not window.task_list.isVisible()
     warm.close()
 
 
-def test_cancel_ends_it(qtbot: QtBot) -> None:
-    _, work, warm = made(qtbot)
-    assert warm.line is not None
-    warm.line.cancel.click()
-    assert work.ended.wait(10) and not warm.line.isVisible()
+def test_cancel_ends_it(qtbot: QtBot, settings: Settings) -> None:
+    window, work, warm = made(qtbot, settings)
+    window.task_list.lines[0].cancel.click()
+    assert work.ended.wait(10) and not window.task_list.isVisible()
     warm.close()
 
 
-def test_it_outlives_its_window_and_ends_with_the_program(qtbot: QtBot) -> None:
-    window, work, warm = made(qtbot)
-    window.deleteLater()
-    qtbot.waitUntil(lambda: warm.line is None)
+def test_it_outlives_its_window_and_ends_with_the_program(qtbot: QtBot, settings: Settings) -> None:
+    window, work, warm = made(qtbot, settings)
+    window.close()
     qtbot.wait(50)
-    assert not work.ended.is_set()
+    assert warm.busy and not work.ended.is_set()
     warm.close()
     assert work.ended.is_set()
 
 
-def test_what_fails_is_no_trouble_of_the_user(qtbot: QtBot) -> None:
-    window = QMainWindow()
+def test_what_fails_is_no_trouble_of_the_user(qtbot: QtBot, settings: Settings) -> None:
+    window = Frame(settings)
     qtbot.addWidget(window)
 
     def fails(progress: Progress) -> bool:
@@ -73,5 +71,6 @@ def test_what_fails_is_no_trouble_of_the_user(qtbot: QtBot) -> None:
     warm = WarmUp(window, fails)
     warm.begin()
     qtbot.waitUntil(lambda: not warm.busy)
-    assert warm.line is not None and not warm.line.isVisible()
+    assert window.task_list.text == "" and not window.problem_bar.sentence
     warm.close()
+    window.close()

@@ -32,6 +32,7 @@ from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
 from desktop.ui.exporting import ReportDialog
+from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
 from desktop.ui.settings import Settings
 from desktop.ui.snapshot import snapshot as take_snapshot
@@ -60,12 +61,12 @@ def curve_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def window(qtbot: QtBot, settings: Settings, no_thread_left: None) -> Iterator[TracePage]:
     """pytest-qt fails a test whose slots raise."""
-    made = TracePage(settings)
-    qtbot.addWidget(made)
-    made.resize(1280, 720)
-    made.show()
+    made = Frame(settings).trace
+    qtbot.addWidget(made.frame)
+    made.frame.resize(1280, 720)
+    made.frame.show()
     yield made
-    made.close_unasked()
+    made.frame.close_unasked()
 
 
 def settle(qtbot: QtBot, window: TracePage) -> None:
@@ -390,14 +391,14 @@ def test_copied_table_is_what_a_spreadsheet_takes(opened: TracePage) -> None:
 def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: TracePage) -> None:
     """800 x 500 logical pixels: a screen of 1600 x 1000 at scale 2."""
     small = QSize(800, 500)
-    opened.resize(small)
+    opened.frame.resize(small)
     for n in (2, 9):
         opened.workbench.set_n(n)
         for panel in ("trace", "classes", "statistics", "profile", "messages", "table", "phases"):
             opened.show_panel(panel)
             settle(qtbot, opened)
             QApplication.processEvents()
-            assert opened.size() == small, panel
+            assert opened.frame.size() == small, panel
     opened.resizeDocks([opened._docks["phases"]], [200], Qt.Orientation.Horizontal)
     QApplication.processEvents()
     panel = opened.panel("phases")
@@ -415,12 +416,12 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: T
     opened.show_panel("phases")
     bars = [bar for bar in opened.findChildren(QTabBar) if bar.isVisible() and bar.parent() is opened]
     assert len({bar.tabText(0) for bar in bars}) == len(bars) == 2, "one for each side"
-    opened.resize(1600, 1000)
+    opened.frame.resize(1600, 1000)
     QApplication.processEvents()
     assert panel.width() > 300, "it grows with the window"
     assert value.y() <= title.y() + 8
     opened.resizeDocks([opened._docks["phases"]], [500], Qt.Orientation.Horizontal)
-    opened.resize(1700, 1000)
+    opened.frame.resize(1700, 1000)
     QApplication.processEvents()
     assert panel.width() == 500, "it is as wide as it was made"
 
@@ -429,27 +430,27 @@ def test_a_small_window_stays_small_and_holds_everything(qtbot: QtBot, opened: T
 def test_panels_grow_with_a_window_that_showed_none(
     qtbot: QtBot, opened: TracePage, settings: Settings, curve_file: Path, anew: bool
 ) -> None:
-    opened.resize(800, 500)
+    opened.frame.resize(800, 500)
     QApplication.processEvents()
     opened.resizeDocks([opened._docks["phases"]], [180], Qt.Orientation.Horizontal)
     QApplication.processEvents()
     assert opened.panel("phases").width() == 180
     window = opened
     if anew:
-        opened.close_unasked()
-        window = TracePage(settings)
-        qtbot.addWidget(window)
-        window.show()
-        assert window.width() <= 800
+        opened.frame.close_unasked()
+        window = Frame(settings).trace
+        qtbot.addWidget(window.frame)
+        window.frame.show()
+        assert window.frame.width() <= 800
     else:
         trigger(opened, "close")
         settle(qtbot, opened)
-    window.resize(1600, 1000)
+    window.frame.resize(1600, 1000)
     QApplication.processEvents()
     window.open_path(curve_file)
     settle(qtbot, window)
     qtbot.waitUntil(lambda: window.panel("phases").width() > 300)
-    window.close_unasked()
+    window.frame.close_unasked()
 
 
 def test_copied_picture_is_twice_the_screen(opened: TracePage) -> None:
@@ -469,15 +470,15 @@ def test_a_bad_file_is_one_sentence_and_changes_nothing(
     bad.write_bytes(content)
     window.open_path(bad)
     settle(qtbot, window)
-    assert window.problem_bar.isVisible()
-    sentence = window.problem_bar.sentence
+    assert window.frame.problem_bar.isVisible()
+    sentence = window.frame.problem_bar.sentence
     assert words in sentence and "Traceback" not in sentence and "\n" not in sentence
     assert window.workbench.snapshot.document is None
-    buttons = {b.text(): b for b in window.problem_bar.findChildren(QPushButton)}
+    buttons = {b.text(): b for b in window.frame.problem_bar.findChildren(QPushButton)}
     buttons["Copy"].click()
     assert sentence in QGuiApplication.clipboard().text()
     buttons["Dismiss"].click()
-    assert not window.problem_bar.isVisible()
+    assert not window.frame.problem_bar.isVisible()
 
 
 def test_cancel_leaves_what_was(qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,11 +505,11 @@ def test_cancel_leaves_what_was(qtbot: QtBot, window: TracePage, monkeypatch: py
 
     monkeypatch.setattr(opening.importers, "detect", held)
     window.open_path(samples()[0].path)
-    qtbot.waitUntil(lambda: started.is_set() and "reading" in window.task_line.text, timeout=20_000)
-    assert window.task_line.cancel.isVisible()
-    window.task_line.cancel.click()
+    qtbot.waitUntil(lambda: started.is_set() and "reading" in window.frame.task_list.text, timeout=20_000)
+    assert window.frame.task_list.lines[0].cancel.isVisible()
+    window.frame.task_list.lines[0].cancel.click()
     assert ended.wait(0.5), "Cancel acts within half a second"
-    assert not window.task_line.isVisible() and window.workbench.snapshot.document is None
+    assert not window.frame.task_list.isVisible() and window.workbench.snapshot.document is None
     assert window.workbench.snapshot.problem is None
 
 
@@ -519,7 +520,10 @@ def test_the_curve_says_what_is_in_doubt(qtbot: QtBot, window: TracePage, tmp_pa
     cut.write_bytes(b"".join(lines[: len(lines) // 2]))
     window.open_path(cut)
     settle(qtbot, window)
-    assert "processor-seconds" in window.report_bar.sentence and "in doubt" in window.report_bar.sentence
+    assert (
+        "processor-seconds" in window.frame.notice_bar.sentence
+        and "in doubt" in window.frame.notice_bar.sentence
+    )
     assert "are in doubt" in window.curve_view.accessibleDescription()
     doubted = window.curve_view.picture(1.0)
     window.curve_view.set_doubt("")
@@ -538,8 +542,8 @@ def test_a_real_trace_its_clocks_report_and_classes(qtbot: QtBot, window: TraceP
         pytest.skip("the OTF2 library has no wheel for this Python")
     assert snapshot.run is not None and snapshot.document is not None
     repaired = snapshot.run.curve
-    assert window.report_bar.isVisible() and "Import report" in window.report_bar.sentence
-    next(b for b in window.report_bar.findChildren(QPushButton) if b.text() == "Show report").click()
+    assert window.frame.notice_bar.isVisible() and "Import report" in window.frame.notice_bar.sentence
+    next(b for b in window.frame.notice_bar.findChildren(QPushButton) if b.text() == "Show report").click()
     panel = window.panel("trace")
     qtbot.waitUntil(panel.isVisible)
     clock = snapshot.document.info["clock"]
@@ -574,13 +578,15 @@ def test_dropped_files_open_and_further_ones_ask_for_windows(
     middle = window.rect().center()
     none, copy = Qt.KeyboardModifier.NoModifier, Qt.DropAction.CopyAction
     enter = QDragEnterEvent(middle, copy, data, Qt.MouseButton.LeftButton, none)
-    QApplication.sendEvent(window, enter)
-    assert enter.isAccepted() and window._drop_hint.isVisible()
-    QApplication.sendEvent(window, QDropEvent(QPointF(middle), copy, data, Qt.MouseButton.LeftButton, none))
-    assert not window._drop_hint.isVisible()
+    QApplication.sendEvent(window.frame, enter)
+    assert enter.isAccepted() and window.frame._drop_hint.isVisible()
+    QApplication.sendEvent(
+        window.frame, QDropEvent(QPointF(middle), copy, data, Qt.MouseButton.LeftButton, none)
+    )
+    assert not window.frame._drop_hint.isVisible()
     settle(qtbot, window)
     assert window.workbench.snapshot.document is not None
-    with qtbot.waitSignal(window.newWindowRequested) as asked:
+    with qtbot.waitSignal(window.frame.newWindowRequested) as asked:
         window.open_path(curve_file)
     assert asked.args[0] == [curve_file]
 
@@ -608,16 +614,16 @@ def test_theme_switch_reaches_everything(qtbot: QtBot, opened: TracePage) -> Non
 
 def test_layout_is_kept_and_can_be_reset(qtbot: QtBot, opened: TracePage, settings: Settings) -> None:
     opened._docks["table"].close()
-    opened.close()
-    again = TracePage(settings)
-    qtbot.addWidget(again)
-    again.show()
+    opened.frame.close()
+    again = Frame(settings).trace
+    qtbot.addWidget(again.frame)
+    again.frame.show()
     again.open_path(settings.recent[0])
     settle(qtbot, again)
     assert again._docks["table"].isHidden() and not again._docks["phases"].isHidden()
     trigger(again, "reset_layout")
     assert not again._docks["table"].isHidden()
-    again.close()
+    again.frame.close()
 
 
 def test_tab_bars_are_those_of_the_panels_that_are_there(
@@ -653,11 +659,11 @@ def test_broken_settings_are_no_reason_not_to_start(qtbot: QtBot, tmp_path: Path
     store = QSettings(str(tmp_path / "broken.ini"), QSettings.Format.IniFormat)
     for key in ("recent", "theme", "text_size", "geometry", "state"):
         store.setValue(key, "nonsense")
-    made = TracePage(Settings(store))
-    qtbot.addWidget(made)
-    made.show()
+    made = Frame(Settings(store)).trace
+    qtbot.addWidget(made.frame)
+    made.frame.show()
     assert made.isVisible()
-    made.close()
+    made.frame.close()
 
 
 def test_keys_are_unique_and_all_listed(opened: TracePage) -> None:
@@ -704,10 +710,10 @@ def test_the_start_page_lists_what_was_opened_before(qtbot, settings, tmp_path):
     trace = tmp_path / "before.csv"
     trace.write_text("0 1\n1 0\n")
     settings.add_recent(trace)
-    window = TracePage(settings)
-    qtbot.addWidget(window)
+    window = Frame(settings).trace
+    qtbot.addWidget(window.frame)
     assert any(trace.name in button.text() for button in window.start_page.findChildren(QAbstractButton))
-    window.close()
+    window.frame.close()
 
 
 def test_a_trace_with_the_name_of_every_trace_is_called_after_its_folder(
@@ -743,9 +749,9 @@ def test_what_counts_most_and_the_table_follow_the_size_of_text(opened: TracePag
         return *(font.pointSizeF() for font in fonts), rows.defaultSectionSize(), columns.minimumSectionSize()
 
     before = sizes()
-    opened.choose_text_size(150)
+    opened.frame.choose_text_size(150)
     assert all(1.35 < now / then < 1.7 for now, then in zip(sizes(), before, strict=True))
-    opened.choose_text_size(100)
+    opened.frame.choose_text_size(100)
     assert sizes() == before
 
 

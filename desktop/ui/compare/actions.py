@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
+from desktop.ui.commands import When, with_common
 from desktop.workbench.contrasting import ContrastSnapshot
 
 if TYPE_CHECKING:
@@ -53,12 +53,6 @@ COMPARE_COMMANDS: tuple[CompareCommand, ...] = with_common((
                      lambda w: w.export_figure(), ("Ctrl+E",), _compared, rule=True),
     commands.Command("export", "Export table as CSV…", "File", "Save the table of phases, numbers in full",
                      lambda w: w.export_table(), ("Ctrl+Shift+E",), _compared),
-    commands.Command("close", "Close", "File", "Close this window",
-                     lambda w: w.close(), ("Ctrl+W",), rule=True),
-    commands.Command("undo", "Undo", "Edit", "Take back the last change of the project",
-                     lambda w: w.bench.undo(), ("Ctrl+Z",), UNDOABLE),
-    commands.Command("redo", "Redo", "Edit", "Do again what was taken back",
-                     lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE),
     commands.Command("copy_table", "Copy whole table", "Edit", "Copy the table with its headings",
                      lambda w: w.copy_table(), ("Ctrl+Alt+C",), _compared, rule=True),
     commands.Command("copy_picture", "Copy picture", "Edit", "Copy the plots at twice their size, on white",

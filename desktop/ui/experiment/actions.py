@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
+from desktop.ui.commands import When, with_common
 from desktop.workbench.experimenting import ExperimentSnapshot
 
 if TYPE_CHECKING:
@@ -65,15 +65,9 @@ EXPERIMENT_COMMANDS: tuple[ExperimentCommand, ...] = with_common((
     ExperimentCommand("save", "Save", "File", "Write experiment.toml",
                       lambda w: w.bench.save(), ("Ctrl+S",), _described, rule=True),
     ExperimentCommand("to_project", "Add to project…", "File", "Keep it in a project, and how it is read",
-                      lambda w: w.keep_in_project(), ("Ctrl+Alt+S",), _something),
+                      lambda w: w.frame.keep_in_project(w), ("Ctrl+Alt+S",), _something),
     ExperimentCommand("new_window", "New window", "File", "Open a window for a trace",
-                      lambda w: w.new_window(), ("Ctrl+Shift+N",), rule=True),
-    ExperimentCommand("close", "Close", "File", "Close this window",
-                      lambda w: w.close(), ("Ctrl+W",)),
-    ExperimentCommand("undo", "Undo", "Edit", "Take back the last change",
-                      lambda w: w.bench.undo(), ("Ctrl+Z",), UNDOABLE),
-    ExperimentCommand("redo", "Redo", "Edit", "Do again what was taken back",
-                      lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE),
+                      lambda w: w.frame.new_window(), ("Ctrl+Shift+N",), rule=True),
     ExperimentCommand("copy_picture", "Copy chart", "Edit", "Copy the chart that has the focus",
                       lambda w: w.copy_picture(), ("Ctrl+Shift+C",), _read, rule=True),
     ExperimentCommand("copy_table", "Copy effect table", "Edit", "With headings, for a spreadsheet",

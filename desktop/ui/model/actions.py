@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from desktop.ui import commands
-from desktop.ui.commands import REDOABLE, UNDOABLE, When, with_common
+from desktop.ui.commands import When, with_common
 from desktop.workbench.modelling import ModelSnapshot
 
 if TYPE_CHECKING:
@@ -51,19 +51,11 @@ MODEL_COMMANDS: tuple[ModelCommand, ...] = with_common((
                  "Run time, or the duration of a phase, of traces as measurements",
                  lambda w: w.ask_runs(), ("Ctrl+R",)),
     ModelCommand("to_project", "Add to project…", "File", "Keep the table and this model in a project",
-                 lambda w: w.keep_in_project(), ("Ctrl+Alt+S",), _table, rule=True),
+                 lambda w: w.frame.keep_in_project(w), ("Ctrl+Alt+S",), _table, rule=True),
     ModelCommand("export", "Export table as CSV…", "File", "Save the table that was used last",
                  lambda w: w.export_table(), ("Ctrl+E",), _table, rule=True),
     ModelCommand("save_picture", "Save picture…", "File", "Save the plot as PNG",
                  lambda w: w.save_picture(), (), _fitted),
-    ModelCommand("new_window", "New window", "File", "Open a window for a trace",
-                 lambda w: w.new_window(), ("Ctrl+N",), rule=True),
-    ModelCommand("close", "Close", "File", "Close this window",
-                 lambda w: w.close(), ("Ctrl+W",)),
-    ModelCommand("undo", "Undo", "Edit", "Take back the last change",
-                 lambda w: w.bench.undo(), ("Ctrl+Z",), UNDOABLE),
-    ModelCommand("redo", "Redo", "Edit", "Do again what was taken back",
-                 lambda w: w.bench.redo(), ("Ctrl+Shift+Z", "Ctrl+Y"), REDOABLE),
     ModelCommand("paste", "Paste table", "Edit", "Open the table on the clipboard",
                  lambda w: w.paste(), ("Ctrl+V",), rule=True),
     ModelCommand("copy_table", "Copy whole table", "Edit",

@@ -18,6 +18,7 @@ from PySide6.QtCore import QByteArray, QCoreApplication, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
+from desktop.ui.page import page_of
 from desktop.ui.tables import comma_separated, tab_separated
 
 #: A row of what a plot shows; the first is that of headings, with units.
@@ -137,10 +138,10 @@ def _copy_picture(plot: Any) -> None:
 
 
 def export(plot: Any) -> None:
-    """The window's figure of it where there is one, else its picture in a file."""
-    window, figure = plot.window(), getattr(plot, "FIGURE", "")
-    if figure and hasattr(window, "export_figure"):
-        window.export_figure(figure)
+    """The page's figure of it where there is one, else its picture in a file."""
+    page, figure = page_of(plot), getattr(plot, "FIGURE", "")
+    if page is not None and figure and hasattr(page, "export_figure"):
+        page.export_figure(figure)
         return
     if hasattr(plot, "content"):
         from desktop.ui.exporting import ChartDialog
@@ -164,6 +165,6 @@ def ask_axes(plot: Any) -> None:
 
 def explain(plot: Any) -> None:
     """Open the handbook at what it says of the plot."""
-    window = plot.window()
-    if hasattr(window, "place_about"):
-        window.show_help(getattr(plot, "HELP", "") or window.place_about(plot))
+    page = page_of(plot)
+    if page is not None:
+        page.show_help(getattr(plot, "HELP", "") or page.place_about(plot))

@@ -565,7 +565,10 @@ class TimelineView(TimePlot):
                 painter.setPen(QColor(colour))
                 box = QRectF(3, y - em / 2, plot.left() - 10, em)
                 if every > 1:
-                    box.moveTop(max(y, plot.top()))
+                    top = min(max(y, plot.top()), plot.bottom() - em)
+                    if y - top > em / 2:
+                        continue  # cut off at the bottom, or over the one before
+                    box.moveTop(top)
                 text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, int(box.width()))
                 painter.drawText(box, Qt.AlignmentFlag.AlignRight | _MIDDLE, text)
             if self._marked_rows:

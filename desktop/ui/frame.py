@@ -1,0 +1,832 @@
+"""The window of a project: its pages in a strip of tabs; menus, bars, tasks and keys once for all of them.
+
+There is one main frame for each project, which owns all pages. A page may stand in a frame of its own, such
+as on a second screen: another `Frame`, whose `main` is the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDropEvent,
+    QGuiApplication,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import (
+    QApplication,
+    QLabel,
+    QMainWindow,
+    QMenu,
+    QMessageBox,
+    QStackedWidget,
+    QTabBar,
+    QWidget,
+)
+
+from desktop.data import memory
+from desktop.ui import theme as themes
+from desktop.ui import units
+from desktop.ui.commands import KINDS, translated
+from desktop.ui.dialogs import end_dialogs
+from desktop.ui.message_bar import MessageBar
+from desktop.ui.mnemonics import plain
+from desktop.ui.page import Message, Page, Running
+from desktop.ui.pages import Floating, column
+from desktop.ui.settings import Settings, ThemeChoice, log_folder
+from desktop.ui.sizes import keep_on_screen, stand_beside
+from desktop.ui.task_line import TaskList
+from desktop.workbench.bench import Bench
+from desktop.workbench.jobs import Task
+
+if TYPE_CHECKING:  # each is loaded with its first page
+    from desktop.data.tables import Row
+    from desktop.ui.experiment_page import ExperimentPage
+    from desktop.ui.model_page import ModelPage
+    from desktop.ui.trace_page import TracePage
+    from desktop.workbench.experimenting import ExperimentBench
+    from desktop.workbench.modelling import ModelBench
+
+#: Letters of a tab at most.
+_TAB = 28
+
+
+def base_font_size() -> float:
+    """Points of the program's text at 100 %."""
+    app = QApplication.instance()
+    assert isinstance(app, QApplication)
+    size = app.property("base_font_size")
+    if size is None:
+        size = app.font().pointSizeF()
+        app.setProperty("base_font_size", size)
+    return float(size)
+
+
+def chosen_theme(settings: Settings) -> themes.Theme:
+    """What the settings say, where "system" follows the desktop if it says anything, else light."""
+    choice = settings.theme
+    if choice == "system":
+        scheme = QGuiApplication.styleHints().colorScheme()
+        choice = "dark" if scheme == Qt.ColorScheme.Dark else "light"
+    return themes.coloured(themes.DARK if choice == "dark" else themes.LIGHT, settings.colours)
+
+
+class _Strip(QTabBar):
+    """The tabs of the pages, at the right end of the menu bar where they cost no height: as wide as they
+    need, as far as the menus leave room; then they scroll."""
+
+    def __init__(self, room: Callable[[], int]) -> None:
+        super().__init__()
+        self._room = room
+        self.setObjectName("pages")
+        self.setAccessibleName(self.tr("Pages"))
+        self.setDrawBase(False)
+        self.setExpanding(False)
+        self.setUsesScrollButtons(True)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+
+    def sizeHint(self) -> QSize:
+        size = super().sizeHint()
+        return QSize(min(size.width(), max(self._room(), 6 * self.fontMetrics().height())), size.height())
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint().boundedTo(super().minimumSizeHint())
+
+
+class Frame(QMainWindow):
+    """A window with pages. `main`: the frame of the project that this one is beside; None: it is that one."""
+
+    settingsChanged = Signal()  # for the other windows; this project's have followed already
+    newWindowRequested = Signal(object)  # list[Path] to open in windows of their own
+    openRequested = Signal(object, object)  # Path and OpenOptions, for a window of its own
+    quitRequested = Signal()
+    closed = Signal()
+
+    settings: Settings
+    main: Frame
+    trace: TracePage  # of the project; in whichever of its frames
+
+    def __init__(self, settings: Settings | None = None, main: Frame | None = None) -> None:
+        super().__init__()
+        self.main = main or self
+        self.settings = settings or (main.settings if main else Settings())
+        self.theme = chosen_theme(self.settings)
+        self.torn: list[Frame] = []
+        self.current: Page | None = None
+        self._places: list[Page | str] = []  # of the tabs; a kind of which there is no page yet
+        self._visited: list[Page] = []  # the one seen last is last
+        self._own_tasks: dict[str, Running] = {}
+        self._told: dict[str, tuple[Page | None, str, Message] | None] = {}
+        self._own_messages: dict[str, Message] = {}
+        self._box: QMessageBox | None = None
+        self._labels: tuple[str | None, str | None] = (None, None)
+        self._leaving = self._ended = False
+        self._unit = self.settings.time_unit
+        self.setObjectName("frame")
+        self.setWindowTitle("Phasewright")
+        self._make_centre()
+        self.apply_settings()
+        self._take_place()
+        self.setAcceptDrops(True)
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        app.screenRemoved.connect(self.keep_on_screen)
+        QGuiApplication.styleHints().colorSchemeChanged.connect(self._scheme_changed)
+        if main is None:
+            self.trace = cast("TracePage", self._make("trace"))
+            self.go_to(self.trace)
+
+    # ---- building
+
+    def _make_centre(self) -> None:
+        self.stack = QStackedWidget()
+        self.problem_bar, self.notice_bar = MessageBar("problem"), MessageBar("notice")
+        for bar, kind in ((self.problem_bar, "problem"), (self.notice_bar, "notice")):
+            bar.acted.connect(partial(self._act, kind))
+            bar.dismissed.connect(partial(self._dismiss, kind))
+        self.strip = _Strip(self._room_for_tabs)
+        self.strip.currentChanged.connect(self._chosen)
+        self.strip.customContextMenuRequested.connect(self._tab_menu)
+        self._below = below = Floating(
+            self.stack, self.problem_bar, self.notice_bar, area=self._room_for_bars
+        )
+        if self.menuBar().isNativeMenuBar():  # which is not in the window
+            self.setCentralWidget(column(self.strip, below))
+        else:
+            self.menuBar().setCornerWidget(self.strip, Qt.Corner.TopRightCorner)
+            self.setCentralWidget(below)
+        self.task_list = TaskList(self)
+        self.statusBar().addWidget(self.task_list, 1)
+        self._drop_hint = QLabel(self.tr("Drop to open"), self)
+        self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._drop_hint.setStyleSheet(
+            "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
+            "font-size: 24pt;"
+        )
+        self._drop_hint.hide()
+        for child in self.findChildren(QWidget):
+            child.setAcceptDrops(False)  # otherwise the details of a problem take a drop before the window
+
+    def _room_for_bars(self) -> QRect:
+        """The centre of the page in front: toolbars and docks stay within reach."""
+        if self.current is None:
+            return self.stack.rect()
+        return self.current.centralWidget().geometry()
+
+    def _room_for_tabs(self) -> int:
+        """Pixels beside the menus; asked of the text, as the bar asks for the size of the tabs itself."""
+        metrics, gap = self.menuBar().fontMetrics(), self.fontMetrics().height()
+        texts = [plain(action.text()) for action in self.menuBar().actions()]
+        return self.width() - sum(metrics.horizontalAdvance(text) + 2 * gap for text in texts)
+
+    def _take_place(self) -> None:
+        """Where and as large as it was, as far as the screens allow now; at first most of the screen."""
+        geometry = self.settings.geometry if self.main is self else None
+        room = self.screen().availableSize()
+        first = QSize(min(1600, int(0.92 * room.width())), min(1000, int(0.9 * room.height())))
+        if geometry is None or not self.restoreGeometry(geometry):
+            self.resize(first)
+            self.move(self.screen().availableGeometry().topLeft())
+        keep_on_screen(self)
+
+    def keep_on_screen(self) -> None:
+        """When its border is known: in a moment."""
+        QTimer.singleShot(0, self, partial(keep_on_screen, self))
+
+    # ---- pages
+
+    @property
+    def pages(self) -> list[Page]:
+        """Those in this frame, in the order of their tabs."""
+        return [place for place in self._places if isinstance(place, Page)]
+
+    @property
+    def frames(self) -> list[Frame]:
+        """All of the project."""
+        return [self.main, *self.main.torn]
+
+    @property
+    def all_pages(self) -> list[Page]:
+        """Those in all frames of the project."""
+        return [page for frame in self.frames for page in frame.pages]
+
+    def of_kind(self, kind: str) -> list[Page]:
+        """All pages of a kind."""
+        return [page for page in self.all_pages if kind == page.KIND]
+
+    def _make(self, kind: str, bench: Bench[Any] | None = None) -> Page:
+        """Another page of a kind, of an experiment or table that is worked on at a `bench` already."""
+        module = import_module(f"desktop.ui.{kind}_page")
+        more = {} if bench is None else {"bench": bench}
+        made: Page = getattr(module, f"{kind.capitalize()}Page")(self.main, **more)
+        self.main.take(made)
+        return made
+
+    def take(self, page: Page) -> None:
+        """Put a page into this frame, behind those that are there."""
+        page.frame = self
+        page.setAcceptDrops(False)
+        self.stack.addWidget(page)
+        page.installEventFilter(self)
+        page.centralWidget().installEventFilter(self)
+        self._places.append(page)
+        self._arrange()
+        for frame in self.frames:
+            frame.show_tasks()
+        self.show_messages()
+        page.arrived()
+
+    def _let_go(self, page: Page) -> None:
+        """Take a page out; another one comes to the front."""
+        page.removeEventFilter(self)
+        page.centralWidget().removeEventFilter(self)
+        self._places.remove(page)
+        self._visited = [one for one in self._visited if one is not page]
+        if page is self.current:
+            self._leave(page)
+            self.current = None
+        self.stack.removeWidget(page)
+        self.main._arrange()
+        if self.current is None and (self._visited or self._places):
+            self._show(self._visited[-1] if self._visited else self._places[0])
+        self.show_messages()
+
+    def _arrange(self) -> None:
+        """Sort the tabs by kind; of a kind that has no page anywhere, a tab that will make one."""
+        if self is self.main:
+            there = {page.KIND for page in self.all_pages}
+            kept: list[Page | str] = [place for place in self._places if isinstance(place, Page)]
+            self._places = kept + [kind for kind in KINDS if kind not in there]
+        order = list(KINDS)
+        self._places.sort(key=lambda place: order.index(place if isinstance(place, str) else place.KIND))
+        self.strip.blockSignals(True)
+        while self.strip.count() > len(self._places):
+            self.strip.removeTab(self.strip.count() - 1)
+        while self.strip.count() < len(self._places):
+            self.strip.addTab("")
+        if self.current in self._places:
+            self.strip.setCurrentIndex(self._places.index(self.current))
+        self.strip.blockSignals(False)
+        self.strip.setVisible(len(self._places) > 1)
+        self._name_tabs()
+
+    def _name_tabs(self) -> None:
+        for k, place in enumerate(self._places):
+            text = tip = translated(KINDS[place if isinstance(place, str) else place.KIND])
+            if isinstance(place, Page):
+                tip = self.title_of(place)
+                text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
+                text += "*" if place.isWindowModified() else ""
+            if self.strip.tabText(k) != (text := text.replace("&", "&&")):
+                self.strip.setTabText(k, text)
+                self.strip.setTabToolTip(k, tip)
+        self.strip.updateGeometry()
+
+    def title_of(self, page: Page) -> str:
+        """What a page is called in its tab, and before what it tells while it is not in front; with the title
+        of its window where that is of another project."""
+        kind = translated(KINDS[page.KIND])
+        title = f"{kind}: {page.name}" if page.name else kind
+        if page.frame.main is self.main:
+            return title
+        return f"{page.frame.main.trace.windowTitle().replace('[*]', '')} › {title}"
+
+    def _chosen(self, index: int) -> None:
+        if 0 <= index < len(self._places):
+            self._show(self._places[index])
+
+    def _show(self, place: Page | str) -> Page:
+        """Bring a page of this frame to the front, made if there is none of that kind."""
+        page = place if isinstance(place, Page) else self._make(place)
+        if page is self.current:
+            return page
+        if self.current is not None:
+            self._leave(self.current)
+        self.current = page
+        self._visited = [*(one for one in self._visited if one is not page), page]
+        for name in page.MENUS:
+            self.menuBar().addMenu(page.menus[name])
+        # Laid out now and not with the next picture: only then Alt and a letter opens a menu.
+        self.menuBar().actionGeometry(self.menuBar().actions()[0])
+        for widget in page.status:
+            self.statusBar().addPermanentWidget(widget)
+            widget.show()
+        self.stack.setCurrentWidget(page)
+        self._below.place()
+        self._arrange()
+        self._show_title()
+        self.show_messages()
+        self.show_tasks()
+        page._refresh_actions()
+        return page
+
+    def _leave(self, page: Page) -> None:
+        for action in self.menuBar().actions():
+            self.menuBar().removeAction(action)
+        for widget in page.status:
+            self.statusBar().removeWidget(widget)
+
+    def go_to(self, page: Page) -> None:
+        """Bring a page to the front, in whichever frame it is."""
+        frame = page.frame
+        frame._show(page)
+        if frame is not self and frame.isVisible():
+            frame.raise_()
+            frame.activateWindow()
+
+    def show_kind(self, kind: str) -> Page:
+        """Bring the page of a kind to the front that was seen last, or make one."""
+        there = self.of_kind(kind)
+        seen = [page for frame in self.frames for page in frame._visited if page in there]
+        page = seen[-1] if seen else there[0] if there else self._make(kind)
+        self.go_to(page)
+        return page
+
+    def step_page(self, by: int) -> None:
+        """The page of the next tab, or of the one before."""
+        if self._places and self.current is not None:
+            self._show(self._places[(self._places.index(self.current) + by) % len(self._places)])
+
+    @property
+    def can_detach(self) -> bool:
+        return self.main is self and len(self.pages) > 1
+
+    def detach(self, page: Page) -> Frame:
+        """Move a page of the main frame to a frame of its own."""
+        beside = Frame(self.settings, self)
+        self.torn.append(beside)
+        focus = page.focusWidget()
+        self._let_go(page)
+        beside.take(page)
+        beside._show(page)
+        beside.resize(page.size().expandedTo(QSize(640, 400)))
+        stand_beside(beside, self)
+        if self.isVisible():
+            beside.show()
+            beside.keep_on_screen()
+        if focus is not None:
+            focus.setFocus()
+        return beside
+
+    def attach(self) -> None:
+        """Move what stands in this frame back into the main one."""
+        if self.main is not self:
+            self.close()
+
+    def close_page(self, page: Page) -> None:
+        """Close a page, once what would be lost is saved or given up."""
+        if not self.ask_before([page], partial(self._close_page, page)):
+            self._close_page(page)
+
+    def _close_page(self, page: Page) -> None:
+        if page not in self.all_pages:
+            return  # asked twice
+        frame = page.frame
+        frame._let_go(page)
+        page.finish()
+        for widget in page.status:
+            widget.deleteLater()
+        page.deleteLater()
+        if not frame._places:
+            frame.close()
+        self.show_tasks()
+
+    def _tab_menu(self, at: QPoint) -> None:
+        index = self.strip.tabAt(at)
+        if index < 0:
+            return
+        page, menu = self._show(self._places[index]), QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addActions([page.actions_by_id[name] for name in ("detach", "attach", "close")])
+        menu.popup(self.strip.mapToGlobal(at))
+
+    # ---- what is opened
+
+    def open_model(self, wanted: Path | ModelBench | tuple[Row, ...] | None = None) -> ModelPage:
+        """A page of the factor model, with a table of run times, one of the project, or rows if given."""
+        page = cast("ModelPage", self._page_for("model", wanted))
+        if isinstance(wanted, Path) and page.source != wanted.absolute():
+            page.open_path(wanted)
+        elif isinstance(wanted, tuple) and wanted:
+            page.bench.add_rows(wanted)
+        return page
+
+    def open_experiment(self, wanted: Path | ExperimentBench | str = "") -> ExperimentPage:
+        """A page of experiments, with one that is named, one of the project, or the dialog of a command."""
+        page = cast("ExperimentPage", self._page_for("experiment", wanted))
+        if isinstance(wanted, Path) and page.source != wanted.absolute():
+            page.open_path(wanted)
+        elif isinstance(wanted, str) and wanted:
+            page.actions_by_id[wanted].trigger()
+        return page
+
+    def _page_for(self, kind: str, wanted: object) -> Page:
+        """The page that shows that file or bench already, else one with nothing on it, else another one."""
+        there = self.of_kind(kind)
+        if not wanted:
+            return self.show_kind(kind)
+        if isinstance(wanted, Bench):
+            page = next((page for page in there if page.undoing is wanted), None) or self._make(kind, wanted)
+            for idle in there:
+                if not (idle.name or idle.source or idle.tasks or idle is page):
+                    self._close_page(idle)  # nothing was on it
+            self.go_to(page)
+            return page
+        path = wanted.absolute() if isinstance(wanted, Path) else None
+        same = [page for page in there if path is not None and page.source == path]
+        free = [page for page in there if not page.name and page.source is None and not page.tasks]
+        page = next(iter(same or free), None) or self._make(kind)
+        self.go_to(page)
+        return page
+
+    def keep_in_project(self, page: ModelPage | ExperimentPage) -> None:
+        """Keep what a page shows in the project of this window."""
+        kept, desk = page.bench.kept(), self.main.trace.desk
+        if kept is None:
+            page.say(self.tr("Save the experiment first, so that a project can refer to it"), 8000)
+            return
+        desk.take_in(kept, page.bench)
+        page.say(self.tr("Kept in {0}; save it there").format(desk.name), 8000)
+
+    # ---- what pages tell
+
+    def tell(self, key: str, sentence: str) -> None:
+        """A notice of the program itself."""
+        self._own_messages[key] = Message("notice", sentence)
+        self.show_messages()
+
+    def show_messages(self) -> None:
+        """In each bar the latest sentence of the page in front; of problems also other pages', with a name.
+        Notices of other pages wait until these are in front."""
+        for kind, bar in (("problem", self.problem_bar), ("notice", self.notice_bar)):
+            found: list[tuple[Page | None, str, Message]] = [
+                (page, key, message)
+                for page in sorted(self.pages, key=lambda page: page is self.current)
+                for key, message in page.messages.items()
+                if message.kind == kind and (kind == "problem" or page is self.current)
+            ]
+            found += [(None, key, own) for key, own in self._own_messages.items() if own.kind == kind]
+            shown = self._told[kind] = found[-1] if found else None
+            if shown is None:
+                bar.hide()
+                continue
+            page, _, message = shown
+            other = "" if page is None or page is self.current else f"{self.title_of(page)}: "
+            bar.show_message(other + message.sentence, message.details, message.action)
+
+    def _act(self, kind: str) -> None:
+        shown = self._told.get(kind)
+        if shown is not None and shown[2].act is not None:
+            if shown[0] is not None:
+                self.go_to(shown[0])
+            shown[2].act()
+
+    def _dismiss(self, kind: str) -> None:
+        shown = self._told.get(kind)
+        if shown is None:
+            return
+        page, key, message = shown
+        (self._own_messages if page is None else page.messages).pop(key, None)
+        if message.dismissed is not None:
+            message.dismissed()
+        self.show_messages()
+
+    def show_task(self, key: str, task: Task | None, cancel: Callable[[], object] | None = None) -> None:
+        """How far something of the program itself is; None: it has ended."""
+        if task is not None:
+            self.main._own_tasks[key] = Running(task, cancel)
+        else:
+            self.main._own_tasks.pop(key, None)
+        self.show_tasks()
+
+    def show_tasks(self) -> None:
+        """In every frame of the project all that is under way on any page."""
+        for frame in self.frames:
+            tasks: dict[Any, tuple[Task, Callable[[], object] | None, bool, str]] = {}
+            # Of the page in front first.
+            for page in sorted(self.all_pages, key=lambda page: page is not frame.current):
+                of = "" if page is frame.current else self.title_of(page)
+                for key, one in page.tasks.items():
+                    tasks[id(page), key] = one.task, one.cancel, one.timed, of
+            for key, one in self.main._own_tasks.items():
+                tasks[0, key] = one.task, one.cancel, one.timed, ""
+            frame.task_list.show_tasks(tasks)
+
+    def _show_title(self) -> None:
+        if self.current is not None:
+            title = self.current.windowTitle() or "Phasewright"
+            self.setWindowTitle(title)
+            self.setWindowFilePath(self.current.windowFilePath())
+            self.setWindowModified(self.current.isWindowModified() and "[*]" in title)
+
+    # ---- undo
+
+    def _stepping(self) -> list[Page]:
+        return [page for page in self.all_pages if page.undoing is not None]
+
+    def _last(self) -> Page | None:
+        """The page whose step was made last."""
+        pages = [page for page in self._stepping() if page.undoing.undo_number]
+        # What the project has of experiments and tables is a step of the trace's too: it is seen on its page.
+        return max(
+            pages, key=lambda page: (page.undoing.undo_number, page is not self.main.trace), default=None
+        )
+
+    def _next(self) -> Page | None:
+        """The page whose step was taken back last, unless another one was made since."""
+        pages = [page for page in self._stepping() if page.undoing.redo_number is not None]
+        page = min(pages, key=lambda page: (page.undoing.redo_number, page is self.main.trace), default=None)
+        last = self._last()
+        if page is None or (last is not None and last.undoing.undo_number > page.undoing.redo_number):
+            return None
+        return page
+
+    @property
+    def undo_label(self) -> str | None:
+        """Name of the step that `undo` takes back, on whichever page; None if there is none."""
+        page = self._last()
+        return None if page is None else page.undoing.snapshot.undo
+
+    @property
+    def redo_label(self) -> str | None:
+        page = self._next()
+        return None if page is None else page.undoing.snapshot.redo
+
+    def undo(self) -> None:
+        """Take back the last step of all pages, and go where it is seen."""
+        page = self._last()
+        if page is not None:
+            self.go_to(page.changed_by(page.undoing.undo))
+
+    def redo(self) -> None:
+        page = self._next()
+        if page is not None:
+            self.go_to(page.changed_by(page.undoing.redo))
+
+    def refresh_steps(self) -> None:
+        """Name what can be taken back on all pages."""
+        undo, redo = self.undo_label, self.redo_label
+        for page in self.all_pages:
+            page.name_steps(undo, redo)
+
+    # ---- closing
+
+    def ask_before(self, pages: Sequence[Page], go_on: Callable[[], object]) -> bool:
+        """If something on these pages would be lost or stopped, ask once for all, and `go_on` when it is
+        saved or given up; whether it was asked."""
+        if self._box is not None:
+            return True
+        losing = [page for page in pages if page.unsaved]
+        stopped = [page.running for page in pages if page.running]
+        if not losing and not stopped:
+            return False
+        button = QMessageBox.StandardButton
+        if losing:
+            text = self.tr("Save {0}?").format(self.tr(" and ").join(page.unsaved for page in losing))
+            more = [self.tr("What is not saved is lost."), *stopped]
+            buttons = button.Save | button.Discard | button.Cancel
+        else:
+            text, more = self.tr("Close all the same?"), stopped
+            buttons = button.Discard | button.Cancel
+        box = self._box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, buttons, self)
+        box.setObjectName("save_question")
+        box.setInformativeText(" ".join(more))
+
+        def answered(_: int) -> None:
+            answer = box.standardButton(box.clickedButton()) if box.clickedButton() else button.Cancel
+            self._box = None
+            box.deleteLater()
+            saved = answer == button.Save and all(page.save_work() for page in losing)
+            if saved or answer == button.Discard:
+                go_on()
+
+        box.finished.connect(answered)
+        box.open()
+        return True
+
+    def close_unasked(self) -> None:
+        """Close whatever is not saved."""
+        self._leaving = True
+        self.close()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """However it is closed: a frame beside the main one gives its pages back; the main one asks, and ends
+        all pages and frames of the project."""
+        if self._ended:
+            return  # with the program
+        if self.main is not self:
+            self._ended = True
+            self.main.torn.remove(self)
+            for page in self.pages:
+                self._let_go(page)
+                self.main.take(page)
+                self.main._show(page)
+            end_dialogs(self)
+            self.deleteLater()
+        else:
+            if not self._leaving and self.ask_before(self.all_pages, self.close_unasked):
+                event.ignore()
+                return
+            self._ended = True
+            self._keep_session()
+            end_dialogs(self)
+            for page in self.all_pages:
+                page.finish()
+            for frame in self.torn:
+                frame._ended = True
+                end_dialogs(frame)
+                frame.hide()
+                frame.deleteLater()
+        super().closeEvent(event)
+        self.closed.emit()
+
+    # ---- sessions
+
+    def _keep_session(self) -> None:
+        """Which pages are open and where, for the next time this project is."""
+        self.settings.save_geometry(self.saveGeometry())
+        pages = [
+            page for page in self.all_pages if page is self.trace or page.source or page.KIND == "compare"
+        ]
+        front = self.current if self.current in pages else self.trace
+        told = [
+            {
+                "kind": page.KIND,
+                "path": "" if page is self.trace or page.source is None else str(page.source),
+                "own": ""
+                if page.frame is self
+                else bytes(page.frame.saveGeometry().toBase64().data()).decode(),
+            }
+            for page in pages
+        ]
+        project = self.trace.desk.keeper.path
+        if project is not None or len(pages) > 1:
+            runs = self.trace.desk.keeper.opened
+            session = json.dumps({"pages": told, "front": pages.index(front), "runs": runs})
+            self.settings.keep_session(project, session)
+
+    def restore_session(self, project: Path | None) -> None:
+        """The pages that were open with a project (None: without one) when it was closed; what makes no sense
+        or is not there any more is left out."""
+        try:
+            session = json.loads(self.settings.session(project))
+            told, front = list(session["pages"]), int(session["front"])
+            self.trace.desk.keeper.reopen([run for run in session["runs"] if isinstance(run, int)])
+        except (ValueError, TypeError, LookupError):
+            return
+        found: list[Page | None] = []
+        for one in told:
+            found.append(self._restored(one) if isinstance(one, dict) else None)
+        for one, page in zip(told, found, strict=True):
+            own = one.get("own") if isinstance(one, dict) else None
+            if page is not None and isinstance(own, str) and own and page.frame is self and self.can_detach:
+                beside = self.detach(page)
+                beside.restoreGeometry(QByteArray.fromBase64(own.encode("ascii", "replace")))
+                beside.keep_on_screen()
+        shown = found[front] if 0 <= front < len(found) else None
+        self.go_to(shown or self.trace)
+
+    def _restored(self, told: dict[str, Any]) -> Page | None:
+        kind, path = told.get("kind"), told.get("path")
+        if kind == "trace":
+            return self.trace
+        if kind == "compare":
+            return self.show_kind("compare")
+        if kind not in KINDS or not isinstance(path, str) or not path or not Path(path).exists():
+            return None
+        # What the project has is shown as it is worked on there.
+        bench = self.trace.desk.bench_of(Path(path))
+        if kind == "model":
+            return self.open_model(cast("ModelBench | None", bench) or Path(path))
+        return self.open_experiment(cast("ExperimentBench | None", bench) or Path(path))
+
+    # ---- settings
+
+    def apply_settings(self) -> None:
+        """Show what the settings say, in all frames of the project: keys, units and looks."""
+        for page in self.all_pages:
+            page.apply_keys()
+        memory.set_limit(self.settings.memory << 20)
+        units.set_time_unit(self.settings.time_unit)
+        if self._unit != self.settings.time_unit:
+            self._unit = self.settings.time_unit
+            for page in self.all_pages:
+                page.show_anew()
+        self.use_theme(chosen_theme(self.settings))
+
+    def choose_theme(self, choice: ThemeChoice) -> None:
+        self.settings.theme = choice
+        self.tell_settings()
+
+    def choose_text_size(self, percent: int) -> None:
+        self.settings.text_size = percent
+        self.tell_settings()
+
+    def tell_settings(self) -> None:
+        """The settings have changed: this window and all others follow."""
+        self.main.settingsChanged.emit()
+        self.main.apply_settings()
+
+    def use_theme(self, theme: themes.Theme) -> None:
+        """Show `theme` whatever the settings say."""
+        app = QApplication.instance()
+        assert isinstance(app, QApplication)
+        font = app.font()
+        size = base_font_size() * self.settings.text_size / 100
+        changed = abs(font.pointSizeF() - size) > 0.01
+        if changed:
+            font.setPointSizeF(size)
+            app.setFont(font)
+        if changed or app.styleSheet() != themes.stylesheet(theme):
+            # Every widget of every window takes a new sheet, which is worth a look whether it is new. After
+            # the font: widgets under a style sheet take a new font only with a new sheet.
+            themes.apply(app, theme)
+        for frame in self.frames:
+            frame.theme = theme
+        for page in self.all_pages:
+            page.use_theme(theme)
+
+    def _scheme_changed(self) -> None:
+        if self.settings.theme == "system" and self.main is self:
+            self.apply_settings()
+
+    # ---- files from elsewhere
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        if any(url.isLocalFile() for url in event.mimeData().urls()):
+            event.acceptProposedAction()
+            self._drop_hint.setGeometry(self.centralWidget().geometry())
+            self._drop_hint.show()
+            self._drop_hint.raise_()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        self._drop_hint.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        self._drop_hint.hide()
+        event.acceptProposedAction()
+        paths = [Path(url.toLocalFile()) for url in event.mimeData().urls() if url.isLocalFile()]
+        if paths and self.current is not None:
+            self.current.open_paths(paths)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._drop_hint.setGeometry(self.centralWidget().geometry())
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The title of the page in front is that of the window; bars lie above its centre."""
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and not isinstance(watched, Page):
+            self._below.place()
+            return False
+        if event.type() in (QEvent.Type.WindowTitleChange, QEvent.Type.ModifiedChange):
+            if watched is self.current:
+                self._show_title()
+            self._name_tabs()
+        return super().eventFilter(watched, event)
+
+    # ---- the program
+
+    def new_window(self, paths: Iterable[Path] = ()) -> None:
+        self.main.newWindowRequested.emit(list(paths))
+
+    def quit(self) -> None:
+        self.main.quitRequested.emit()
+
+    def show_preferences(self) -> None:
+        """Ask for settings, which act at once in all windows."""
+        from desktop.ui.preferences import Preferences
+
+        dialog = Preferences(self.settings, self)
+        dialog.changed.connect(self.tell_settings)
+        dialog.open()
+
+    def show_palette(self) -> None:
+        """Find a command by words."""
+        from desktop.ui.palette import Palette
+
+        Palette(self).open()
+
+    def show_about(self) -> None:
+        from desktop.ui.about import About
+
+        About(self).open()
+
+    def show_log_folder(self) -> None:
+        folder = log_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
+            self.statusBar().showMessage(self.tr("The log is in {0}").format(folder), 8000)
+
+    def focused(self) -> QWidget | None:
+        """What has the keys on the page in front."""
+        return None if self.current is None else self.current.focusWidget()
