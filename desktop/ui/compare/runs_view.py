@@ -16,6 +16,7 @@ from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
+from desktop.core.ticks import format_number
 from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
@@ -621,7 +622,7 @@ class RunsView(TimePlot):
         ]
         levels = [float(curve.at([at])[0]) for curve in placement.curves]
         for k, (run, level) in enumerate(zip(alignment.runs, levels, strict=True)):
-            value = f"{100 * level:.4g} %" if placement.share else scales.format_number(level)
+            value = f"{100 * level:.4g} %" if placement.share else format_number(level)
             line = f"{run.name}: {value}"
             spans = placement.spans[k]
             phase = int(np.searchsorted(spans[:, 0], at, side="right")) - 1
