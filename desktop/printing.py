@@ -28,6 +28,8 @@ def printable(text: str, most: int = 200) -> str:
     >>> printable("a\\x00b\\n c"), printable("abcdef", 4)
     ('a\ufffdb c', 'abc…')
     """
+    if len(text) <= most and text.isascii() and text.isprintable() and " " not in text:
+        return text  # most cells
     line = " ".join(_UNPRINTABLE.sub("\ufffd", text[: 4 * most]).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 

@@ -103,7 +103,7 @@ def test_importers_do_not_know_each_other():
 
 @pytest.mark.parametrize("module", ["desktop.cli", "desktop.data.events"])
 def test_light_modules_stay_light(module):
-    heavy = {"PySide6", "scipy", "pandas", "numba", "h5py"}
+    heavy = {"PySide6", "pyqtgraph", "scipy", "pandas", "numba", "h5py"}
     code = f"import sys, {module}; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(loaded.stdout.split())
@@ -148,3 +148,9 @@ def test_tables_and_distributions_are_loaded_when_they_are_needed(
         [sys.executable, "-c", whole], capture_output=True, text=True, cwd=tmp_path, env=environment
     )
     assert done.stdout.splitlines()[-1:] == ["LOADED"], done.stdout[-500:] + done.stderr[-2000:]
+
+
+def test_figures_and_reports_need_no_plots():
+    code = "import sys, desktop.ui.reporting, desktop.ui.figures; print(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pyqtgraph" not in loaded.stdout.split()

@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from pandas import DataFrame
 
 from desktop.cli import run
+from desktop.data.frames import as_csv_text
 from desktop.data.tables import read_table
 from desktop.printing import Printed, as_csv, guarded, printable, unguarded
 from desktop.ui.tables import comma_separated, tab_separated
@@ -61,6 +63,18 @@ def test_no_command_prints_commands_of_a_terminal(
     assert isinstance(sys.stdout, Printed) is False
     if command == "stats {0} -n 2":
         assert "\ufffd" in told and "\nfake" not in told
+
+
+@pytest.mark.parametrize(
+    "code", [*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x206A), 0xFEFF]
+)
+def test_what_is_not_seen_or_turns_text_shows(code: int) -> None:
+    if code not in (0x200C, 0x200D):  # joiners, which scripts need
+        assert "\ufffd" in printable(f"a{chr(code)}b") or " " in printable(f"a{chr(code)}b")
+
+
+def test_a_line_is_as_long_as_it_may_be() -> None:
+    assert [printable("abcde", most) for most in (6, 5, 4)] == ["abcde", "abcde", "abc…"]
 
 
 @given(st.text())
@@ -122,3 +136,12 @@ def test_the_factor_model_guards_its_cells_and_reads_them_again(
         "@s",
         "t",
     }
+
+
+@settings(deadline=None)  # the first example loads pandas
+@given(st.lists(st.text(alphabet=st.sampled_from("=+-@'1.e ;,\t\"\n#a")), min_size=1, max_size=3))
+def test_no_cell_of_a_frame_that_is_written_is_a_formula(texts: list[str]) -> None:
+    frame = DataFrame({"text": texts, "number": range(len(texts))})
+    rows = list(csv.reader(io.StringIO(as_csv_text(frame))))
+    assert [row[0] for row in rows] == ["text", *(guarded(text) for text in texts)]
+    assert [row[1] for row in rows[1:]] == [str(k) for k in range(len(texts))]

@@ -381,3 +381,39 @@ def test_processes_of_a_group_end_silently(tmp_path: Path, how: str) -> None:
         os.killpg(parent.pid, signal.SIGINT)
         said = parent.communicate(timeout=60)[1]
     assert parent.returncode == 130 and said == "" and not left(tmp_path)
+
+
+def test_what_is_left_is_removed_the_last_first_whatever_one_of_it_raises(tmp_path: Path) -> None:
+    """And requests that come together are one, also for whoever begins to listen after the first."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import signal, time
+from desktop import stopping
+
+def fails():
+    print("fails", flush=True)
+    raise ValueError
+
+for name, remove in (("a", lambda: print("a", flush=True)), ("b", fails), ("c", lambda: print("c")),
+                     ("d", lambda: print("d", flush=True))):
+    stopping.leave_no(name, remove)
+stopping.left("c")
+stopping.listen()
+for _ in range(3):
+    signal.raise_signal(signal.SIGTERM)
+    time.sleep(0.02)
+heard = []
+with stopping.told(heard.append):
+    print(heard == [stopping.asked()] == [signal.SIGTERM], flush=True)
+stopping.end(7)
+"""
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert (done.returncode, done.stdout.split()) == (7, ["True", "d", "fails", "a"]), done.stderr

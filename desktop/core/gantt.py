@@ -1,4 +1,4 @@
-"""Kernels of the timeline: events to states, states to time bins, bins to pixel columns, columns to pixels.
+"""Kernels of the timeline: states to time bins, bins to pixel columns, columns to pixels.
 
 A *state* is what a location does between two of its events: its innermost open region and its activity. A
 *strip* is the dyadic picture of one location: bins of ``2**width`` ticks, aligned to whole multiples, each
@@ -6,33 +6,27 @@ with the region and the activity that last longest in it and a set of all that o
 every further level has bins four times as wide. A pixel column of any view touches a few bins of the right
 level, so a picture costs its number of cells, whatever it stands for.
 
-Regions are counted from 0, -1 is none. A key is ``(region + 1) * 8 + code``; codes are activities, or
-
-* `BASE`: no region is open;
-* `OUTSIDE`: regions are open, but none in which a worker thread computes;
-
-what these two mean depends on the whole location (`desktop.data.utilization`) and is resolved at the end.
+Regions are counted from 0, -1 is none. A key is ``(region + 1) * CODES + code``; what a code means is known
+at the end of a location (`desktop.core.open_regions`).
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.clock_kernels import common, local
 from desktop.core.jit import kernel
+from desktop.core.open_regions import CODES
 
-BASE, OUTSIDE = 5, 6
-CODES = 8
 #: Bits for regions in a set; one more stands for none.
 BITS = 63
 #: Bins of one level that become one bin of the next: 2**FAN_BITS.
 FAN_BITS = 2
 
-# State of `unfold`.
-DEPTH, OUTERMOST, ACTIVE, PARALLEL, ROW, OPEN = range(6)
 # State of `fill`.
 WIDTH, USED, FIRST, NOW, KEY = range(5)
 
@@ -41,6 +35,8 @@ CLASSES = 16
 NO_REGION, ABSENT = 14, 15
 #: Colours of regions; a class for regions that have none of their own in a picture.
 COLOURS, OTHER_REGION = 12, 13
+#: What time in no region is called.
+NO_REGION_NAME = "(no region)"
 
 
 def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -59,90 +55,14 @@ def region_classes(names: list[str], weights: NDArray[np.float64]) -> NDArray[np
     return np.concatenate([[NO_REGION], classes]).astype(np.uint8)
 
 
-@kernel
-def unfold(
-    kind, region, time, classes, active, strength, strongest, state, counts, stack, since, same, last, top,
-    code,
-):  # fmt: skip
-    """Replay events from row ``state[ROW]`` on: innermost region and activity code after each of them.
-
-    `stack` and `since` hold the open regions, outermost first, and when they were entered. Stops early
-    where they are full. A leave closes the innermost open region of that name, wherever it stands; one
-    that fits none is ignored. What is closed below the top leaves a gap (-1), which `squeeze` removes;
-    ``last[region]`` is the newest open place of a region, ``same[place]`` the next older one (-1: none), so
-    that every event costs the same, however deep or crossed.
-    """
-    depth, outermost = state[0], state[1]
-    i = state[4]
-    while i < kind.size:
-        r = np.int64(region[i])
-        if kind[i] == 0:
-            if depth == stack.size:
-                break
-            stack[depth] = r
-            since[depth] = time[i]
-            same[depth] = last[r]
-            last[r] = depth
-            c = classes[r]
-            counts[c] += 1
-            if c != 0 and outermost < 0:
-                outermost = depth
-            if active[r]:
-                state[2] += 1
-                state[3] = 1
-            depth += 1
-            state[5] += 1
-        elif last[r] >= 0:
-            p = last[r]
-            last[r] = same[p]
-            stack[p] = -1
-            state[5] -= 1
-            while depth > 0 and stack[depth - 1] < 0:
-                depth -= 1
-            counts[classes[r]] -= 1
-            if active[r]:
-                state[2] -= 1
-            if p == outermost:
-                while outermost < depth and (stack[outermost] < 0 or classes[stack[outermost]] == 0):
-                    outermost += 1
-                if outermost >= depth:
-                    outermost = -1
-        top[i] = stack[depth - 1] if depth else -1
-        if outermost >= 0:
-            if strongest:
-                best = 0
-                for k in range(counts.size):
-                    if counts[k] > 0 and strength[k] > strength[best]:
-                        best = k
-                code[i] = best
-            else:
-                code[i] = classes[stack[outermost]]
-        elif depth == 0:
-            code[i] = 5
-        else:
-            code[i] = 0 if state[2] > 0 else 6
-        i += 1
-    state[0], state[1], state[4] = depth, outermost, i
-
-
-@kernel
-def squeeze(stack, beside, same, last, depth, outermost):
-    """Remove the gaps of a stack (and of what is beside it); returns how deep it is then, and where the
-    region at `outermost` (-1: none) is."""
-    for p in range(depth):
-        if stack[p] >= 0:
-            last[stack[p]] = -1
-    n = 0
-    found = -1
-    for p in range(depth):
-        if stack[p] >= 0:
-            if p == outermost:
-                found = n
-            stack[n], beside[n] = stack[p], beside[p]
-            same[n] = last[stack[n]]
-            last[stack[n]] = n
-            n += 1
-    return n, found
+def region_shares(
+    names: Sequence[str], colours: NDArray[np.uint8], weights: NDArray[np.float64]
+) -> list[tuple[int, str, int]]:
+    """The regions that take most time, each in a colour of its own, then none: number (-1), name, and colour
+    as `region_classes` has them. `weights`: of each region, none first."""
+    most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
+    found = [(r, names[r], int(colours[r + 1])) for r in most]
+    return [*found, (-1, NO_REGION_NAME, NO_REGION)] if weights[0] else found
 
 
 # --- states to bins ---
@@ -197,7 +117,7 @@ def fill(time, top, code, state, slot, bins, keys, ticks, most):
                 now = end
                 b += 1
         now = t
-        key = (np.int64(top[i]) + 1) * 8 + code[i]
+        key = (np.int64(top[i]) + 1) * CODES + code[i]
     state[0], state[1], state[3], state[4] = w, n, now, key
 
 
@@ -475,36 +395,3 @@ def paint(pixels, tops, bottoms, rows, low, high, dominant, hidden, colours, ord
                     if not stripe:
                         for x in range(a + (-(a + y)) % 3, b, 3):
                             out[x] = marked[x]
-
-
-# --- single states ---
-
-
-@kernel
-def leave_times(time, kind, region, stack, ident, same, last, depth, ends, left):
-    """When the regions that are open now will be left; `ends` of entry ``ident[p]`` of the stack (-1: of
-    nobody who was asked about), which is that of `unfold`.
-
-    Returns the depth and how many of the entries are still open; both go on with the next rows. There must
-    be room for all of these.
-    """
-    for i in range(kind.size):
-        if left == 0:
-            break
-        r = np.int64(region[i])
-        if kind[i] == 0:
-            stack[depth] = r
-            ident[depth] = -1
-            same[depth] = last[r]
-            last[r] = depth
-            depth += 1
-        elif last[r] >= 0:
-            p = last[r]
-            last[r] = same[p]
-            stack[p] = -1
-            if ident[p] >= 0:
-                ends[ident[p]] = time[i]
-                left -= 1
-            while depth > 0 and stack[depth - 1] < 0:
-                depth -= 1
-    return depth, left

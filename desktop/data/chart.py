@@ -669,7 +669,9 @@ def _limits(laid: Layout, measure: Measure) -> Iterator[Word]:
         if name:
             wide = measure(name)
             way = 1 if x + wide + 0.3 * line <= laid.right else -1
-            yield Word(name, x + way * (0.3 * line + wide / 2), laid.top + 0.5 * line, wide)
+            # The shortest of bars lie at the bottom.
+            y = laid.bottom - 0.6 * line if content.horizontal_bars else laid.top + 0.5 * line
+            yield Word(name, x + way * (0.3 * line + wide / 2), y, wide)
 
 
 def _names(laid: Layout, measure: Measure) -> Iterator[Word]:

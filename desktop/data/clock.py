@@ -25,7 +25,14 @@ from desktop.core.clock_rates import MOST, LineBounds, Lines
 from desktop.core.clock_repair import Bounds, Held, late_sources
 from desktop.data.collectives import NEVER, depends, holds
 from desktop.data.events import EventSource
-from desktop.data.matching import Instances, Matches, match_collectives, match_messages, process_of
+from desktop.data.matching import (
+    Instances,
+    Matches,
+    match_collectives,
+    match_in_passing,
+    match_messages,
+    process_of,
+)
 from desktop.progress import Progress
 
 #: Shifts up to this are left where too few checks tell them from readings that scatter, seconds.
@@ -161,8 +168,12 @@ class _Check:
             useful &= np.logical_or.reduceat(held.target, held.start[:-1]) if held.ordered.size else useful
             yield held.only(useful)
 
-    def _messages(self, tally: Ints | None) -> Iterator[Matches]:
-        for found in match_messages(self._source, progress=self._progress, tally=tally):
+    def _messages(self, first: bool) -> Iterator[Matches]:
+        if first:
+            messages = match_in_passing(self._source, progress=self._progress, tally=self._tally)
+        else:
+            messages = match_messages(self._source, progress=self._progress)
+        for found in messages:
             self._progress.step(0, 0, "comparing clocks")
             yield found
 
@@ -177,7 +188,8 @@ class _Check:
         first: bool = False,
     ) -> _Pass:
         """One pass: count what contradicts the clocks with a correction, and collect bounds, as recorded, of
-        all checks or of those with an even number (`half`). `lines`: of the even ones, and of the others."""
+        all checks or of those with an even number (`half`). `lines`: of the even ones, and of the others.
+        In the `first` pass messages have other numbers than in all others."""
         found = _Pass()
         c, process = correction, self._process
         clocks = c.shift, c.drift, self._origin
@@ -193,7 +205,7 @@ class _Check:
                 bounds.add_collectives(held.only(even) if half else held)
             for part, chosen in zip(lines, (even, ~even), strict=False):
                 part.add_collectives(held.only(chosen))
-        for m in self._messages(self._tally if first else None):
+        for m in self._messages(first):
             even = (found.messages + np.arange(m.sent.size)) % 2 == 0
             found.messages += m.sent.size
             sure = m.certain > 0
@@ -221,6 +233,7 @@ class _Check:
         if solution is not None:
             low, high = solution.low, solution.high
         if as_recorded.wrong.checks:
+            as_recorded = self._go(none)
             least = SCATTER_S * self._source.ticks_per_second
             few = as_recorded.odd.checks < TELLING
             if solution is not None:

@@ -6,8 +6,9 @@ and in one pass over the records of each location.
 
 from __future__ import annotations
 
+import heapq
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import gettempdir
@@ -16,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import inlined, kernel
+from desktop.core.jit import arithmetic, inlined, kernel
 from desktop.data.events import TABLES, EventSource, MessageKind
-from desktop.data.spill import Sorted, Spill, joined
+from desktop.data.spill import Sorted, Spill, by_time, joined
 from desktop.data.store import DERIVED, StoreWriter
 from desktop.progress import Progress
 
@@ -33,7 +34,8 @@ Ints = NDArray[np.int64]
 class Matches(NamedTuple):
     """Messages whose two ends are known: location indices, ticks as recorded, bytes sent, tag; all (n,).
 
-    `certain`: 0 where another message may have been received there, see `pair_up`, else 1.
+    `certain`: 0 where another message may have been received there, see `pair_up`, else 1. `order`: of those
+    that were sent at one time by one location, by receiver and its receives; 0 where they come in order.
     """
 
     sender: Ints
@@ -43,12 +45,13 @@ class Matches(NamedTuple):
     bytes: Ints
     tag: Ints
     certain: Ints
+    order: Ints
 
 
 class Links:
     """The table ``links``: matched messages, put in order of their senders and of time."""
 
-    _ROW = np.dtype([(name, "i8") for name in DERIVED["links"]])
+    _ROW = np.dtype([(name, "i8") for name in (*DERIVED["links"], "order")])
 
     def __init__(self, writer: StoreWriter) -> None:
         self._writer = writer
@@ -65,15 +68,18 @@ class Links:
         rows = np.empty(matches.sent.size, self._ROW)
         rows["time"], rows["arrival"] = matches.sent, matches.received
         rows["peer"], rows["bytes"], rows["tag"] = matches.receiver, matches.bytes, matches.tag
+        rows["order"] = matches.order
         self._spill.add(rows, matches.sender, len(self._writer.locations))
 
     def keep(self) -> None:
-        """Write what was added, each location's in the order in which it was added where times are equal."""
+        """Write what was added, each location's in the order of `Matches` where times are equal."""
         for sender in range(len(self._writer.locations)):
-            with closing(Sorted(self._spill.folder, ROWS)) as by_time:
-                for rows in self._spill.parts(sender, ROWS) if self._spill.size(sender) else ():
-                    by_time.add(rows)
-                for rows in by_time.chunks():
+            if not self._spill.size(sender):
+                continue
+            with closing(by_time(self._spill, sender, ROWS)) as found:
+                for rows in found.chunks():
+                    if (rows["time"][1:] == rows["time"][:-1]).any():
+                        rows = rows[np.lexsort((rows["order"], rows["time"]))]
                     columns = {name: rows[name].astype(dtype) for name, dtype in DERIVED["links"].items()}
                     self._writer.derive("links", sender, **columns)
 
@@ -289,10 +295,20 @@ def match_messages(
         threads = threads_of[here]
         count = sum(source.rows("messages", thread) for thread in threads)
         counts = None if count <= length else (_Count(_PART), _Count(_PART))
-        for found, outward in _ends(source, threads, int(address[here]), rows):
+        for found, outward in _ends(_rows(source, threads, rows), count, int(address[here]), rows):
             found[:, _PART] = 0 if counts is None else counts[outward](found) // length
             yield found
 
+    yield from _in_parts(source, take, rows, progress, counted)
+
+
+def _in_parts(
+    source: EventSource,
+    take: Callable[[int], Iterator[Ints]],
+    rows: int,
+    progress: Progress | None,
+    counted: Ints,
+) -> Iterator[Matches]:
     for found in _in_shares(source, "messages", rows, _PART + 1, take, progress):
         channels = _Channels(_PART + 1)
         channel = channels(found)
@@ -308,7 +324,7 @@ def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[
         return
     waiting: list[NDArray[Any]] = []  # most processes have so few rows that no file is needed
     held = 0
-    with closing(Sorted(Path(gettempdir()), rows)) as by_time:
+    with closing(Sorted(Path(gettempdir()), rows)) as merged:
         for thread in threads:
             for block in source.blocks("messages", thread, *TABLES["messages"], rows=rows):
                 part = np.empty(block[0].size, _ROW)
@@ -318,24 +334,37 @@ def _rows(source: EventSource, threads: list[int], rows: int) -> Iterator[tuple[
                 waiting.append(part)
                 held += part.size
                 if held >= rows:
-                    by_time.add(joined(waiting))
+                    merged.add(joined(waiting))
                     waiting, held = [], 0
         if waiting:
-            by_time.add(joined(waiting))
+            merged.add(joined(waiting))
             waiting = []
-        for part in by_time.chunks():
+        for part in merged.chunks():
             yield tuple(np.ascontiguousarray(part[name]) for name in _ROW.names or ())
 
 
-def _ends(source: EventSource, threads: list[int], name: int, rows: int) -> Iterator[tuple[Ints, bool]]:
+def _ends(
+    blocks: Iterable[tuple[NDArray[Any], ...]],
+    count: int,
+    name: int,
+    rows: int,
+    row: int = 0,
+    posted: Ints | None = None,
+    held: Ints | None = None,
+) -> Iterator[tuple[Ints, bool]]:
     """Sends (True) and receives (n, columns) of threads that messages name by one, each in matching order,
-    about `rows` at most at a time."""
-    count = sum(source.rows("messages", thread) for thread in threads)
-    posted = np.empty((2, 0), np.int64)  # request and row of the receives that are posted and not over
-    row = 0
+    about `rows` at most at a time.
+
+    `blocks`: the last of `count` rows, from `row` on. `posted` (2, n): request and row of the receives that
+    are posted and not over; `held`: receives that wait for these.
+    """
+    posted = np.empty((2, 0), np.int64) if posted is None else posted
     with ExitStack() as stack:
         late = None  # receives, by where they were posted
-        for *block, request, location in _rows(source, threads, rows):
+        if held is not None and len(held):
+            late = stack.enter_context(closing(_spill(held)))
+            late.add(held.view(late.dtype)[:, 0], held[:, _PART] // rows, row // rows + 1)
+        for *block, request, location in blocks:
             place, posted = _posted(block[1], request, row, posted)
             row += place.size
             sends, receives = np.empty((2, place.size, _END + 1), np.int64)
@@ -455,8 +484,337 @@ def pair_up(channel: Ints, ends: Ints, channels: int, matches: Ints, tally: Ints
             matches[4, n] = ends[sent, _BYTES]
             matches[5, n] = ends[sent, _TAG]
             matches[6, n] = not (several[c] and back[c])
+            matches[7, n] = 0
             tally[2] += ends[sent, _BYTES] != ends[i, _BYTES]
             n += 1
+    return n
+
+
+# ------------------------------------------------------------------ while going through all at once
+
+
+def match_in_passing(
+    source: EventSource,
+    rows: int = ROWS,
+    progress: Progress | None = None,
+    tally: Ints | None = None,
+) -> Iterator[Matches]:
+    """The same as `match_messages`, in another order, and quicker: locations are gone through side by side,
+    so that most ends meet soon and few have to wait. Where more than twice `rows` wait, or messages name
+    processes of which other threads speak, the rest is matched as there.
+    """
+    address = address_of(source)
+    places = [i for i in range(len(source.locations)) if source.rows("messages", i)]
+    counted = np.zeros(3, np.int64) if tally is None else tally
+    if (address[places] != places).any():
+        yield from match_messages(source, rows, progress, counted)
+        return
+    size = min(1 << 14, max(1, rows // 32, 4 * rows // max(1, len(places))))
+    streams = {i: _Stream(source, i, size) for i in places}
+    meeting = _Meeting(2 * rows)
+    heap = [(stream.reached, i) for i, stream in streams.items()]
+    heapq.heapify(heap)
+    while heap:
+        if progress is not None:
+            progress.step(0, 0, "comparing clocks")
+        _, here = heap[0]
+        stream = streams[here]
+        if not stream.advance():
+            heapq.heappop(heap)
+        else:
+            heapq.heapreplace(heap, (stream.reached, here))
+        while stream.ready:
+            out, done = meeting.take(here, stream.ready[0], counted)
+            if out.shape[1]:
+                yield Matches(*out)
+            if done < stream.ready[0][0].size:
+                stream.ready[0] = tuple(column[done:] for column in stream.ready[0])
+                yield from _rest(source, streams, meeting, rows, progress, counted)
+                return
+            stream.ready.pop(0)
+        if stream.held_rows > rows:
+            yield from _rest(source, streams, meeting, rows, progress, counted)
+            return
+    waiting = meeting.waiting()
+    outward = int((waiting[:, _END] & 1).sum())
+    counted[:2] += outward, len(waiting) - outward
+
+
+def _rest(
+    source: EventSource,
+    streams: dict[int, _Stream],
+    meeting: _Meeting,
+    rows: int,
+    progress: Progress | None,
+    counted: Ints,
+) -> Iterator[Matches]:
+    """What is left when too many wait: first those that do, then what was not read yet."""
+    waiting = meeting.waiting()
+    owner = waiting[:, _END] >> 1
+    length = max(1, rows // PARTS)
+
+    def take(here: int) -> Iterator[Ints]:
+        counts = _Count(_PART), _Count(_PART)
+        own = waiting[owner == here]
+        for outward in (True, False):
+            found = own[(own[:, _END] & 1) == outward]
+            found[:, _PART] = counts[outward](found) // length
+            yield found
+        for found, outward in streams[here].rest(rows):
+            found[:, _PART] = counts[outward](found) // length
+            yield found
+
+    yield from _in_parts(source, take, rows, progress, counted)
+
+
+class _Stream:
+    """The messages of a location, block by block: sends, and receives in the order of their posting.
+
+    ready : columns time, kind, peer, communicator, tag, bytes, place of rows that may be matched now.
+    reached : ticks of the location up to which all was read; clocks may be far apart.
+    """
+
+    def __init__(self, source: EventSource, here: int, size: int) -> None:
+        self._here, self._count = here, source.rows("messages", here)
+        self._blocks = source.blocks("messages", here, *TABLES["messages"], rows=size)
+        self._row = 0
+        self._posted = np.empty((2, 0), np.int64)
+        self._held: list[tuple[NDArray[Any], ...]] = []
+        self.held_rows = 0
+        self.ready: list[tuple[NDArray[Any], ...]] = []
+        self.reached = -1
+        self._first = source.locations[here].first or 0
+
+    def advance(self) -> bool:
+        """Read the next block; False if there is none."""
+        found = next(self._blocks, None)
+        if found is None:
+            return False
+        *block, request = found
+        time, kind = block[:2]
+        self.reached = int(time[-1]) - self._first
+        waits = (kind == _IRECV) | (kind == MessageKind.IRECV_POST)
+        if not self._posted.size and not waits.any():
+            place = np.arange(self._row, self._row + time.size)
+            self._row += time.size
+            self.ready.append((*block, place))
+            return True
+        place, self._posted = _posted(kind, request, self._row, self._posted)
+        self._row += time.size
+        outward = (kind == _SEND) | (kind == _ISEND)
+        self.ready.append(tuple(column[outward] for column in (*block, place)))
+        inward = (kind == _RECV) | (kind == _IRECV)
+        self._held.append(tuple(column[inward] for column in (*block, place)))
+        # Those that were posted after one that is not over have to wait for it.
+        over = self._row == self._count or not self._posted.size
+        before = self._row if over else int(self._posted[1].min())
+        columns = tuple(np.concatenate(column) for column in zip(*self._held, strict=True))
+        order = np.argsort(columns[-1], kind="stable")
+        n = int(np.searchsorted(columns[-1], before, sorter=order))
+        self.ready.append(tuple(column[order[:n]] for column in columns))
+        self._held = [tuple(column[order[n:]] for column in columns)]
+        self.held_rows = order.size - n
+        return True
+
+    def rest(self, rows: int) -> Iterator[tuple[Ints, bool]]:
+        """All that was not taken, as `_ends`."""
+        for block in self.ready:
+            for outward, found in enumerate(self._ends(block)):
+                if len(found):
+                    yield found, not outward
+        held = self._ends(self._held[0])[1] if self._held else None
+        here = self._here
+        blocks = ((*block, np.full(block[0].size, here, np.int64)) for block in self._blocks)
+        yield from _ends(blocks, self._count, here, rows, self._row, self._posted, held)
+
+    def _ends(self, block: tuple[NDArray[Any], ...]) -> tuple[Ints, Ints]:
+        *columns, place = block
+        sends, receives = np.empty((2, place.size, _END + 1), np.int64)
+        location = np.full(place.size, self._here, np.int64)
+        sent, received = tabulate(self._here, *columns, location, place, sends, receives)
+        return sends[:sent], receives[:received]
+
+
+class _Meeting:
+    """Ends of messages that wait for the other one, first in, first out on each channel; `most` at a time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        # Nobody can write a file whose names all want the same place.
+        self._salt = np.uint64(int.from_bytes(os.urandom(8), "little"))
+        self._state = np.zeros(4, np.int64)
+        self._state[_FREE] = -1
+        self._make_table(min(most, 1 << 8))
+        self._pool = np.empty((min(most, 1 << 8), 4), np.int64)
+
+    def _make_table(self, names: int) -> None:
+        self._slots = np.zeros(1 << (2 * names - 1).bit_length(), np.int64)
+        self._names = np.zeros((names, 4), np.int64)
+        self._queues = np.zeros((names, 3), np.int64)
+
+    def take(self, here: int, block: tuple[NDArray[Any], ...], tally: Ints) -> tuple[Ints, int]:
+        """Matches (columns, n) of a location's rows with what waits, and how many rows were taken: not all
+        if more would have to wait than may."""
+        out = np.empty((len(Matches._fields), block[0].size), np.int64)
+        self._state[_MET] = 0
+        row = 0
+        while True:
+            row = meet(
+                row, here, *block, self._slots, self._names, self._queues, self._pool, self._state,
+                self._salt, out, tally,
+            )  # fmt: skip
+            if row == block[0].size or not self._make_room():
+                return out[:, : self._state[_MET]], row
+
+    def _make_room(self) -> bool:
+        """For names and for waiting ends, as far as there may be; names without waiting ends are dropped."""
+        pool, names = self._pool, len(self._names)
+        if self._state[_POOLED] == len(pool) and self._state[_FREE] < 0:
+            if len(pool) == self._most:
+                return False
+            self._pool = np.empty((min(4 * len(pool), self._most), 4), np.int64)
+            self._pool[: len(pool)] = pool
+        if self._state[_NAMES] == names:
+            old_names, old_queues = self._names, self._queues
+            used = old_queues[:, 0] >= 0
+            if 2 * int(used.sum()) >= self._most:
+                return False
+            self._make_table(min(max(4 * int(used.sum()), names), self._most))
+            self._state[_NAMES] = take_over(
+                old_names[used], old_queues[used], self._slots, self._names, self._queues, self._salt
+            )
+        return True
+
+    def waiting(self) -> Ints:
+        """(n, columns) all that wait, as `tabulate` has them."""
+        found = np.empty((len(self._pool), _END + 1), np.int64)
+        return found[: list_waiting(self._names[: self._state[_NAMES]], self._queues, self._pool, found)]
+
+
+# State of a meeting: names in the table, first free place of the pool, places ever used, matches of a block.
+_NAMES, _FREE, _POOLED, _MET = range(4)
+
+
+@inlined
+def name_at(sender: int, receiver: int, comm: int, tag: int, slots: Any, names: Any, salt: Any) -> int:
+    """Where in the table a channel is, or would be."""
+    mask = slots.size - 1
+    h = salt
+    for part in (sender, receiver, comm, tag):
+        h = (h ^ np.uint64(part)) * np.uint64(0x9E3779B97F4A7C15)
+        h ^= h >> np.uint64(29)
+    at = np.int64(h >> np.uint64(33)) & mask
+    while slots[at] != 0:
+        c = slots[at] - 1
+        if names[c, 0] == sender and names[c, 1] == receiver and names[c, 2] == comm and names[c, 3] == tag:
+            break
+        at = (at + 1) & mask
+    return at
+
+
+@arithmetic
+def meet(
+    begin: int, here: int, time: Any, kind: Any, peer: Any, comm: Any, tag: Any, size: Any, place: Any,
+    slots: Any, names: Any, queues: Any, pool: Any, state: Any, salt: Any, out: Any, tally: Any,
+) -> int:  # fmt: skip
+    """Match ends of a location from row `begin` on with those that wait, or let them wait; where it stopped:
+    the end, or where there is no room.
+
+    queues (names, 3): first and last that waits (-1: none), and whether these are sends. pool (n, 4): next
+    one, time, bytes, order. The rest as `pair_up`.
+    """
+    n = state[_MET]
+    for i in range(begin, time.size):
+        outward = kind[i] == _SEND or kind[i] == _ISEND
+        if peer[i] < 0 or not (outward or kind[i] == _RECV or kind[i] == _IRECV):
+            continue
+        other = np.int64(peer[i])
+        sender = here if outward else other
+        receiver = other if outward else here
+        at = name_at(sender, receiver, np.int64(comm[i]), tag[i], slots, names, salt)
+        if slots[at] == 0:
+            c = state[_NAMES]
+            if c == names.shape[0]:
+                state[_MET] = n
+                return i
+            names[c, 0] = sender
+            names[c, 1] = receiver
+            names[c, 2] = comm[i]
+            names[c, 3] = tag[i]
+            queues[c, 0] = -1
+            state[_NAMES] += 1
+            slots[at] = c + 1
+        c = slots[at] - 1
+        first = queues[c, 0]
+        if first >= 0 and queues[c, 2] != outward:
+            queues[c, 0] = pool[first, 0]
+            pool[first, 0] = state[_FREE]
+            state[_FREE] = first
+            out[0, n] = sender
+            out[1, n] = receiver
+            out[2, n] = time[i] if outward else pool[first, 1]
+            out[3, n] = pool[first, 1] if outward else time[i]
+            out[4, n] = size[i] if outward else pool[first, 2]
+            out[5, n] = tag[i]
+            out[6, n] = 1
+            out[7, n] = receiver << 40 | (pool[first, 3] if outward else place[i])
+            tally[0] += 1
+            tally[1] += 1
+            tally[2] += size[i] != pool[first, 2]
+            n += 1
+            continue
+        new = state[_FREE]
+        if new >= 0:
+            state[_FREE] = pool[new, 0]
+        elif state[_POOLED] < pool.shape[0]:
+            new = state[_POOLED]
+            state[_POOLED] += 1
+        else:
+            state[_MET] = n
+            return i
+        pool[new, 0] = -1
+        pool[new, 1] = time[i]
+        pool[new, 2] = size[i]
+        pool[new, 3] = place[i]
+        if first >= 0:
+            pool[queues[c, 1], 0] = new
+        else:
+            queues[c, 0] = new
+            queues[c, 2] = outward
+        queues[c, 1] = new
+    state[_MET] = n
+    return time.size
+
+
+@arithmetic
+def take_over(old_names: Any, old_queues: Any, slots: Any, names: Any, queues: Any, salt: Any) -> int:
+    """Put channels into an empty table; how many these are."""
+    for c in range(old_names.shape[0]):
+        key = old_names[c]
+        at = name_at(key[0], key[1], key[2], key[3], slots, names, salt)
+        for k in range(4):
+            names[c, k] = key[k]
+        for k in range(3):
+            queues[c, k] = old_queues[c, k]
+        slots[at] = c + 1
+    return old_names.shape[0]
+
+
+@arithmetic
+def list_waiting(names: Any, queues: Any, pool: Any, found: Any) -> int:
+    """All that wait, of each channel in their order; how many."""
+    n = 0
+    for c in range(names.shape[0]):
+        at = queues[c, 0]
+        while at >= 0:
+            for k in range(4):
+                found[n, k] = names[c, k]
+            found[n, _PART] = pool[at, 3]
+            found[n, _TIME] = pool[at, 1]
+            found[n, _BYTES] = pool[at, 2]
+            found[n, _END] = 2 * names[c, 0] + 1 if queues[c, 2] else 2 * names[c, 1]
+            n += 1
+            at = pool[at, 0]
     return n
 
 

@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from desktop.core.contrast import Cell, Contrast, table
 from desktop.core.curve import StepCurve
-from desktop.core.density import apart, line_density
-from desktop.core.gantt import COLOURS, NO_REGION, OTHER_REGION, region_classes
+from desktop.core.density import DRAWN, apart, line_density
+from desktop.core.gantt import NO_REGION, NO_REGION_NAME, OTHER_REGION, region_classes, region_shares
 from desktop.core.phase_stats import PhaseRow, phase_table
 from desktop.core.phases import PhaseFit, Sweep, fit_breaks
 from desktop.core.selection import Suggestion, search
 from desktop.data.consistency import doubt
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
-from desktop.data.naming import location_name
-from desktop.data.statistics import NO_REGION as NO_REGION_NAME
+from desktop.data.naming import location_labels, location_name
 from desktop.data.store import TraceStore
 from desktop.data.timeline import Timeline, open_timeline
 from desktop.data.utilization import Rules, Utilization, build
@@ -100,13 +99,14 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Messages of a timeline. `lines` (n, 4): sent (s), row, received (s), row, rows by their middle from the
-    top; where those cannot be told apart, `density` (rows of points, columns): how many pass through each
-    point of the whole picture."""
+    """Messages and collectives of a timeline. `lines` (n, 4): sent (s), row, received (s), row, rows by their
+    middle from the top; where those cannot be told apart, `density` (rows of points, columns): how many pass
+    through each point of the whole picture. `collectives` (n, 2): begin (s), top of the row."""
 
     count: int
     lines: NDArray[np.float64]
     density: NDArray[np.int32] | None = None
+    collectives: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +120,7 @@ class Bars:
         could have.
     classes : activities by their keys in `CLASSES`, or names of regions, then `shades` are their colours
         (numbers of `desktop.core.gantt`, regions that have none of their own in one class).
+    labels (rows,) : what stands beside the rows.
     """
 
     names: tuple[str, ...]
@@ -130,6 +131,7 @@ class Bars:
     classes: tuple[str, ...]
     shades: tuple[int, ...] = ()
     messages: Drawn | None = None
+    labels: tuple[str, ...] = ()
 
     @property
     def times(self) -> NDArray[np.float64]:
@@ -306,10 +308,12 @@ def bars(
         return None
     groups = [group.tolist() for group in np.array_split(places, min(len(places), _ROWS))]
     edges = _columns(curve, span, breaks, max(_LEAST_COLUMNS, min(_COLUMNS, _CELLS // len(groups))))
-    called = [location_name(x) for x in store.locations]
-    rows = tuple(
-        called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"
-        for group in groups
+    rows, labels = (
+        tuple(
+            called[group[0]] if len(group) == 1 else f"{called[group[0]]} – {called[group[-1]]}"
+            for group in groups
+        )
+        for called in ([location_name(x) for x in store.locations], location_labels(store.locations))
     )
     if by_region:
         classes, shades, lut = _regions(store, timeline.weights(), names or {})
@@ -328,26 +332,31 @@ def bars(
         tuple(classes[k] for k in seen),
         tuple(shades[k] for k in seen if shades),
         None if messages is None else _messages(timeline, messages, groups, edges * np.float64(curve.unit)),
+        labels,
     )
 
 
 def _messages(
     timeline: Timeline, wanted: MessageFilter, groups: list[list[int]], times: NDArray[np.float64]
 ) -> Drawn | None:
-    """The messages between the rows of a figure, one by one or by how many there are."""
+    """The messages between the rows of a figure, one by one or by how many there are, and the collectives."""
     known = timeline.chosen_messages(wanted) if wanted.shown else None
-    if known is None:
-        return None
     a, b = float(times[0]), float(times[-1])
     row = np.full(len(timeline.store.locations), np.nan)
     for k, group in enumerate(groups):
         row[group] = k + 0.5
+    begun = [(c.begin_s, row[c.location] - 0.5) for c in timeline.collectives(a, b, DRAWN) or ()]
+    collectives = np.array([(at, top) for at, top in begun if a <= at <= b and top >= 0]).reshape(-1, 2)
+    if known is None:
+        return Drawn(0, np.empty((0, 4)), None, collectives) if collectives.size else None
     ends = np.stack([known.sent_s, row[known.sender], known.received_s, row[known.receiver]], axis=1)
     ends = ends[(known.sent_s <= b) & (known.received_s >= a) & np.isfinite(ends).all(axis=1)]
     high = max(_POINTS, len(groups))
     x, y = (ends[:, ::2].T - a) / (b - a) * 2 * _POINTS, ends[:, 1::2].T / len(groups) * high
     density = line_density(x, y, 2 * _POINTS, high)
-    return Drawn(len(ends), ends) if apart(density, len(ends)) else Drawn(len(ends), ends[:0], density)
+    if apart(density, len(ends)):
+        return Drawn(len(ends), ends, None, collectives)
+    return Drawn(len(ends), ends[:0], density, collectives)
 
 
 def _columns(
@@ -368,15 +377,14 @@ def _regions(
 ) -> tuple[tuple[str, ...], tuple[int, ...], NDArray[np.uint8]]:
     """The regions that take most time, the others together, and none: their names, their colours, and the
     class (regions + 1,) of each region, none first."""
-    colours = region_classes([region.name for region in store.regions], weights)
-    most = [r for r in np.argsort(-weights[1:], kind="stable").tolist() if weights[r + 1]][:COLOURS]
+    known = [region.name for region in store.regions]
+    called = [names.get(name, name) for name in known]
+    most = [one for one in region_shares(called, region_classes(known, weights), weights) if one[0] >= 0]
     lut = np.full(weights.size, len(most), np.uint8)
     lut[0] = len(most) + 1
-    lut[np.array(most, np.int64) + 1] = np.arange(len(most))
-    found = [store.regions[r].name for r in most]
-    shades = [int(colours[r + 1]) for r in most]
-    classes = [*(names.get(name, name) for name in found), _OTHER_REGIONS, NO_REGION_NAME]
-    return tuple(classes), (*shades, OTHER_REGION, NO_REGION), lut
+    lut[np.array([region for region, _, _ in most], np.int64) + 1] = np.arange(len(most))
+    classes, shades = (name for _, name, _ in most), (shade for _, _, shade in most)
+    return (*classes, _OTHER_REGIONS, NO_REGION_NAME), (*shades, OTHER_REGION, NO_REGION), lut
 
 
 def tables(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +49,24 @@ def location_name(about: Location) -> str:
     if about.rank >= 0:
         return f"rank {about.rank}" + (f" thread {about.thread}" if about.thread else "")
     return about.name or f"location {about.id}"
+
+
+def location_labels(locations: Sequence[Location]) -> list[str]:
+    """The same beside rows, shorter: ranks by their number, with that of the thread where there are several.
+
+    >>> from desktop.data.events import Location
+    >>> location_labels([Location(1, rank=0), Location(2, rank=1), Location(3, rank=1, thread=1)])
+    ['0', '1.0', '1.1']
+    """
+    several = Counter(about.rank for about in locations if about.kind == "cpu")
+    return [
+        location_name(about)
+        if about.rank < 0
+        else f"{about.rank}.{about.thread}"
+        if several[about.rank] > 1
+        else str(about.rank)
+        for about in locations
+    ]
 
 
 def _whole(trace: Path, member: str | None) -> Path:

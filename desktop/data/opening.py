@@ -24,7 +24,16 @@ from desktop.data.events import Importer
 from desktop.data.farm import Cluster, Farm, cores
 from desktop.data.importers import curve
 from desktop.data.matching import Links
-from desktop.data.parts import DIGESTS, Part, curves, name_apart, read_parts, set_apart, unreadable
+from desktop.data.parts import (
+    DIGESTS,
+    Part,
+    curves,
+    name_apart,
+    read_parts,
+    set_apart,
+    steps_of,
+    unreadable,
+)
 from desktop.data.sources import opens, traces_in
 from desktop.data.store import (
     SCHEMA,
@@ -465,7 +474,8 @@ def _compare(writer: StoreWriter, progress: Progress) -> ClockResult:
 
 def _curve(writer: StoreWriter, progress: Progress, parts: Sequence[Part] | None, farm: Farm | None) -> None:
     partial = curves(parts, farm, writer, Share(progress, 0.0, 2 / 3)) if farm and parts else []
-    keep(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial)
+    steps = None if parts else steps_of(writer)
+    keep(writer, Share(progress, 2 / 3 if partial else 0.0, 1.0), partial, steps)
 
 
 class _Beside:

@@ -20,17 +20,41 @@ from numpy.typing import NDArray
 
 from desktop.core.clock_line import Clock
 from desktop.data import importers
+from desktop.data.digest import EventDigest
 from desktop.data.events import Activity, Importer, ImportReport, Region, Severity
 from desktop.data.farm import Farm
-from desktop.data.profile import ProfileDigest
+from desktop.data.profile import PathNotes, TrafficDigest
+from desktop.data.steps import Steps
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
-from desktop.data.timeline import TimelineDigest
+from desktop.data.timeline import Strips
 from desktop.data.utilization import PartialCurve, Rules, partial_curve
 from desktop.errors import StoreError, TraceFormatError, reason
 from desktop.progress import Progress, Share
 
+
+def summaries(writer: StoreWriter) -> EventDigest:
+    """The timeline and the call paths of a store that is written in parts."""
+    return EventDigest(writer, strips=Strips(writer, writer.derive), notes=PathNotes(writer))
+
+
+def all_summaries(writer: StoreWriter) -> EventDigest:
+    """The same, with the steps from which the curve is made (`steps_of`)."""
+    return EventDigest(
+        writer,
+        strips=Strips(writer, writer.derive),
+        notes=PathNotes(writer),
+        steps=Steps(writer.path.parent),
+    )
+
+
 #: What sums the rows of each location up while they are imported.
-DIGESTS = (TimelineDigest, ProfileDigest)
+DIGESTS = (all_summaries, TrafficDigest)
+
+
+def steps_of(writer: StoreWriter) -> Steps | None:
+    """What locations do, of a store that is being written."""
+    return next((digest.steps for digest in writer.digests if isinstance(digest, EventDigest)), None)
+
 
 #: Neighbouring locations are kept together, for the store is read and written in runs; but no more of them,
 #: nor so many that some parts would get much more than others.
@@ -71,7 +95,8 @@ class _DatedReport(ImportReport):
 
 class _PartWriter(StoreWriter):
     def __init__(self, path: Path, trace: Path, importer: Importer, number: int, parts: int) -> None:
-        super().__init__(path, Source(str(trace), trace.name), importer, DIGESTS, self.owns)
+        digests = summaries, TrafficDigest
+        super().__init__(path, Source(str(trace), trace.name), importer, digests, self.owns)
         self.description.report = self.dated = _DatedReport()
         self._number, self._parts = number, parts
         self._together = 0

@@ -1,7 +1,7 @@
 """Summaries of every location's call paths and messages, made on import, and positions in them.
 
-While events pass by on their way into the store, `ProfileDigest` replays them once and notes every `ROWS`
-rows what has come to each call path since the last time. The exact profile up to any time is the sum of
+While events are replayed on import (`desktop.data.digest`), `PathNotes` notes every `ROWS` rows what has come
+to each call path since the last time. The exact profile up to any time is the sum of
 the notes before it and a replay of the rows of less than one block (`Profile.at`); that of a range is the
 difference of two. Messages are summed up in the same way, by partner.
 
@@ -27,9 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core import callpaths
-from desktop.core.callpaths import FOLDED, NO_ROOM, NODES, ROW, TIME
 from desktop.core.jit import kernel
+from desktop.core.open_regions import OpenRegions, no_classes
 from desktop.data import memory
+from desktop.data.digest import ROWS, EventDigest
 from desktop.data.events import EventSource, ImportReport, Location, MessageKind, Region
 from desktop.data.store import DERIVED, TraceStore
 from desktop.errors import StoreError
@@ -37,8 +38,7 @@ from desktop.progress import Progress
 
 Ints = NDArray[np.int64]
 
-#: Rows between two notes, at least; a note of many nodes waits until it is small beside the rows.
-ROWS = 1 << 12
+#: A note of many nodes waits until it is small beside the rows.
 ROWS_FOR_EACH = 4
 #: Call paths of a location that are kept apart.
 PATHS = 1 << 14
@@ -46,9 +46,6 @@ PATHS = 1 << 14
 _WAITING = 1 << 14
 #: What positions that a `Profile` keeps may take of all memory for caches.
 KEPT = 0.5
-
-#: Cuts before and after all times.
-BEGIN, END = -(1 << 62), 1 << 62
 
 FOLDED_PATHS = "call paths folded"
 
@@ -68,31 +65,20 @@ class Summaries(Protocol):
     def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None: ...
 
 
-class ProfileDigest:
-    """A `desktop.data.store.Digest`: notes on call paths and messages. Memory: those of one location."""
+class TrafficDigest:
+    """A `desktop.data.store.Digest`: notes on messages. Memory: those of one location."""
 
     def __init__(self, target: Summaries) -> None:
-        self._target = target
-        self._paths = _PathNotes(target)
         self._traffic = _TrafficNotes(target)
 
     def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
-        if table == "events":
-            self._paths.take(location, block["time"], block["kind"], block["region"])
-        elif table == "messages":
+        if table == "messages":
             self._traffic.take(location, block["time"], block["kind"], block["peer"], block["bytes"])
 
     def finish(self) -> None:
-        self._paths.close()
         self._traffic.close()
-        if self._paths.folding:
-            self._target.report.add(
-                FOLDED_PATHS,
-                "notice",
-                f"Locations call regions on more than {PATHS} paths; the calls on further paths are known by "
-                "region only, and are missing from the inclusive time of their callers.",
-                count=self._paths.folding,
-            )
+
+    def release(self) -> None: ...
 
 
 class _Notes:
@@ -100,117 +86,83 @@ class _Notes:
 
     def __init__(self, target: Summaries, table: str) -> None:
         self._target, self._table = target, table
-        self._parts: list[tuple[NDArray[Any], ...]] = []
         self._rows = 0
+        self._make_room(_WAITING)
 
-    def add(self, location: int, *columns: Any) -> None:
-        """A column, or one value for all rows."""
-        rows = max(np.size(column) for column in columns)
-        self._parts.append(tuple(np.broadcast_to(column, rows) for column in columns))
-        self._rows += rows
-        if self._rows >= _WAITING:
+    def _make_room(self, rows: int) -> None:
+        self._columns = {name: np.empty(rows, dtype) for name, dtype in DERIVED[self._table].items()}
+        self._room = rows
+
+    def add(self, location: int, rows: int, *columns: Any) -> None:
+        """So many rows; of each column its values, or one value for all rows."""
+        if self._rows + rows > self._room:
             self.flush(location)
+            if rows > self._room:
+                self._make_room(rows)
+        part = slice(self._rows, self._rows + rows)
+        for column, values in zip(self._columns.values(), columns, strict=True):
+            column[part] = values
+        self._rows += rows
 
     def flush(self, location: int) -> None:
         if self._rows:
-            names = DERIVED[self._table]
-            columns = (np.concatenate(column) for column in zip(*self._parts, strict=True))
-            self._target.derive(
-                self._table,
-                location,
-                **{
-                    name: column.astype(dtype, copy=False)
-                    for (name, dtype), column in zip(names.items(), columns, strict=True)
-                },
-            )
-        self._parts, self._rows = [], 0
+            rows = {name: column[: self._rows].copy() for name, column in self._columns.items()}
+            self._target.derive(self._table, location, **rows)
+        self._rows = 0
 
 
-class _PathNotes:
+class PathNotes:
+    """Notes on call paths, while `desktop.data.digest` replays the events. Memory: those of one location."""
+
     def __init__(self, target: Summaries) -> None:
-        self._target = target
-        self._walk = callpaths.walk(1, PATHS)
-        self._location = -1
-        self._rows = 0  # of the location so far
-        self._noted = 0  # of them before the last note
+        self._target, self.limit = target, PATHS
         self._profile = _Notes(target, "profile")
         self._folded = _Notes(target, "folded")
-        self.folding = 0
+        self._folding = 0
 
-    def take(self, location: int, time: Ints, kind: NDArray[Any], region: NDArray[Any]) -> None:
-        if location != self._location:
-            self.close()
-            self._location = location
-            self._walk.state[TIME] = time[0]
-            self._profile.add(location, 0, time[0], 0, 0, 0, 0)
-        if len(self._target.regions) > self._walk.last.size:
-            self._walk = callpaths.wider(self._walk, 2 * len(self._target.regions), PATHS)
-        done = 0
-        while done < time.size:
-            end = min(time.size, done + ROWS - (self._rows - self._noted) % ROWS)
-            part = slice(done, end)
-            self._walk = _replay(self._walk, time[part], kind[part], region[part], END, PATHS)
-            self._rows += end - done
-            done = end
-            if (self._rows - self._noted) % ROWS == 0:
-                self._note(at_any_price=False)
+    def begin(self, location: int, first: int) -> None:
+        self._location, self._noted = location, 0
+        self._profile.add(location, 1, 0, first, 0, 0, 0, 0)
 
-    def _note(self, at_any_price: bool) -> None:
-        walk, rows = self._walk, self._rows - self._noted
-        known = int(walk.state[NODES])
-        ticks, calls = walk.ticks[:known], walk.calls[:known]
+    def note(self, row: int, regions: OpenRegions, at_any_price: bool = False) -> None:
+        rows = row - self._noted
+        ticks, calls = regions.ticks[: regions.nodes], regions.calls[: regions.nodes]
         changed = np.flatnonzero(ticks | calls)
-        open_folded = int(walk.state[FOLDED])
-        if not at_any_price and rows < ROWS_FOR_EACH * (changed.size + open_folded):
+        if not rows or (not at_any_price and rows < ROWS_FOR_EACH * (changed.size + regions.folded)):
             return
         if not changed.size:
             changed = np.zeros(1, np.int64)
-        top = callpaths.path_open(walk.tree, walk.entries, walk.state)
+        top, folded = regions.path()
+        time, _ = regions.now
         self._profile.add(
-            self._location, self._rows, walk.state[TIME], top, changed, ticks[changed], calls[changed]
+            self._location, changed.size, row, time, top, changed, ticks[changed], calls[changed]
         )
         ticks[changed] = 0
         calls[changed] = 0
-        if open_folded:
-            nodes = np.empty(open_folded, np.int64)
-            callpaths.folded_open(walk.tree, walk.entries, walk.state, nodes)
-            self._folded.add(self._location, self._rows, nodes)
-        self._noted = self._rows
+        if folded.size:
+            self._folded.add(self._location, folded.size, row, folded)
+        self._noted = row
 
-    def close(self) -> None:
-        """The location's events are complete."""
-        if self._location < 0:
-            return
-        if self._rows > self._noted:
-            self._note(at_any_price=True)
-        walk = self._walk
-        known = int(walk.state[NODES])
+    def close(self, regions: OpenRegions) -> None:
         self._profile.flush(self._location)
         self._folded.flush(self._location)
-        if known > 1:
+        tree = regions.tree[:, 1 : regions.nodes]
+        if tree.size:
             self._target.derive(
-                "paths",
-                self._location,
-                parent=walk.tree[0, 1:known].astype(np.int32),
-                region=walk.tree[1, 1:known].astype(np.uint32),
+                "paths", self._location, parent=tree[0].astype(np.int32), region=tree[1].astype(np.uint32)
             )
-        self.folding += bool(walk.state[callpaths.FOLDS])
-        callpaths.forget(walk.tree, walk.slots, walk.last, walk.entries, walk.state, walk.ticks, walk.calls)
-        self._location, self._rows, self._noted = -1, 0, 0
+        self._folding += regions.folds
 
-
-def _replay(
-    walk: callpaths.Walk, time: Ints, kind: NDArray[Any], region: NDArray[Any], until: int, limit: int
-) -> callpaths.Walk:
-    walk.state[ROW] = 0
-    time, kind, region = (np.ascontiguousarray(column) for column in (time, kind, region))
-    while (end := callpaths.advance(time, kind, region, until, limit, *walk)) == NO_ROOM:
-        walk = callpaths.roomier(walk)
-    if end != callpaths.DONE:
-        raise StoreError(
-            "the call paths contradict the events", hint="the file is damaged, import the source again"
-        )
-    return walk
+    def finish(self) -> None:
+        """All locations are complete."""
+        if self._folding:
+            self._target.report.add(
+                FOLDED_PATHS,
+                "notice",
+                f"Locations call regions on more than {PATHS} paths; the calls on further paths are known by "
+                "region only, and are missing from the inclusive time of their callers.",
+                count=self._folding,
+            )
 
 
 class _TrafficNotes:
@@ -250,7 +202,9 @@ class _TrafficNotes:
         if not at_any_price and self._rows - self._noted < ROWS_FOR_EACH * self._meetings:
             return
         changed = np.sort(self._met[: self._meetings]) if self._meetings else np.zeros(1, np.int64)
-        self._notes.add(self._location, self._rows, self._time, changed - 1, *self._sums[:, changed])
+        self._notes.add(
+            self._location, changed.size, self._rows, self._time, changed - 1, *self._sums[:, changed]
+        )
         self._sums[:, changed] = 0
         self._meetings = 0
         self._noted = self._rows
@@ -364,7 +318,7 @@ class Profile:
 
     def __init__(self, store: TraceStore, progress: Progress | None = None) -> None:
         self._store = store
-        self._idle: list[callpaths.Walk] = []  # of which nobody uses one now
+        self._idle: list[OpenRegions] = []  # of which nobody uses one now
         self._lock = Lock()
         self._positions: dict[tuple[str, int, int], _Position] = {}  # the latest used last
         self._size = 0
@@ -453,16 +407,12 @@ class Profile:
         before = np.searchsorted(notes["time"][begins], cuts, side="left")
         columns = [np.ascontiguousarray(notes[name]) for name in ("node", "ticks", "calls")]
         folded = self._folded.of(location)
-        slots = np.zeros(1 << int(4 * nodes).bit_length(), np.int64)
-        state = callpaths.start(np.zeros(callpaths.FIELDS, np.int64))
-        planted = np.full((2, nodes), -1, np.int64)
-        regions = max(1, len(self._store.regions))
-        if not callpaths.plant(tree[0, 1:], tree[1, 1:], regions, planted, slots, state):
-            raise self._damaged()
         with self._lock:
-            walk = self._idle.pop() if self._idle else callpaths.walk(regions, 1)
-        walk = walk._replace(tree=planted, slots=slots, state=state)
-        way = np.empty(nodes, np.int64)
+            regions = (
+                self._idle.pop() if self._idle else OpenRegions(no_classes(max(1, len(self._store.regions))))
+            )
+        if not regions.follow(tree):
+            raise self._damaged()
         found = []
         summed = 0
         for cut, time, count in zip(cuts.tolist(), times.tolist(), before.tolist(), strict=True):
@@ -478,22 +428,22 @@ class Profile:
             row = int(notes["row"][note])
             a, b = np.searchsorted(folded["row"], [row, row + 1])
             inside = folded["node"][a:b].astype(np.int64)
-            while walk.entries.shape[1] < nodes + inside.size:
-                walk = callpaths.roomier(walk)
-            callpaths.reopen(
-                int(notes["top"][note]), inside, walk.tree, walk.last, walk.entries, walk.state, way
-            )
-            walk.state[TIME] = notes["time"][note]
-            walk = walk._replace(ticks=ticks.copy(), calls=calls.copy())
+            way = np.concatenate([callpaths.way(int(notes["top"][note]), tree), inside])
+            regions.reopen(tree[1, way], way)
+            regions.resume(int(notes["time"][note]), ticks, calls)
             if count < begins.size:
                 end = int(notes["row"][begins[count]])
                 when, kind, region = self._store.part("events", location, row, end, "time", "kind", "region")
-                walk = _replay(walk, when, kind, region, cut, 0)
-            top = int(walk.state[callpaths.TOP])
-            walk.ticks[walk.entries[4, top] if top >= 0 else 0] += time - int(walk.state[TIME])
-            found.append((walk.ticks, walk.calls))
-        callpaths.close_all(walk.last, walk.entries, walk.state)
-        self._idle.append(walk)
+                if not regions.feed(when, kind, region, cut):
+                    raise StoreError(
+                        "the call paths contradict the events",
+                        hint="the file is damaged, import the source again",
+                    )
+            now, node = regions.now
+            regions.ticks[node] += time - now
+            found.append((regions.ticks.copy(), regions.calls.copy()))
+        regions.reopen(*np.empty((2, 0), np.int64))
+        self._idle.append(regions)
         return found
 
     def traffic(self, location: int, cuts: Ints) -> tuple[Ints, Ints]:
@@ -550,17 +500,20 @@ class _GoneThrough:
     """Notes made of what is stored already; what `_Table` needs."""
 
     def __init__(self, source: EventSource, progress: Progress) -> None:
-        self.regions, self.locations = source.regions, source.locations
+        self.regions, self.locations, self.nesting = source.regions, source.locations, source.nesting
         self.report = ImportReport()
         self._rows: dict[tuple[str, int], list[dict[str, NDArray[Any]]]] = {}
-        digest = ProfileDigest(self)
+        notes = PathNotes(self)
+        digests = EventDigest(self, notes=notes), TrafficDigest(self)
         tables = {"events": ("time", "kind", "region"), "messages": ("time", "kind", "peer", "bytes")}
         for location in range(len(self.locations)):
             for table, columns in tables.items():
                 for block in source.blocks(table, location, *columns):
                     progress.step(location, len(self.locations), "call paths")
-                    digest.take(table, location, dict(zip(columns, block, strict=True)))
-        digest.finish()
+                    for digest in digests:
+                        digest.take(table, location, dict(zip(columns, block, strict=True)))
+        for digest in digests:
+            digest.finish()
 
     def derive(self, table: str, location: int, **columns: NDArray[Any]) -> None:
         self._rows.setdefault((table, location), []).append(columns)

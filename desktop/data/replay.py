@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from desktop.core import ideal
 from desktop.core.clock_kernels import corrected
 from desktop.core.jit import kernel
+from desktop.core.open_regions import BEGIN, END
 from desktop.core.units import si
 from desktop.data.classify import is_communication
 from desktop.data.collectives import depends
 from desktop.data.matching import match_collectives, match_messages, process_of
-from desktop.data.profile import BEGIN, END
 from desktop.data.store import ClockSummary, TraceStore
 from desktop.data.utilization import Rules, states
 from desktop.progress import Progress

@@ -352,15 +352,16 @@ def _compared_story(sections: list[Section], contrast: Contrast) -> list[Slide]:
     finding = next(_run_finding(cell, reference) for cell in whole if cell.run != reference)
     every = (block for section in sections for block in section.blocks)
     found = [Slide(finding, block) for block in every if isinstance(block, Picture)]
-    heads = ("Run", "Takes", "× Length", "Mean", "of P", "Work (proc·s)", "× Work")
+    factor, unit = _time_unit(max(run.curve.duration for run in alignment.runs))
+    heads = ("Run", f"Takes ({unit})", "× Length", "Mean", "of P", f"Work (proc·{unit})", "× Work")
     rows = tuple(
         (
             cell.run,
-            _time(cell.duration_s),
+            _number(cell.duration_s / factor),
             _number(cell.duration_ratio),
             _number(cell.mean),
             _part(cell.efficiency),
-            _number(cell.work_s),
+            _number(cell.work_s / factor),
             _number(cell.work_ratio),
         )
         for cell in whole[:_STORY_ROWS]
@@ -380,7 +381,7 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
         blocks.append(Picture("comparison", number, findings[0], replace(material, contrast=contrast)))
     factor, unit = _time_unit(max(run.curve.duration for run in alignment.runs))
     heads = ("Row", "Run", "Phase", f"Start ({unit})", f"Length ({unit})", "× Length", "Mean", "× Mean",
-             "of P", "Work (proc·s)", "× Work", "Alike")  # fmt: skip
+             "of P", f"Work (proc·{unit})", "× Work", "Alike")  # fmt: skip
     rows = tuple(
         (
             cell.label,
@@ -392,7 +393,7 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
             _number(cell.mean),
             _number(cell.mean_ratio),
             _part(cell.efficiency),
-            _number(cell.work_s),
+            _number(cell.work_s / factor),
             _number(cell.work_ratio),
             _part(cell.alike),
         )
@@ -648,26 +649,31 @@ class _Run:
     def _regions_table(self, regions: Sequence[RegionRow]) -> Table:
         return Table(
             "Regions of the run",
-            ("Region", "Counts as", "Share", "Time of its own", "Calls"),
+            self._region_heads[1:],
             tuple(row[1:] for row in self._region_rows("Run", regions, _STORY_REGIONS)),
             left=2,
-            note="Over all processors; the share is of all their time.",
+            note="Over all processors, in processor-seconds; the share is of all their time.",
             part="regions",
         )
+
+    @property
+    def _region_heads(self) -> tuple[str, ...]:
+        return "Range", "Region", "Counts as", "Share", f"Time of its own (proc·{self._scale[1]})", "Calls"
 
     def _region_rows(
         self, name: str, regions: Sequence[RegionRow], most: int
     ) -> Iterator[tuple[str, str, str, str, str, str]]:
         """The first regions of a range, and what all others take together."""
+        factor, _ = self._scale
         for row in regions[:most]:
             counts = "–" if row.activity is None else row.activity.name.lower()
             called = self.subject.names.get(row.name, row.name)
-            yield name, called, counts, _percent(row.share), _time(row.exclusive_s), f"{row.calls}"
+            yield name, called, counts, _percent(row.share), _number(row.exclusive_s / factor), f"{row.calls}"
         rest = regions[most:]
         if rest:
             share, own = sum(row.share for row in rest), sum(row.exclusive_s for row in rest)
             calls = sum(row.calls for row in rest)
-            yield name, f"({len(rest)} more)", "–", _percent(share), _time(own), f"{calls}"
+            yield name, f"({len(rest)} more)", "–", _percent(share), _number(own / factor), f"{calls}"
 
     def _ask(self, kept: Statistics, progress: Progress) -> list[RangeStats | None]:
         """Statistics of the run and of each phase; None of one shorter than a tick."""
@@ -793,7 +799,7 @@ class _Run:
         fit, rows = self.material.fit, self.material.rows
         factor, unit = self._scale
         heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Least",
-                 "Largest", "of P", "Work (proc·s)", "RMS", "Error (proc·√s)")  # fmt: skip
+                 "Largest", "of P", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
         yield Table(
             "Phases",
             heads,
@@ -808,7 +814,7 @@ class _Run:
                     _number(row.min),
                     _number(row.max),
                     f"{100 * row.efficiency:.1f} %",
-                    _number(row.work_s),
+                    _number(row.work_s / factor),
                     _number(row.rms),
                     _number(row.error),
                 )
@@ -907,10 +913,10 @@ class _Run:
         if regions:
             yield Table(
                 "Regions that take most time",
-                ("Range", "Region", "Counts as", "Share", "Time of its own", "Calls"),
+                self._region_heads,
                 tuple(regions),
                 left=3,
-                note="Over all processors; the share is of all their time.",
+                note="Over all processors, in processor-seconds; the share is of all their time.",
                 part="regions",
             )
 

@@ -36,14 +36,24 @@ from desktop.core.clock_line import Clock
 from desktop.core.concurrency import concurrency
 from desktop.core.curve import StepCurve
 from desktop.core.frames import TABLES, frame
+from desktop.core.gantt import NO_REGION_NAME
+from desktop.core.open_regions import BEGIN, END, activities
 from desktop.data.classify import is_parallel
 from desktop.data.events import Activity, Location
 from desktop.data.matching import address_of
 from desktop.data.naming import location_name
-from desktop.data.profile import BEGIN, END, Profile
+from desktop.data.profile import Profile
 from desktop.data.replay import Replayed, Replays
 from desktop.data.store import TraceStore
-from desktop.data.utilization import STRENGTH, Utilization, build, is_worker, region_classes, states
+from desktop.data.utilization import (
+    Utilization,
+    build,
+    is_worker,
+    region_classes,
+    resolve_of,
+    rule_of,
+    states,
+)
 from desktop.progress import Progress
 
 if TYPE_CHECKING:
@@ -53,7 +63,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: What the time outside of all regions is called.
-NO_REGION = "(no region)"
+NO_REGION = NO_REGION_NAME
 #: Differences of parts below this are not worth a sentence.
 LEAST_CHANGE = 0.005
 
@@ -630,12 +640,9 @@ class Statistics:
     def _doing(
         self, index: int, location: Location, tree: Ints, classes: NDArray[Any], active: NDArray[np.uint8]
     ) -> Ints:
-        """(nodes,) the activity of each call path; `desktop.data.utilization` says the rules."""
-        worker = is_worker(self._store, index, location, active)
-        base = int(Activity.IDLE if worker else location.base)
-        strength = np.array([STRENGTH.index(activity) for activity in Activity], np.int64)
-        strongest = self._store.nesting == "strongest"
-        return callpaths.activities(tree, classes, active, strength, strongest, worker, base)
+        """(nodes,) the activity of each call path."""
+        resolve = resolve_of(location, is_worker(self._store, index, location, active))
+        return activities(tree, *rule_of(classes, active, self._store.nesting), resolve)
 
     def _by_states(self, location: int, cuts: _Cuts, use: Utilization) -> Ints:
         """(ranges, activities) ticks of a location of which call paths are folded, from its states."""

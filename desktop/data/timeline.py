@@ -1,6 +1,7 @@
 """What every location does when, at any magnification: the summary behind the Gantt view, and its queries.
 
-While events pass by on import, `TimelineDigest` keeps of every location (`desktop.core.gantt`)
+While events are replayed on import (`desktop.data.digest`), `Strips` keeps of every location
+(`desktop.core.gantt`)
 
 * a *strip* (tables ``strips`` and ``timeline``): bins of a power of two ticks, at most a quarter as many as
   there are states and at most `BINS`, each with the region and the activity of most of its time and the set
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import heapq
 import time as clock
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from typing import Any
@@ -30,20 +31,21 @@ from numpy.typing import NDArray
 
 from desktop.core import gantt
 from desktop.core.clock_kernels import corrected
+from desktop.core.open_regions import BASE, CODES, OpenRegions
 from desktop.data import memory
 from desktop.data.classify import is_parallel
-from desktop.data.events import Activity, EventKind, EventSource, Location, MessageKind
+from desktop.data.digest import STEP, EventDigest
+from desktop.data.events import Activity, EventKind, EventSource, MessageKind
 from desktop.data.message_filter import MessageFilter
-from desktop.data.store import DERIVED, StoreWriter, TraceStore
-from desktop.data.utilization import STRENGTH, Rules, classes_of, region_classes
+from desktop.data.store import DERIVED, TraceStore
+from desktop.data.utilization import Rules, region_classes, resolve_of, rule_of
 from desktop.errors import StoreError
 from desktop.progress import Progress
 
 #: Bins of the finest level at most, and of the coarsest.
 BINS = 1 << 15
 COARSEST = 16
-#: Events between two checkpoints, at least, and for each region that is open.
-STEP = 1 << 14
+#: Events between two checkpoints at least, for each region that is open.
 ROWS_FOR_EACH = 4
 #: Open regions of one instant that are told one by one: half of them the outermost, half the innermost.
 LEVELS = 1 << 10
@@ -59,88 +61,8 @@ MESSAGE_BYTES = 128
 
 Ints = NDArray[np.int64]
 
-_STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
-_IDLE = int(Activity.IDLE)
-
 
 # --- building ---
-
-
-class _Walker:
-    """The open regions of one location, event by event."""
-
-    def __init__(self, classes: NDArray[np.uint8], active: NDArray[np.uint8], strongest: bool) -> None:
-        self._classes, self._active, self._strongest = classes, active, strongest
-        self._state = np.zeros(6, np.int64)
-        self._counts = np.zeros(len(Activity), np.int64)
-        self._stack, self._since, self._same = (np.empty(64, np.int64) for _ in range(3))
-        self._last = np.full(classes.size, -1, np.int64)
-        self.begin()
-
-    def begin(self) -> None:
-        """Another location; memory is used again."""
-        self._last[self.open[0]] = -1
-        self._state[:] = self._counts[:] = 0
-        self._state[gantt.OUTERMOST] = -1
-
-    def know(self, classes: NDArray[np.uint8], active: NDArray[np.uint8]) -> None:
-        """More regions have been defined."""
-        self._classes, self._active = classes, active
-        if classes.size > self._last.size:
-            self._last = np.pad(self._last, (0, classes.size), constant_values=-1)
-
-    @property
-    def open(self) -> tuple[Ints, Ints]:
-        """The open regions, outermost first, and when they were entered."""
-        at = np.flatnonzero(self._stack[: self._state[gantt.DEPTH]] >= 0)
-        return self._stack[at], self._since[at]
-
-    @property
-    def depth(self) -> int:
-        """How many regions are open."""
-        return int(self._state[gantt.OPEN])
-
-    @property
-    def worked(self) -> bool:
-        """Whether a region has been entered in which worker threads compute."""
-        return bool(self._state[gantt.PARALLEL])
-
-    def feed(
-        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
-        """Innermost region (-1: none) and activity code after each event."""
-        top, code = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
-        self._state[gantt.ROW] = 0
-        while True:
-            gantt.unfold(
-                np.ascontiguousarray(kind),
-                np.ascontiguousarray(region),
-                np.ascontiguousarray(time),
-                self._classes,
-                self._active,
-                _STRENGTH,
-                self._strongest,
-                self._state,
-                self._counts,
-                self._stack,
-                self._since,
-                self._same,
-                self._last,
-                top,
-                code,
-            )
-            if self._state[gantt.ROW] == time.size:
-                return top, code
-            if 2 * self.depth > self._stack.size:
-                wider = (
-                    np.concatenate([a, np.empty_like(a)]) for a in (self._stack, self._since, self._same)
-                )
-                self._stack, self._since, self._same = wider
-            else:
-                ends = (int(self._state[k]) for k in (gantt.DEPTH, gantt.OUTERMOST))
-                self._state[[gantt.DEPTH, gantt.OUTERMOST]] = gantt.squeeze(
-                    self._stack, self._since, self._same, self._last, *ends
-                )
 
 
 class _Strip:
@@ -159,10 +81,10 @@ class _Strip:
 
     def know(self, regions: int) -> None:
         """So many regions are defined. There must be room for all of them in a single bin."""
-        keys = (regions + 1) * gantt.CODES
+        keys = (regions + 1) * CODES
         if keys > self._slot.size:
             self._slot = np.pad(self._slot, (0, 2 * keys - self._slot.size))
-            self._spent = np.zeros(self._slot.size // gantt.CODES + 1, np.int64)
+            self._spent = np.zeros(self._slot.size // CODES + 1, np.int64)
             self._room(4 * keys)
 
     def _room(self, entries: int) -> None:
@@ -214,101 +136,53 @@ class _Strip:
         return finest, dict(zip(DERIVED["timeline"], columns, strict=True))
 
 
-def _resolve(location: Location, worked: bool) -> NDArray[np.uint8]:
-    """What the codes of a location mean, once it is known whether it is a worker thread."""
-    worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
-    resolve = np.arange(gantt.CODES, dtype=np.uint8)
-    resolve[gantt.BASE] = _IDLE if worker else int(location.base)
-    resolve[gantt.OUTSIDE] = _IDLE if worker else int(Activity.COMPUTING)
-    return resolve
-
-
 #: Where finished rows go: ``emit(table, location, **columns)``, as `StoreWriter.derive`.
 Emit = Callable[..., None]
 
 
-class TimelineDigest:
-    """Builds strips and checkpoints of all locations, one after the other (a `desktop.data.store.Digest`)."""
+class Strips:
+    """Strips and checkpoints of all locations, one after the other, while `desktop.data.digest` replays their
+    events."""
 
-    def __init__(self, source: EventSource, emit: Emit | None = None, rules: Rules | None = None) -> None:
-        if emit is None:
-            assert isinstance(source, StoreWriter)
-            emit = source.derive
-        self._source, self._emit, self._rules = source, emit, rules or Rules()
-        self._location = -1
+    def __init__(self, source: EventSource, emit: Emit) -> None:
+        self._source, self._emit = source, emit
         self._strip = _Strip()
-        self._classes = self._active = np.zeros(0, np.uint8)
-        self._walker: _Walker | None = None
 
-    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
-        if table != "events" or not block["time"].size:
+    def begin(self, location: int, first: int) -> None:
+        self._location, self._first, self._marked = location, first, 0
+        self._strip.begin(first)
+
+    def mark(self, time: int, row: int, regions: OpenRegions) -> None:
+        if row and row - self._marked < ROWS_FOR_EACH * regions.depth:
             return
-        self._know()
-        if location != self._location:
-            self._close()
-            self._location = location
-            self._rows = self._marked = 0
-            self._first = int(block["time"][0])
-            if self._walker is None:
-                self._walker = _Walker(self._classes, self._active, self._source.nesting == "strongest")
-            self._walker.begin()
-            self._strip.begin(self._first)
-        assert self._walker is not None
-        self._walker.know(self._classes, self._active)
-        self._strip.know(len(self._classes))
-        time, kind, region = block["time"], block["kind"], block["region"]
-        at = 0
-        while at < time.size:
-            if self._rows % STEP == 0:
-                since = self._rows - self._marked
-                if not self._rows or since >= ROWS_FOR_EACH * self._walker.depth:
-                    self._mark(int(time[at]), *self._walker.open)
-            end = min(time.size, at + STEP - self._rows % STEP)
-            top, code = self._walker.feed(time[at:end], kind[at:end], region[at:end])
-            self._strip.add(time[at:end], top, code)
-            self._rows += end - at
-            at = end
-        self._last = int(time[-1])
-
-    def finish(self) -> None:
-        self._close()
-
-    def _know(self) -> None:
-        # The importer's thread may define more at any time: a slice of the list is made in one go.
-        more = self._source.regions[self._classes.size :]
-        if more:
-            active = np.array([is_parallel(region) for region in more], np.uint8)
-            self._classes = np.concatenate([self._classes, classes_of(more, self._rules)])
-            self._active = np.concatenate([self._active, active])
-
-    def _mark(self, time: int, stack: Ints, since: Ints) -> None:
-        self._marked = self._rows
+        self._marked = row
+        stack, since = regions.open
         self._emit(
             "checkpoints",
             self._location,
             time=np.full(stack.size + 1, time, np.int64),
-            row=np.full(stack.size + 1, self._rows, np.int64),
+            row=np.full(stack.size + 1, row, np.int64),
             region=np.concatenate([[-1], stack]).astype(np.int32),
             since=np.concatenate([[time], since]).astype(np.int64),
         )
 
-    def _close(self) -> None:
-        if self._location < 0:
-            return
-        index, self._location = self._location, -1
-        assert self._walker is not None
-        resolve = _resolve(self._source.locations[index], self._walker.worked)
-        width, cells = self._strip.close(self._last, resolve)
+    def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8], regions: int) -> None:
+        self._strip.know(regions)
+        self._strip.add(time, top, code)
+
+    def close(self, last: int, worked: bool) -> None:
+        resolve = resolve_of(self._source.locations[self._location], worked)
+        width, cells = self._strip.close(last, resolve)
         self._emit(
             "strips",
-            index,
+            self._location,
             first=np.array([self._first], np.int64),
-            last=np.array([self._last], np.int64),
+            last=np.array([last], np.int64),
             width=np.array([width], np.uint8),
-            region=np.array([self._strip.key // gantt.CODES - 1], np.int32),
-            activity=resolve[[self._strip.key % gantt.CODES]],
+            region=np.array([self._strip.key // CODES - 1], np.int32),
+            activity=resolve[[self._strip.key % CODES]],
         )
-        self._emit("timeline", index, **cells)
+        self._emit("timeline", self._location, **cells)
 
 
 class _Kept:
@@ -340,7 +214,7 @@ class _Kept:
 def summarize(source: EventSource, rules: Rules | None, progress: Progress) -> _Kept:
     """Strips and checkpoints of a source that has none, or by other rules, in a pass over its events."""
     kept = _Kept(len(source.locations))
-    digest = TimelineDigest(source, kept.emit, rules)
+    digest = EventDigest(source, rules, Strips(source, kept.emit))
     total = sum(source.rows("events", i) for i in range(len(source.locations)))
     done = 0
     for location in range(len(source.locations)):
@@ -477,8 +351,8 @@ class Timeline:
         rules = rules or Rules()
         self._store = store
         count = len(store.locations)
-        self._classes = region_classes(store, rules)
         self._active = np.array([is_parallel(region) for region in store.regions], np.uint8)
+        self._rule = rule_of(region_classes(store, rules), self._active, store.nesting)
         # What carries only metrics does nothing that could be drawn.
         there = [x.first is not None and x.last is not None and x.kind != "metric" for x in store.locations]
         self.there = np.array(there, bool)
@@ -507,7 +381,7 @@ class Timeline:
         self._entered = self._calls()
         parallel = np.flatnonzero(self._active).tolist()
         self._workers = frozenset(x for r in parallel for x in self.entering(r).tolist())
-        self._idle = np.array([self._resolved(i)[gantt.BASE] for i in range(count)], np.uint8)
+        self._idle = np.array([self._resolved(i)[BASE] for i in range(count)], np.uint8)
         self._stretches: _Stretches | None = None
         self._links: Messages | None = None
         self._chosen: tuple[MessageFilter, Messages] | None = None
@@ -602,7 +476,7 @@ class Timeline:
         return float(self.seconds(self._clocks[location].common(int(self._begin[location]))))
 
     def _resolved(self, location: int) -> NDArray[np.uint8]:
-        return _resolve(self._store.locations[location], location in self._workers)
+        return resolve_of(self._store.locations[location], location in self._workers)
 
     # pictures
 
@@ -667,7 +541,7 @@ class Timeline:
     def _lut(self, by_region: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
         if by_region is not None:
             return np.ascontiguousarray(by_region, np.uint8)
-        return np.concatenate([[gantt.ABSENT], np.arange(gantt.CODES)]).astype(np.uint8)
+        return np.concatenate([[gantt.ABSENT], np.arange(CODES)]).astype(np.uint8)
 
     def _bits(self, lut: NDArray[np.uint8]) -> NDArray[np.uint16]:
         """The classes that each bit of a set of regions may stand for."""
@@ -766,11 +640,11 @@ class Timeline:
             gantt.add_states(since, keys, then, edges, lut, resolve, by_region, acc, mask)
 
         _, first, last = span
-        now, key = begin, gantt.BASE
+        now, key = begin, BASE
         for time, top, code in self._states(location, span):
             if now < time[0] and (first == 0 or now > begin):
                 add(np.array([now]), np.array([key]), int(time[0]))
-            keys = (top.astype(np.int64) + 1) * gantt.CODES + code
+            keys = (top.astype(np.int64) + 1) * CODES + code
             now, key = int(time[-1]), int(keys[-1])
             add(time[:-1], keys[:-1], now)
         # A state goes on until the next event, or the end of the location.
@@ -793,14 +667,23 @@ class Timeline:
         last = int(self._mark_row[marks[end]]) if end < marks.size else rows
         return lo + k, int(self._mark_row[marks[k]]), last
 
-    def _walker_at(self, mark: int) -> _Walker:
+    def _open_at(self, mark: int) -> OpenRegions:
         """The open regions at a checkpoint."""
-        walker = _Walker(self._classes, self._active, self._store.nesting == "strongest")
         at = int(self._mark_at[mark])
         end = int(self._mark_at[mark + 1]) if mark + 1 < self._mark_at.size else self._mark_region.size
-        regions = self._mark_region[at + 1 : end].astype(np.uint32)
-        walker.feed(self._mark_since[at + 1 : end], np.zeros(regions.size, np.uint8), regions)
-        return walker
+        regions = OpenRegions(self._rule)
+        inside = self._mark_region[at + 1 : end].astype(np.int64)
+        regions.reopen(inside, np.zeros_like(inside), self._mark_since[at + 1 : end])
+        return regions
+
+    def _unfolded(
+        self, regions: OpenRegions, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Innermost region and code after each of these events."""
+        states = regions.states(time, kind, region)
+        if states is None:
+            raise self._damaged("its events are out of order")
+        return states
 
     def _events(self, location: int, first: int, last: int) -> Iterator[tuple[NDArray[Any], ...]]:
         last = min(last, self._store.rows("events", location))
@@ -813,9 +696,9 @@ class Timeline:
         mark, first, last = span
         if last <= first:
             return
-        walker = self._walker_at(mark)
+        regions = self._open_at(mark)
         for time, kind, region in self._events(location, first, last):
-            top, code = walker.feed(time, kind, region)
+            top, code = self._unfolded(regions, time, kind, region)
             yield time, top, code
 
     def at(self, location: int, time_s: float, *, whole: bool = True) -> Moment:
@@ -831,16 +714,16 @@ class Timeline:
             return Moment(location, time_s, Activity.UNMEASURED, (), time_s, time_s, present=False)
         mark, first, last = self._span(location, tick + 1, tick + 1)
         resolve = self._resolved(location)
-        since, until, code = begin, end, gantt.BASE
+        since, until, code = begin, end, BASE
         stack, entered = np.empty(0, np.int64), np.empty(0, np.int64)
         after = last
         if last > first:
-            walker = self._walker_at(mark)
+            regions = self._open_at(mark)
             row = first
             for time, kind, region in self._events(location, first, last):
                 n = int(np.searchsorted(time, t, side="right"))
                 if n:
-                    _, codes = walker.feed(time[:n], kind[:n], region[:n])
+                    _, codes = self._unfolded(regions, time[:n], kind[:n], region[:n])
                     since, code = int(time[n - 1]), int(codes[-1])
                 row += n
                 if n < time.size:
@@ -849,7 +732,7 @@ class Timeline:
             else:
                 following = next(self._events(location, row, row + 1), None)
                 until = end if following is None else int(following[0][0])
-            stack, entered = walker.open
+            stack, entered = regions.open
             after = row
         told = np.arange(stack.size)
         if stack.size > LEVELS:
@@ -880,20 +763,14 @@ class Timeline:
         away."""
         none = np.iinfo(np.int64).min
         ends = np.full(which.size, none)
-        depth, left = stack.size, which.size
-        regions, same = np.zeros((2, depth + STEP), np.int64)
-        ident, last = np.full(depth + STEP, -1, np.int64), np.full(len(self._store.regions), -1, np.int64)
-        regions[:depth], ident[which] = stack, np.arange(which.size)
-        gantt.squeeze(regions, ident, same, last, depth, -1)  # there are no gaps: it fills in the rest
+        left = which.size
+        ident = np.full(stack.size, -1, np.int64)
+        ident[which] = np.arange(left)
+        regions = OpenRegions(self._rule)
+        regions.reopen(stack, ident)
         rows = self._store.rows("events", location)
         for time, kind, region in self._events(location, row, row + FORWARD_ROWS):
-            if regions.size < depth + STEP:
-                regions, ident, same = (
-                    np.pad(column, (0, depth + STEP)) for column in (regions, ident, same)
-                )
-            depth, left = gantt.leave_times(
-                time, kind, region.astype(np.int64), regions, ident, same, last, depth, ends, left
-            )
+            left = regions.leave_times(time, kind, region, ends, left)
             row += time.size
             if left == 0:
                 break

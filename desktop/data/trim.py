@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.jit import kernel
+from desktop.core.open_regions import BEGIN, END
 from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location
 from desktop.data.matching import Links, Matches, match_messages
-from desktop.data.parts import DIGESTS
-from desktop.data.profile import BEGIN, END
+from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore
 from desktop.data.utilization import Rules, build, is_worker, keep
 from desktop.errors import StoreError, reason
@@ -136,7 +136,7 @@ def trim(
                 file=output,
                 hint="make room there and in the temporary folder",
             ) from error
-        keep(writer, Share(progress, 0.7, 1.0))
+        keep(writer, Share(progress, 0.7, 1.0), steps=steps_of(writer))
     return output
 
 
@@ -379,8 +379,8 @@ def _matched(store: TraceStore) -> Iterator[Matches]:
         return
     for sender in range(len(store.locations)):
         for time, arrival, peer, size, tag in store.blocks("links", sender):
-            who, certain = np.full(time.size, sender, np.int64), np.ones(time.size, np.int64)
-            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain)
+            who, certain, order = (np.full(time.size, value, np.int64) for value in (sender, 1, 0))
+            yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain, order)
 
 
 class _Open:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import IO
 
@@ -22,10 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
-from desktop.core.jit import kernel
+from desktop.core.jit import inlined, kernel
+from desktop.core.open_regions import BASE, Classes, OpenRegions, resolved
 from desktop.data.atomic import scratch_folder
 from desktop.data.classify import is_parallel, region_activity
-from desktop.data.events import Activity, EventKind, EventSource, Location, Region
+from desktop.data.events import Activity, EventSource, Location, Nesting, Region
+from desktop.data.steps import Replayed, Steps
 from desktop.data.store import StoreWriter, TraceStore
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Progress, Share
@@ -54,7 +56,6 @@ STRENGTH = (
 
 _CLASSES = len(Activity)
 _ABSENT = 255
-_ENTER = int(EventKind.ENTER)
 _STRENGTH = np.array([STRENGTH.index(a) for a in Activity], np.int64)
 
 
@@ -287,27 +288,36 @@ def partial_curve(
     path: Path,
     progress: Progress,
     only: Sequence[int] | None = None,
+    steps: Steps | None = None,
 ) -> PartialCurve:
     """Write the utilization of a source (or of the locations in `only`) to the file `path`.
+
+    `steps`: what the locations do, where that is known without a pass over their events.
 
     Raises
     ------
     StoreError : the rows contradict the description (a damaged file).
     Cancelled : by `progress`.
     """
-    replay = _Replay(source, rules, only=only)
+    replay = _Replay(source, rules, only=only, steps=steps)
     with path.open("wb") as file:
         for times, counts in replay.blocks(progress):
-            steps = np.empty(times.size, _STEP)
-            steps["time"], steps["counts"] = times, counts.T
-            steps.tofile(file)
+            rows = np.empty(times.size, _STEP)
+            rows["time"], rows["counts"] = times, counts.T
+            rows.tofile(file)
     return PartialCurve(locations, path, replay.start, replay.totals, replay.stray, replay.unclosed)
 
 
-def keep(writer: StoreWriter, progress: Progress, parts: Sequence[PartialCurve] = ()) -> None:
+def keep(
+    writer: StoreWriter,
+    progress: Progress,
+    parts: Sequence[PartialCurve] = (),
+    steps: Steps | None = None,
+) -> None:
     """Put the utilization with the default rules into a store that is being written, block by block.
 
-    `parts`: the curves of all locations in groups, where they were made already.
+    `parts`: the curves of all locations in groups, where they were made already. `steps`: what locations do,
+    kept by the replay on import; the events are read again only if regions have become something else since.
 
     Raises
     ------
@@ -316,7 +326,9 @@ def keep(writer: StoreWriter, progress: Progress, parts: Sequence[PartialCurve] 
     """
     if any(writer.rows("curve", location) for location in range(len(writer.locations))):
         return
-    replay = _Replay(writer, Rules(), parts)
+    if steps is not None and not steps.hold(region_classes(writer, Rules())):
+        steps = None
+    replay = _Replay(writer, Rules(), parts, steps=steps)
     names = [a.name.lower() for a in Activity]
     state = np.array([0, -1, 0, 0, 0, -1], np.int64)
     for times, counts in replay.blocks(progress):
@@ -375,8 +387,9 @@ class _Replay:
         rules: Rules,
         parts: Sequence[PartialCurve] = (),
         only: Sequence[int] | None = None,
+        steps: Steps | None = None,
     ) -> None:
-        self._source, self._rules, self._parts = source, rules, parts
+        self._source, self._rules, self._parts, self._steps = source, rules, parts, steps
         self._repaired = source.repair if rules.repaired is None else rules.repaired
         self._there = []
         begins = []
@@ -409,18 +422,24 @@ class _Replay:
                     group = self._there[at : at + SIDE_BY_SIDE]
                     everybody = np.arange(len(self.totals))
                     path = folder / str(at)
-                    parts.append(partial_curve(self._source, self._rules, everybody, path, share, only=group))
+                    parts.append(
+                        partial_curve(self._source, self._rules, everybody, path, share, group, self._steps)
+                    )
                 yield from self._sum(parts, Share(progress, 0.9, 1.0))
 
     def _side_by_side(self, progress: Progress) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
-        source = self._source
-        classes = region_classes(source, self._rules)
-        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+        source, steps = self._source, self._steps
         rows = max(ROWS_AT_LEAST, ROWS_IN_FLIGHT // max(1, len(self._there)))
-        every = tracks = [
-            _Track(source, i, classes, active, self._repaired, rows, self.totals[i]) for i in self._there
+        active = np.array([is_parallel(region) for region in source.regions], np.uint8)
+        rule = rule_of(region_classes(source, self._rules), active, source.nesting)
+        codes = [
+            _Stored(source, i, rule, rows) if steps is None else _Kept(steps, i, rows) for i in self._there
         ]
-        total = sum(source.rows("events", i) for i in self._there)
+        every = tracks = [
+            _Track(source.locations[i], here, self._repaired, rows, self.totals[i])
+            for i, here in zip(self._there, codes, strict=True)
+        ]
+        total = sum(here.rows for here in codes)
         counts = np.zeros(_CLASSES, np.int64)
         emitted = np.full(_CLASSES, -1, np.int64)
         reached = self.start
@@ -439,9 +458,9 @@ class _Replay:
             if merged[0].size:
                 yield merged
             tracks = [track for track in tracks if track.waiting or not track.ended]
-        made_up = [i for i, region in enumerate(source.regions) if region.synthetic]
-        self.stray = sum(int(track.state[_STRAY]) for track in every)
-        self.unclosed = sum(track.open_regions(made_up) for track in every)
+        about = [here.about() for here in codes]
+        self.stray = sum(one.stray for one in about)
+        self.unclosed = sum(one.unclosed for one in about)
 
     def _sum(
         self, parts: Sequence[PartialCurve], progress: Progress
@@ -539,31 +558,68 @@ def _merge(
     emitted: NDArray[np.int64],
     start: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    times = np.concatenate([part[0] for part in parts])
-    # Joined sorted runs: the stable sort finds and merges them.
-    order = np.argsort(times, kind="stable")
-    times = times[order]
-    before = np.concatenate([part[1] for part in parts])[order]
-    after = np.concatenate([part[2] for part in parts])[order]
+    times, before, after = (np.concatenate(column) for column in zip(*parts, strict=True))
+    ends = np.cumsum([part[0].size for part in parts])
     out_times = np.empty(times.size, np.int64)
     out_counts = np.empty((_CLASSES, times.size), np.int32)
-    n = _accumulate(times, before, after, counts, emitted, start, out_times, out_counts)
+    n = _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts)
     return out_times[:n], out_counts[:, :n]
 
 
+@inlined
+def _sink(heap, keys, size):
+    """Put the first entry of a heap of runs where it belongs by its key."""
+    run, key = heap[0], keys[0]
+    at = 0
+    while 2 * at + 1 < size:
+        below = 2 * at + 1
+        if below + 1 < size and keys[below + 1] < keys[below]:
+            below += 1
+        if keys[below] >= key:
+            break
+        heap[at], keys[at] = heap[below], keys[below]
+        at = below
+    heap[at], keys[at] = run, key
+
+
 @kernel
-def _accumulate(times, before, after, counts, emitted, start, out_times, out_counts):
-    """Sum changes to counts; equal times are one, times at which nothing changes are none."""
+def _accumulate(times, before, after, ends, counts, emitted, start, out_times, out_counts):
+    """Sum changes to counts; equal times are one, times at which nothing changes are none.
+
+    The changes are runs in order of time, one behind the other; each ends at its one of `ends`.
+    """
+    heap, keys, place = np.empty(ends.size, np.int64), np.empty(ends.size, np.int64), ends.copy()
+    size = 0
+    for run in range(ends.size - 1, -1, -1):
+        place[run] = ends[run - 1] if run else 0
+        if place[run] < ends[run]:
+            heap[size], keys[size] = run, times[place[run]]
+            at = size
+            size += 1
+            while at > 0 and keys[(at - 1) // 2] > keys[at]:
+                up = (at - 1) // 2
+                heap[at], heap[up] = heap[up], heap[at]
+                keys[at], keys[up] = keys[up], keys[at]
+                at = up
     n = 0
-    i = 0
-    while i < times.size:
-        t = times[i]
-        while i < times.size and times[i] == t:
-            if before[i] != 255:
-                counts[before[i]] -= 1
-            if after[i] != 255:
-                counts[after[i]] += 1
-            i += 1
+    while size > 0:
+        t = keys[0]
+        while size > 0 and keys[0] == t:
+            run = heap[0]
+            i = place[run]
+            while i < ends[run] and times[i] == t:
+                if before[i] != 255:
+                    counts[before[i]] -= 1
+                if after[i] != 255:
+                    counts[after[i]] += 1
+                i += 1
+            place[run] = i
+            if i < ends[run]:
+                keys[0] = times[i]
+            else:
+                size -= 1
+                heap[0], keys[0] = heap[size], keys[size]
+            _sink(heap, keys, size)
         changed = False
         for k in range(counts.size):
             if counts[k] != emitted[k]:
@@ -577,64 +633,73 @@ def _accumulate(times, before, after, counts, emitted, start, out_times, out_cou
     return n
 
 
-# Fields of a track's state, see `_replay`.
-_CURRENT = 0  # class after the events so far
-_SHOWN = 1  # class that the last emitted change led to
-_SINCE = 2  # time of that change
-_PENDING = 3  # time of the last event; a change there is not emitted before time has moved on
-_OUTERMOST = 4  # oldest open node whose region is not computing, -1 if none
-_NEWEST = 5  # newest such node
-_FREE = 6  # head of the list of free nodes
-_USED = 7  # nodes ever used
-_OPEN = 8  # open regions
-_ACTIVE = 9  # open regions in which a worker thread computes
-_STRAY = 10  # leaves without an enter
-_ROW = 11  # next row of the block, where it could not be replayed at once
-_FIELDS = 12
+# Fields of a track's state, see `_change`.
+_CURRENT, _SHOWN, _SINCE, _PENDING, _FIELDS = range(5)
 
 
 #: When (n,) a location changed from which class to which.
 _Changes = tuple[NDArray[np.int64], NDArray[np.uint8], NDArray[np.uint8]]
 
 
+class _Stored:
+    """The codes of a location, replayed from its stored events."""
+
+    def __init__(self, source: EventSource, index: int, rule: Classes, rows: int) -> None:
+        self.worked = is_worker(source, index, source.locations[index], rule.active)
+        self.rows = source.rows("events", index)
+        self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
+        self._regions = OpenRegions(rule)
+        synthetic = [i for i, region in enumerate(source.regions) if region.synthetic]
+        self._synthetic = np.array(synthetic, np.int64)
+
+    def blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        """Times and codes; of a damaged file there are fewer codes."""
+        for block in self._blocks:
+            states = self._regions.states(*block)
+            yield block[0], np.empty(0, np.uint8) if states is None else states[1]
+
+    def about(self) -> Replayed:
+        regions = self._regions
+        return Replayed(regions.worked, regions.stray, regions.depth - regions.count_open(self._synthetic))
+
+
+class _Kept:
+    """The codes of a location, kept when its events were replayed on import."""
+
+    def __init__(self, steps: Steps, index: int, rows: int) -> None:
+        self.worked = steps.about(index).worked
+        self.rows = steps.rows(index)
+        self.about = partial(steps.about, index)
+        self.blocks = partial(steps.blocks, index, rows)
+
+
 class _Track:
-    """One location: its events replayed block by block into changes of class."""
+    """One location: what it does, block by block, as changes of class."""
 
     def __init__(
         self,
-        source: EventSource,
-        index: int,
-        classes: NDArray[np.uint8],
-        active: NDArray[np.uint8],
+        location: Location,
+        codes: _Stored | _Kept,
         repaired: bool,
         rows: int,
         totals: NDArray[np.int64],
     ) -> None:
-        location = source.locations[index]
         assert location.first is not None and location.last is not None
         self._name = location.name or str(location.id)
         self._clock = location.clock(repaired)
         self.begin = self._clock.common(location.first)
         self._end = self._clock.common(location.last)
-        self._blocks = source.blocks("events", index, "time", "kind", "region", rows=rows)
-        self._rows = rows
-        self._strongest = source.nesting == "strongest"
-        self._worker = is_worker(source, index, location, active)
-        self._base = int(Activity.IDLE if self._worker else location.base)
-        self._classes, self._active, self._totals = classes, active, totals
-        self.state = np.zeros(_FIELDS, np.int64)
-        self.state[[_CURRENT, _SHOWN]] = self._base
-        self.state[[_SINCE, _PENDING]] = self.begin
-        self.state[[_OUTERMOST, _NEWEST, _FREE]] = -1
-        self._open_by_class = np.zeros(_CLASSES, np.int64)
-        self._last = np.full(classes.size, -1, np.int64)
-        self._nodes = np.empty((4, 16), np.int64)
-        first = (
+        self._blocks, self._rows, self._totals = codes.blocks(), rows, totals
+        self._resolve = resolve_of(location, codes.worked)
+        base = int(self._resolve[BASE])
+        self._state = np.zeros(_FIELDS, np.int64)
+        self._state[[_CURRENT, _SHOWN]] = base
+        self._state[[_SINCE, _PENDING]] = self.begin
+        self._changes = (
             np.array([self.begin], np.int64),
             np.array([_ABSENT], np.uint8),
-            np.array([self._base], np.uint8),
+            np.array([base], np.uint8),
         )
-        self._changes = first
         self._taken = 0
         self.ended = False
         self.done = 0
@@ -652,30 +717,19 @@ class _Track:
     @property
     def known_until(self) -> int:
         """Every change before this time is among those waiting or taken."""
-        return int(self.state[_PENDING])
-
-    def open_regions(self, but: Sequence[int]) -> int:
-        """How many regions are open after the events so far, those in `but` apart."""
-        count = int(self.state[_OPEN])
-        for region in but:
-            node = self._last[region]
-            while node >= 0:
-                count -= 1
-                node = self._nodes[0, node]
-        return count
+        return int(self._state[_PENDING])
 
     def advance(self) -> None:
-        """Replay the next block of events, or find that there is none."""
+        """Take the next block, or find that there is none."""
         block = next(self._blocks, None)
         if block is None:
             self._close()
             return
-        time, kind, region = block
-        time = self._clock.common(time)
+        time, code = block
         changes = np.empty(time.size, np.int64), np.empty(time.size, np.uint8), np.empty(time.size, np.uint8)
-        self.state[_ROW] = n = 0
-        while n >= 0 and self.state[_ROW] < time.size:
-            n = self._run(time, kind, region, changes, n)
+        n = _change(
+            self._clock.common(time), code, self._resolve, self._end, self._state, self._totals, *changes
+        )
         if n < 0:
             raise StoreError(
                 f"the events of location {self._name} are out of order or outside its time",
@@ -683,40 +737,6 @@ class _Track:
             )
         self.done += time.size
         self._put((changes[0][:n], changes[1][:n], changes[2][:n]))
-
-    def _run(
-        self,
-        time: NDArray[np.int64],
-        kind: NDArray[np.uint8],
-        region: NDArray[np.uint32],
-        changes: _Changes,
-        n: int,
-    ) -> int:
-        """Replay as far as there is room for open regions; make more room if that was not enough."""
-        n = _replay(
-            time,
-            kind,
-            region,
-            self._classes,
-            self._active,
-            _STRENGTH,
-            self._strongest,
-            self._worker,
-            self._base,
-            self._end,
-            self.state,
-            self._open_by_class,
-            self._last,
-            self._nodes,
-            self._totals,
-            n,
-            *changes,
-        )
-        if self.state[_ROW] < time.size:
-            nodes = np.empty((4, 2 * self._nodes.shape[1]), np.int64)
-            nodes[:, : self._nodes.shape[1]] = self._nodes
-            self._nodes = nodes
-        return n
 
     def _put(self, changes: _Changes) -> None:
         """Let changes wait behind those that do so already, because other locations are not so far."""
@@ -740,58 +760,32 @@ class _Track:
     def _close(self) -> None:
         """The last event: whatever was pending there has no duration any more."""
         self.ended = True
-        shown = int(self.state[_SHOWN])
+        shown = int(self._state[_SHOWN])
         changes: list[tuple[int, int, int]] = []
-        if self.state[_CURRENT] != shown and self.state[_PENDING] < self._end:
-            changes.append((int(self.state[_PENDING]), shown, int(self.state[_CURRENT])))
-            self._totals[shown] += self.state[_PENDING] - self.state[_SINCE]
-            self.state[_SINCE] = self.state[_PENDING]
-            shown = int(self.state[_CURRENT])
-        self._totals[shown] += self._end - self.state[_SINCE]
+        if self._state[_CURRENT] != shown and self._state[_PENDING] < self._end:
+            changes.append((int(self._state[_PENDING]), shown, int(self._state[_CURRENT])))
+            self._totals[shown] += self._state[_PENDING] - self._state[_SINCE]
+            self._state[_SINCE] = self._state[_PENDING]
+            shown = int(self._state[_CURRENT])
+        self._totals[shown] += self._end - self._state[_SINCE]
         changes.append((self._end, shown, _ABSENT))
         table = np.array(changes, np.int64).T
         self._put((table[0].copy(), table[1].astype(np.uint8), table[2].astype(np.uint8)))
 
 
 @kernel
-def _replay(
-    time,
-    kind,
-    region,
-    classes,
-    active,
-    strength,
-    strongest,
-    worker,
-    base,
-    end,
-    state,
-    open_by_class,
-    last,
-    nodes,
-    totals,
-    n,
-    out_time,
-    out_before,
-    out_after,
-):
-    """Replay events of a location from row ``state[_ROW]`` on, until the end or until `nodes` are used up.
+def _change(time, code, resolve, end, state, totals, out_time, out_before, out_after):
+    """When a location changes from which class to which, of its codes (n,) after events.
 
-    Returns the number of changes of class in `out_*`, of which `n` were there before; -1 for bad rows.
-
-    Every open region is a node: ``nodes[0]`` is the next older node of the same region (heads in `last`),
-    so that a leave finds the innermost matching one at once; ``nodes[1]`` and ``nodes[2]`` link those that
-    are not computing with the next older and newer one, so that any may be closed and the outermost is
-    still known; ``nodes[3]`` is the class. Hence every event costs the same, however deep or crossed.
+    Returns the number of changes in `out_*`; -1 for rows that cannot be. Of several events at one time the
+    last one counts, so what it does at the last one is not told before time has moved on.
     """
-    same, older, newer, of_class = nodes[0], nodes[1], nodes[2], nodes[3]
-    for i in range(state[11], time.size):
-        if state[6] < 0 and state[7] == nodes.shape[1]:
-            state[11] = i
-            return n
+    if code.size != time.size:
+        return -1
+    n = 0
+    for i in range(time.size):
         t = time[i]
-        r = np.int64(region[i])
-        if t < state[3] or t > end or r >= classes.size:
+        if t < state[3] or t > end:
             return -1
         if t > state[3]:
             if state[0] != state[1]:
@@ -803,66 +797,7 @@ def _replay(
                 state[2] = state[3]
                 n += 1
             state[3] = t
-        if kind[i] == 0:
-            c = np.int64(classes[r])
-            node = state[6]
-            if node >= 0:
-                state[6] = same[node]
-            else:
-                node = state[7]
-                state[7] += 1
-            same[node] = last[r]
-            last[r] = node
-            of_class[node] = c
-            state[8] += 1
-            if worker:
-                state[9] += active[r]
-            open_by_class[c] += 1
-            if c != 0:
-                older[node] = state[5]
-                newer[node] = -1
-                if state[5] >= 0:
-                    newer[state[5]] = node
-                else:
-                    state[4] = node
-                state[5] = node
-        else:
-            node = last[r]
-            if node < 0:
-                state[10] += 1
-                continue
-            c = of_class[node]
-            last[r] = same[node]
-            same[node] = state[6]
-            state[6] = node
-            state[8] -= 1
-            if worker:
-                state[9] -= active[r]
-            open_by_class[c] -= 1
-            if c != 0:
-                if older[node] >= 0:
-                    newer[older[node]] = newer[node]
-                else:
-                    state[4] = newer[node]
-                if newer[node] >= 0:
-                    older[newer[node]] = older[node]
-                else:
-                    state[5] = older[node]
-        # The class now.
-        if state[4] < 0:
-            if worker:
-                state[0] = 0 if state[9] > 0 else base
-            else:
-                state[0] = 0 if state[8] > 0 else base
-        elif strongest:
-            best = 0
-            for k in range(open_by_class.size):
-                if open_by_class[k] > 0 and strength[k] > strength[best]:
-                    best = k
-            state[0] = best
-        else:
-            state[0] = of_class[state[4]]
-    state[11] = time.size
+        state[0] = resolve[code[i]]
     return n
 
 
@@ -876,6 +811,17 @@ def is_worker(source: EventSource, index: int, location: Location, active: NDArr
     if not active.any():
         return False
     return any(bool(active[block[0]].any()) for block in source.blocks("calls", index, "region"))
+
+
+def rule_of(classes: NDArray[np.uint8], active: NDArray[np.uint8], nesting: Nesting) -> Classes:
+    """The rule by which open regions decide what a location does."""
+    return Classes(classes, active, _STRENGTH, nesting == "strongest")
+
+
+def resolve_of(location: Location, worked: bool) -> NDArray[np.uint8]:
+    """What the codes of a location mean; `worked`: it enters regions in which worker threads compute."""
+    worker = location.thread != 0 and location.base == Activity.COMPUTING and worked
+    return resolved(int(location.base), int(Activity.COMPUTING), int(Activity.IDLE), worker)
 
 
 def region_classes(source: EventSource, rules: Rules) -> NDArray[np.uint8]:
@@ -907,7 +853,9 @@ def states(
     repaired = source.repair if rules.repaired is None else rules.repaired
     active = np.array([is_parallel(region) for region in source.regions], np.uint8)
     totals = np.zeros(_CLASSES, np.int64)
-    track = _Track(source, location, region_classes(source, rules), active, repaired, ROWS_IN_FLIGHT, totals)
+    rule = rule_of(region_classes(source, rules), active, source.nesting)
+    codes = _Stored(source, location, rule, ROWS_IN_FLIGHT)
+    track = _Track(known, codes, repaired, ROWS_IN_FLIGHT, totals)
     parts = [track.take(None)]
     while not track.ended:
         track.advance()

@@ -56,10 +56,10 @@ def traces(folder: Path) -> list[Path]:
 
 
 def stamp_place() -> Path | None:
-    """Where the stamp belongs: beside the kept kernels of the timeline; None where none can be kept."""
-    from desktop.core.gantt import unfold
+    """Where the stamp belongs: beside the kept kernels of the replay; None where none can be kept."""
+    from desktop.core.open_regions import replay
 
-    place = unfold._cache.cache_path
+    place = replay._cache.cache_path
     return None if place is None else Path(place) / _STAMP
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication, QHideEvent, QShowEvent
@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from desktop.data.atomic import write_text
 from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
@@ -372,19 +371,18 @@ class ComparePage(Page):
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Export table"), self.settings.folder, "CSV (*.csv)"
+            self, self.tr("Export table"), self.settings.folder, "CSV (*.csv);;Spreadsheet (*.xlsx)"
         )
         if name:
             self.export_to(Path(name))
 
     def export_to(self, path: Path) -> None:
         """The table with its numbers in full, as ``phasewright compare --csv`` prints it."""
-        from desktop.core.contrast import Cell
-        from desktop.printing import as_csv
+        from desktop.core.contrast import cells_frame
+        from desktop.data.frames import write_frame
 
-        rows: list[tuple[Any, ...]] = [Cell._fields, *(tuple(cell) for cell in self.shown.cells)]
         try:
-            write_text(path, "".join(as_csv(rows)))
+            write_frame(path, cells_frame(self.shown.cells))
         except OSError as error:
             self.bench.complain(f"{path}: cannot be written ({reason(error)}), choose another place")
 

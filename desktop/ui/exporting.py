@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QSize, Qt, QTimer
 from PySide6.QtGui import QGuiApplication, QImage, QPixmap
@@ -35,7 +35,8 @@ from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
-from desktop.ui.theme import LIGHT, Theme
+from desktop.ui.theme import LIGHT
+from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
@@ -86,34 +87,6 @@ def _within(shown: Snapshot, span: tuple[float, float]) -> tuple[float, float] |
     curve = shown.run.curve
     a, b = max(span[0], curve.start), min(span[1], curve.start + curve.duration)
     return (a, b) if a < b else None
-
-
-class Plot(Protocol):
-    """A plot of the window: what `picture_of` needs of it."""
-
-    def size(self) -> QSize: ...
-    def render(self, target: QImage) -> None: ...
-    def set_theme(self, theme: Theme) -> None: ...
-    def hasFocus(self) -> bool: ...
-    def clearFocus(self) -> None: ...
-    def setFocus(self) -> None: ...
-
-
-def picture_of(plot: Plot, theme: Theme, scale: float = 2.0) -> QImage:
-    """A plot of the window at `scale` times its size, on white; then it is given its `theme` again."""
-    image = QImage(plot.size() * scale, QImage.Format.Format_RGB32)
-    image.setDevicePixelRatio(scale)
-    image.fill(Qt.GlobalColor.white)
-    focused = plot.hasFocus()
-    plot.clearFocus()  # its frame is no part of the picture
-    plot.set_theme(LIGHT)
-    try:
-        plot.render(image)
-    finally:
-        plot.set_theme(theme)
-        if focused:
-            plot.setFocus()
-    return image
 
 
 def home_of(shown: Snapshot) -> Path:
@@ -381,7 +354,12 @@ class FigureDialog(SheetDialog):
         if contrast is not None:
             self.choose("comparison")
         self.range.addItem(self.tr("Whole run"), None)
-        self.range.addItem(self.tr("What is in view"), _within(self._shown, span))
+        seen, curve = _within(self._shown, span), self._material.curve
+        label = self.tr("What is in view")
+        if seen is not None:
+            ends = (instant(t, seen[1] - seen[0], curve.start, curve.duration) for t in seen)
+            label = self.tr("What is in view ({0})").format(" – ".join(ends))
+        self.range.addItem(label, seen)
         self._form.insertRow(0, self.tr("&Figure"), self.figure)
         last = self._form.rowCount() - 1
         self._form.insertRow(last, self.tr("&Colours"), self.states)

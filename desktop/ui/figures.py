@@ -580,8 +580,7 @@ def _filled(mark: _Mark) -> Fill:
 def _paint_series(frame: _Frame, series: Series, box: Box, marks: Mapping[str, _Mark]) -> None:
     """A line with its extremes, and its area if it has one, in each stretch where there are values."""
     c, mark = series.columns, marks[series.ink]
-    seen = np.isfinite(c.mean) if series.seen is None else series.seen
-    ends = np.flatnonzero(np.diff(seen.astype(np.int8), prepend=0, append=0))
+    ends = np.flatnonzero(np.diff(series.seen_columns.astype(np.int8), prepend=0, append=0))
     mean, low, high = (box.y(np.nan_to_num(v)) for v in (c.mean, c.minimum, c.maximum))
     places, band = box.x(series.x), _extremes(frame, series.ink, marks)
     for a, b in ends.reshape(-1, 2).tolist():
@@ -804,6 +803,10 @@ def _paint_messages(frame: _Frame, bars: Bars, drawn: Drawn, box: Box) -> None:
         sent, above, received, below = drawn.lines.T
         ends = np.stack([box.x(sent), box.y(above), box.x(received), box.y(below)], axis=1)
         frame.sheet.lines(ends, Stroke(frame.ink.text, 0.4 * MM_PER_POINT))
+    at, top = drawn.collectives.T
+    high = min(0.35 * frame.em, box.height / len(bars.names))
+    begins = np.stack([box.x(at), box.y(top), box.x(at), box.y(top) + high], axis=1)
+    frame.sheet.lines(begins, Stroke(frame.ink.mark, 0.8 * MM_PER_POINT))
 
 
 def _paint_bars(frame: _Frame, bars: Bars, box: Box, fills: list[Fill]) -> None:

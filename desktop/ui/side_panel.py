@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QComboBox,
@@ -42,7 +42,7 @@ class SidePanel(QWidget):
         self._workbench = workbench
         self._side: Side[Any, Any] | None = None
         self._theme: Theme = LIGHT
-        self._made = False
+        self._made = self._making = False
         self.tools: list[QWidget] = []
         self.useless: set[QWidget] = set()  # those of them that say nothing about what is shown
         self.choice = self._combo(what, self._choose_one)
@@ -102,16 +102,15 @@ class SidePanel(QWidget):
         button.clicked.connect(lambda: act())
         return button
 
-    def beside(self, numbers: Sequence[QTableView], plots: Sequence[QWidget]) -> None:
-        """Lay out tables and plots, of each kind one in view, beside each other where there is room."""
-        self.tables, self.plots = QStackedWidget(), QStackedWidget()
-        for stack, widgets in ((self.tables, numbers), (self.plots, plots)):
-            for widget in widgets:
-                stack.addWidget(widget)
+    def beside(self, numbers: Sequence[QTableView], plot: QWidget) -> None:
+        """Lay out tables, one in view, and a plot beside each other where there is room."""
+        self.tables = QStackedWidget()
+        for table in numbers:
+            self.tables.addWidget(table)
         self._split = QSplitter(Qt.Orientation.Horizontal)
         self._split.setChildrenCollapsible(False)
         self._split.addWidget(self.tables)
-        self._split.addWidget(self.plots)
+        self._split.addWidget(plot)
         self._split.setStretchFactor(0, 3)
         self._split.setStretchFactor(1, 2)
 
@@ -176,16 +175,30 @@ class SidePanel(QWidget):
         for button in self.answers.findChildren(QPushButton):
             button.setVisible(button in buttons)
         if not why and not self._made:
-            self._made = True
-            self.pages.addWidget(self.make_content())
-            self.set_theme(self._theme)
-            old = type(new)()
+            if not self._making:
+                self._making = True
+                QTimer.singleShot(0, self, self._make)
+            return
         if not why:
             self.show_results(old, new)
         self.pages.setCurrentIndex(1 if not why else 0)
         for widget in self.tools:
             widget.setVisible(not why and widget not in self.useless)
         self._arrange()
+
+    def _make(self) -> None:
+        """Make what shows results, and fill it in the next turn of the event loop: both take their time."""
+        content = self.make_content()
+        for child in content.findChildren(QWidget):
+            child.setAcceptDrops(False)  # files that are dropped are the window's
+        self.pages.addWidget(content)
+        self._made = True
+        self.set_theme(self._theme)
+        QTimer.singleShot(0, self, self._show_anew)
+
+    def _show_anew(self) -> None:
+        if self._side is not None:
+            self._show(type(self._side.snapshot)(), self._side.snapshot)
 
     def tool(self, *widgets: QWidget) -> None:
         """Widgets above the results, that are there while results are."""

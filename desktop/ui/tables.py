@@ -10,6 +10,7 @@ import functools
 import math
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
@@ -52,9 +53,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.errors import reason
 from desktop.printing import as_csv, guarded
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import Scale, common, digits, grouped, time_scale
+from desktop.ui.workers import MainThread
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,6 +77,8 @@ ASCENDING, DESCENDING = Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrde
 _SELECT = QItemSelectionModel.SelectionFlag
 #: Rows that are looked at to see how wide a column is.
 _SAMPLED = 200
+#: Cells that are copied or written at once, within a frame or two; more of them in the background.
+_AT_ONCE = 10_000
 #: Side of a square of colour before a text.
 _SWATCH = 10
 #: Time in a unit: alone, of processors, or below a fraction bar.
@@ -246,19 +251,24 @@ class _Cells:
             return grouped(value)
         return digits(value, max(1, self.column.significant - fewer))
 
-    def full(self, k: int) -> str:
-        """As it is copied: every digit."""
-        value = self.values[k]
-        if self.labels is not None and isinstance(value, str):
-            return str(self.labels[k])
-        value = self.value(k)
-        if value is None or (isinstance(value, float) and not math.isfinite(value)):
-            return ""
-        if isinstance(value, bool):
-            return str(int(value))
-        if self.whole and value == round(value):
-            return str(int(value))
-        return repr(value) if isinstance(value, float) else str(value)
+    def full(self, rows: NDArray[np.int64]) -> list[str]:
+        """Rows of the frame as they are copied: every digit."""
+        if self.labels is not None and not self.numeric:
+            return [str(label) for label in self.labels[rows]]
+        values = self.values[rows]
+        if self.numeric and values.dtype.kind == "b":
+            return [str(int(value)) for value in values.tolist()]
+        if self.numeric and self.scale.factor != 1:
+            values = values / self.scale.factor
+
+        def text(value: Any) -> str:
+            if isinstance(value, float):
+                if not math.isfinite(value):
+                    return ""
+                return str(int(value)) if self.whole and value == round(value) else repr(value)
+            return "" if value is None else str(value)
+
+        return list(map(text, values.tolist()))
 
     @property
     def head(self) -> str:
@@ -269,22 +279,22 @@ class _Cells:
         """By which rows are sorted: numbers, then texts; NaN of what is not known."""
         if self.numeric:
             return self.values.astype(float)
-        values = self.values if self.labels is None else self.labels
-        found = np.full(len(values), np.nan)
-        numbers = [k for k, v in enumerate(values) if isinstance(v, int | float | np.number)]
-        texts = [k for k, v in enumerate(values) if isinstance(v, str)]
+        values = (self.values if self.labels is None else self.labels).tolist()
+        rank = np.full(len(values), np.nan)
+        texts = [k for k, kind in enumerate(map(type, values)) if kind is str]
+        numbers = [] if len(texts) == len(values) else [
+            k for k, v in enumerate(values) if isinstance(v, int | float | np.number) and v == v
+        ]  # fmt: skip
         for several in (numbers, texts):
-            if not several:
-                continue
-            keys = values[several] if several is numbers else [values[k].casefold() for k in several]
-            order = sorted(range(len(several)), key=keys.__getitem__)
-            base, last, place = (np.nanmax(found, initial=-1.0) + 1.0), None, 0
-            for j in order:
-                if last is None or keys[j] != last:
-                    last, place = keys[j], place + 1
-                if not (isinstance(last, float) and math.isnan(last)):
-                    found[several[j]] = base + place
-        return found
+            keys = (
+                [values[k] for k in several]
+                if several is numbers
+                else [values[k].casefold() for k in several]
+            )
+            place = {key: k for k, key in enumerate(sorted(set(keys)))}
+            base = np.nanmax(rank, initial=-1.0) + 1.0
+            rank[several] = base + np.fromiter(map(place.__getitem__, keys), float, len(keys))
+        return rank
 
     @functools.cached_property
     def folded(self) -> list[str]:
@@ -294,6 +304,23 @@ class _Cells:
         if self.numeric:
             return []
         return [value.casefold() if isinstance(value, str) else "" for value in self.values]
+
+
+def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
+    """Rows of the frame under their headings, in the units of these."""
+    import pandas as pd
+
+    made = []
+    for one in cells:
+        values = (one.values if one.labels is None or one.numeric else one.labels)[rows]
+        scaled = one.numeric and one.scale.factor != 1
+        made.append(pd.Series(values / one.scale.factor if scaled else values))
+    return pd.concat(made, axis=1).set_axis([one.head for one in cells], axis=1)
+
+
+def _texts(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> Texts:
+    """Headings, and rows of the frame."""
+    return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
 
 
 class FrameModel(QAbstractItemModel):
@@ -499,21 +526,7 @@ class FrameModel(QAbstractItemModel):
     def texts(self, rows: Iterable[int], columns: Iterable[int] | None = None) -> Texts:
         """Headings with units, and full values of rows of the table, for copying."""
         chosen = [self.cells[c] for c in (range(len(self.cells)) if columns is None else columns)]
-        at = [int(self.order[row]) for row in rows]
-        return [[cells.head for cells in chosen], *([cells.full(k) for cells in chosen] for k in at)]
-
-    def shown_frame(self, columns: Iterable[int]) -> DataFrame:
-        """The rows that are shown, in their order, under their headings, in the units of these."""
-        import pandas as pd
-
-        shown = [self.cells[c] for c in columns]
-        made = []
-        for cells in shown:
-            values = cells.values if cells.labels is None or cells.numeric else cells.labels
-            values = values[self.order]
-            scaled = cells.numeric and cells.scale.factor != 1
-            made.append(pd.Series(values / cells.scale.factor if scaled else values))
-        return pd.concat(made, axis=1, keys=None).set_axis([cells.head for cells in shown], axis=1)
+        return _texts(chosen, self.order[list(rows)])
 
     # ---- Qt's interface
 
@@ -697,6 +710,7 @@ class _Framed(_Base):
     ) -> None:
         self.frames = FrameModel()
         self._quiet, self._paste, self._copies_one = False, paste, copies_one
+        self._asked: dict[str, int] = {}
         self._heads: tuple[str, ...] = ()
         self._hidden: frozenset[str] | None = None  # titles; None: as the columns say
         self.setModel(self.frames)
@@ -709,6 +723,8 @@ class _Framed(_Base):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setItemDelegate(_Choice(self))
         header = self._header()
+        # Of its own: every cell of a selection would be asked whether its heading is to look selected.
+        header.setSelectionModel(QItemSelectionModel(self.frames, header))
         header.setSectionsClickable(True)
         header.setSortIndicatorShown(sortable)
         header.setSortIndicatorClearable(True)
@@ -847,6 +863,11 @@ class _Framed(_Base):
     # ---- order, columns, filter
 
     def _sort(self, column: int, order: Qt.SortOrder) -> None:
+        cells = self.frames.cells[column] if 0 <= column < len(self.frames.cells) else None
+        size = 0 if cells is None or cells.numeric or "rank" in vars(cells) else len(cells.values)
+        self._beside("sort", size, lambda: cells and cells.rank, lambda _: self._arrange(column, order))
+
+    def _arrange(self, column: int, order: Qt.SortOrder) -> None:
         tree = isinstance(self, QTreeView)
         keys, current = (() if tree else self.keys), self.frames.row_of(self.currentIndex())
         self._quiet = True
@@ -930,29 +951,60 @@ class _Framed(_Base):
         header = self._header()
         return [k for k, c in enumerate(self.frames.columns) if not (c.shown and header.isSectionHidden(k))]
 
-    def copied(self, *, everything: bool = False) -> Texts:
-        """What is copied: selected rows, or all of them if none are selected."""
+    def copy(self, form: Callable[[Texts], str], *, everything: bool = False) -> None:
+        """Put rows with headings on the clipboard, as they are sorted: those selected, or all if none are."""
         rows: Sequence[int] = [] if everything or isinstance(self, QTreeView) else self.selected_rows()
         if len(rows) < (1 if self._copies_one else 2):
             rows = range(self.frames.order.size)
-        return self.frames.texts(rows, self._copied_columns())
-
-    def copy(self, form: Callable[[Texts], str], *, everything: bool = False) -> None:
-        """Put rows with headings on the clipboard, as they are sorted."""
-        texts = self.copied(everything=everything)
-        if len(texts) < 2:
+        if not len(rows):
             return
-        made = QMimeData()
-        made.setText(form(texts))
-        if form is html:
-            made.setHtml(made.text())
-        QGuiApplication.clipboard().setMimeData(made)
+        cells = [self.frames.cells[c] for c in self._copied_columns()]
+        places = self.frames.order[list(rows)]
 
-    def write(self, path: Path) -> None:
-        """Write the table as it is shown, numbers in full, as CSV or a spreadsheet (.xlsx). OSError."""
-        from desktop.data.frames import write_frame
+        def done(text: str) -> None:
+            made = QMimeData()
+            made.setText(text)
+            if form is html:
+                made.setHtml(text)
+            QGuiApplication.clipboard().setMimeData(made)
 
-        write_frame(path, self.frames.shown_frame(self._copied_columns()))
+        self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
+
+    def export_to(self, path: Path) -> None:
+        """Write the table as it is shown, numbers in full, as CSV or .xlsx; tell if it fails."""
+        cells, rows = [self.frames.cells[c] for c in self._copied_columns()], self.frames.order.copy()
+
+        def work() -> str:
+            from desktop.data.frames import write_frame
+
+            try:
+                write_frame(path, _shown_frame(cells, rows))
+            except OSError as error:
+                return reason(error)
+            return ""
+
+        def done(problem: str) -> None:
+            if problem:
+                text = self.tr("{0} cannot be written ({1}), choose another place").format(path, problem)
+                box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=self)
+                box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+                box.open()
+
+        self._beside("export", rows.size * len(cells), work, done)
+
+    def _beside(self, what: str, size: int, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """`done` gets what `work` returns; of many cells it runs in the background, and the last one wins."""
+        asked = self._asked[what] = self._asked.get(what, 0) + 1
+        if size <= _AT_ONCE:
+            done(work())
+            return
+        here = MainThread(self)
+
+        def run() -> None:
+            found = work()
+            here.deliver(lambda: done(found) if asked == self._asked[what] else None)
+
+        threading.Thread(target=run, name="phasewright-table", daemon=True).start()
 
     def ask_export(self) -> None:
         """Ask where to, and write it there."""
@@ -960,17 +1012,8 @@ class _Framed(_Base):
         place = str(folder / f"{self.objectName()}.csv")
         kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
         name, _ = QFileDialog.getSaveFileName(self, self.tr("Export table"), place, kinds)
-        if not name:
-            return
-        try:
-            self.write(Path(name))
-        except OSError as error:
-            from desktop.errors import reason
-
-            text = self.tr("{0} cannot be written ({1}), choose another place").format(name, reason(error))
-            box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=self)
-            box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-            box.open()
+        if name:
+            self.export_to(Path(name))
 
     def paste(self) -> None:
         """Hand on what is on the clipboard, and where it is to begin."""

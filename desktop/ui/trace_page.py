@@ -44,13 +44,14 @@ from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
-from desktop.ui.exporting import FigureDialog, ReportDialog, picture_of
+from desktop.ui.exporting import FigureDialog, ReportDialog
 from desktop.ui.icons import icon
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
 from desktop.ui.pages import column
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
+from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.scales import format_number
 from desktop.ui.plots.sweep_plots import SweepPlot
@@ -60,7 +61,7 @@ from desktop.ui.presentation import Presentation, present
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
-from desktop.ui.units import digits, instant, quantity, scaled, time_scale
+from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -538,9 +539,9 @@ class TracePage(Page):
             instant(time_s, b - a), number(found.level), run.curve.capacity
         )
         if found.phase is not None:
-            off = number(found.level - found.fit)
-            text += self.tr("   phase {0}: fit {1}, off by {2}").format(
-                found.phase + 1, number(found.fit), off
+            left = signed(found.level - found.fit)
+            text += self.tr("   phase {0}: fit {1}, residual {2}").format(
+                found.phase + 1, number(found.fit), left
             )
         self._cursor_text.setText(text)
 
@@ -798,8 +799,8 @@ class TracePage(Page):
         """The curve with the timeline below it if that is shown, or the picture of the panel that has the
         focus, at twice its size on the clipboard, on white."""
         plot = self.focusWidget()
-        if isinstance(plot, SweepPlot):
-            image, name = picture_of(plot, self._theme), plot.accessibleName() or "Plot"
+        if isinstance(plot, Chart):
+            image, name = plot.picture(), plot.accessibleName() or "Plot"
         else:
             below = [self.timeline.view] if self.timeline.isVisible() else []
             image = stacked([shown.picture() for shown in (self.curve_view, *below)])

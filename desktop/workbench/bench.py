@@ -54,7 +54,8 @@ class Bench(Generic[S]):
     def _tell(self, snapshot: S) -> None:
         old, self.snapshot = self.snapshot, snapshot
         for listener in tuple(self._listeners):
-            listener(old, self.snapshot)
+            if listener in self._listeners:  # one before it may have taken it away
+                listener(old, self.snapshot)
 
 
 def sentence(error: BaseException, *known: type[Exception]) -> str:

@@ -418,6 +418,11 @@ class ModelBench(Bench[ModelSnapshot]):
         """What can be undone, see `desktop.workbench.workbench.Steps`."""
         return self._history
 
+    def forget_undone(self) -> None:
+        """Nothing that was taken back can be made again."""
+        self._history.forget_undone()
+        self._show()
+
     # ---- inside
 
     @property

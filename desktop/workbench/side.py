@@ -267,7 +267,7 @@ class ModelSide(Side[ModelSideSnapshot, ModelBench]):
         if now.document is None or now.run is None:
             return "", ""
         code = file_stem(now.document.source, now.document.options.member)
-        code = re.sub(rf"[-_. ]?0*{now.run.whole.curve.capacity:g}$", "", code) or code
+        code = re.sub(rf"[-_. ]?(?<!\d)0*{now.run.whole.curve.capacity:g}$", "", code) or code
         table = None if shown is None else shown.project.table
         if table is None or not table.rows:
             return code, "this system"

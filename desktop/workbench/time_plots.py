@@ -43,7 +43,7 @@ WORDS = {
     "io": "I/O",
     "idle": "Idle",
     "unmeasured": "Not measured",
-    "extremes": "Minimum to maximum",
+    "extremes": "Min to max",
     "fit": "Fit: {0} ({1})",
     "break": "Breakpoint and its range",
     "residual axis": "Residual",
@@ -52,6 +52,7 @@ WORDS = {
     "epsilon": "ε = {0} processors·√s",
     "phase error": "phase {0}: r.m.s. {1} processors, local error {2} processors·√s",
     "location": "Location",
+    "rank": "Rank",
     "message": "Message",
     "messages": "Messages, 1 to {0} at a point",
     "collective": "Collective begins",
@@ -67,7 +68,7 @@ WORDS = {
     "of processors": "of {0} processors",
 }
 #: Lines of text and widths of a label that a tick takes of its axis.
-_LINES, _LABELS = 2.2, 1.5
+_LINES, _LABELS = 1.9, 1.5
 #: Room around the number of a phase, in heights of text.
 _AROUND = 0.3
 
@@ -185,6 +186,11 @@ class Series:
     columns: Columns
     look: Literal["filled", "stacked", "line"] = "line"
     seen: NDArray[np.bool_] | None = None
+
+    @property
+    def seen_columns(self) -> NDArray[np.bool_]:
+        """(W,) where there are values."""
+        return np.isfinite(self.columns.mean) if self.seen is None else self.seen
 
     @property
     def exact(self) -> bool:
@@ -438,7 +444,8 @@ class _Numbers(Sequence[str]):
         return self._count
 
     def __getitem__(self, k):
-        return [str(i + 1) for i in range(self._count)[k]] if isinstance(k, slice) else str(k + 1)
+        found = range(self._count)[k]
+        return [str(i + 1) for i in found] if isinstance(k, slice) else str(found + 1)
 
 
 def run_plot(
@@ -517,7 +524,7 @@ def figure_plot(
     axis = time_axis(a, b, say)
     if figure == "timeline":
         assert material.bars is not None
-        return _timeline(run, material.bars, axis, title, say)
+        return _timeline(run, material.bars, axis, title, say, columns)
     known = run.heights(a, b)
     even = np.linspace(a, b, columns + 1)
     if figure == "residual":
@@ -543,17 +550,31 @@ def seen_span(curve: StepCurve, span: tuple[float, float] | None) -> tuple[float
 # ------------------------------------------------------------------ timeline
 
 
-def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words) -> Plot:
+def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words, columns: int) -> Plot:
     inks = [f"shade {k}" for k in bars.shades] if bars.shades else list(bars.classes)
     legend = class_legend(bars.classes, inks, say, by_region=bool(bars.shades))
     drawn = bars.messages
     if drawn is not None:
         densest = 0 if drawn.density is None else int(drawn.density.max(initial=0))
-        legend += mark_legend(say, messages=len(drawn.lines), densest=densest)
+        begun = bool(sparse(len(drawn.collectives), len(bars.names), columns) and len(drawn.collectives))
+        if not begun:
+            drawn = replace(drawn, collectives=drawn.collectives[:0])
+        legend += mark_legend(say, messages=len(drawn.lines), densest=densest, collectives=begun)
+        bars = replace(bars, messages=drawn)
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
-    rows = Axis(say("location"), float(len(bars.names)), 0.0)
+    rows = Axis(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
-    return replace(found, bars=bars, rows=bars.names, remarks=(shared,) if shared else ())
+    return replace(found, bars=bars, rows=bars.labels or bars.names, remarks=(shared,) if shared else ())
+
+
+def sparse(marks: int, rows: int, pixels: float) -> bool:
+    """Whether there is room for so many marks between what rows of so many pixels show."""
+    return marks <= pixels / 24 * max(rows, 1)
+
+
+def row_title(names: Iterable[str]) -> str:
+    """The key of what all rows of these locations are."""
+    return "rank" if all(name.startswith("rank ") for name in names) else "location"
 
 
 def class_legend(names: Sequence[str], inks: Sequence[str], say: Words, *, by_region: bool) -> list[Entry]:
@@ -589,12 +610,14 @@ def shared_rows(locations: int, rows: int, say: Words) -> str:
 @dataclass(frozen=True)
 class Comparing:
     """How compared runs are seen: below each other instead of upon each other, differences in percent of the
-    reference; pairs of phases that were matched by hand, by run; a row of matches that is marked."""
+    reference; pairs of phases that were matched by hand, by run; a marked row of matches; the `levels`
+    from and to that were asked for."""
 
     side_by_side: bool = False
     relative: bool = False
     by_hand: Mapping[int, frozenset[int]] = field(default_factory=dict)
     row: int = -1
+    levels: tuple[float, float] | None = None
 
 
 def comparison(
@@ -605,9 +628,10 @@ def comparison(
     *,
     span: tuple[float, float] | None = None,
     difference: bool = True,
+    before: Plot | None = None,
 ) -> Plot:
     """Runs over one axis with their differences to the reference. `times`: between the columns of a curve;
-    without `difference` there is no room for those."""
+    without `difference` there is no room for those. `before`: the same, over another range."""
     alignment, placement = contrast.alignment, contrast.placement
     reference = alignment.reference
     others = [k for k in range(len(alignment.runs)) if k != reference]
@@ -632,7 +656,7 @@ def comparison(
         x = times(curve)
         columns = envelope(curve).columns(x)
         series.append(Series(f"run {k}", x, columns, seen=_in_phases(contrast, k, columns, x)))
-    level = _level_axis(contrast, say)
+    level = _level_axis(contrast, how, say)
     if how.side_by_side:
         lanes = [Lane(level, (one,)) for one in series]
     else:  # the reference lies over the others
@@ -647,16 +671,18 @@ def comparison(
         axis,
         tuple(lanes),
         tuple(legend),
-        strips=tuple(_strips(contrast, how)),
-        links=tuple(_links(contrast)),
+        strips=tuple(_strips(contrast, how)) if before is None else before.strips,
+        links=tuple(_links(contrast)) if before is None else before.links,
         reference=reference,
     )
 
 
-def _level_axis(contrast: Contrast, say: Words) -> Axis:
+def _level_axis(contrast: Contrast, how: Comparing, say: Words) -> Axis:
     placement = contrast.placement
     if placement.share:
-        return Axis(say("utilization"), 0.0, 1.05, "%", 100.0, whole=True)
+        return Axis(say("utilization"), *(how.levels or (0.0, 1.05)), "%", 100.0, whole=True)
+    if how.levels is not None:
+        return Axis(say("processors"), *how.levels, whole=True)
     low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
     high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
     return Axis(say("processors"), min(low, 0.0), (high if high > 0 else 1.0) * 1.05, whole=True)
@@ -703,7 +729,10 @@ def _difference_lane(
     of_area = ("%" if placement.share else "proc") + ("" if placement.axis == "normalised" else "·s")
     for run, areas in zip(alignment.runs, placement.areas, strict=True):
         if areas is not None:
-            value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
+            if of_area == "proc·s":  # with the prefix of the run's size
+                value = say.quantity(areas.signed, of_area)
+            else:
+                value = f"{format_number(areas.signed * (100 if placement.share else 1), 3)} {of_area}"
             if areas.reference:
                 value += f" ({100 * areas.signed / areas.reference:+.3g} %)".replace("-", "−")
             parts.append(f"{run.name}: {value}")

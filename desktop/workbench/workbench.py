@@ -143,6 +143,7 @@ class Steps(Protocol):
 
     @property
     def history(self) -> History[Any]: ...
+    def forget_undone(self) -> None: ...
     def undo(self) -> None: ...
     def redo(self) -> None: ...
 
@@ -153,6 +154,9 @@ class _Beside:
 
     history: History[Any]
     go: Callable[[Any], None]
+
+    def forget_undone(self) -> None:
+        self.history.forget_undone()
 
     def undo(self) -> None:
         self.go(self.history.undo())
@@ -699,14 +703,18 @@ class Workbench(Bench[Snapshot]):
         """Whose step was made last."""
         return max(self._every, key=lambda one: one.history.undo_number)
 
+    def forget_undone(self) -> None:
+        """Nothing of the trace that was taken back can be made again."""
+        self._history.forget_undone()
+
     def _forget_undone(self) -> None:
         """After a step anywhere, nothing that was taken back elsewhere can be made again."""
         newest = max(one.history.undo_number for one in self._every)
         if newest > self._newest:
             self._newest = newest
             for one in self._every:
-                if one.history.undo_number != newest:
-                    one.history.forget_undone()
+                if one.history.undo_number != newest and one.history.redo_number is not None:
+                    one.forget_undone()
 
     @property
     def _every(self) -> tuple[Steps, ...]:

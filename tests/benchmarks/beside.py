@@ -67,7 +67,7 @@ def work(source: str, size: str, frames: int) -> None:
             time.sleep(0.2)  # what is drawn exactly only after a rest
             app.processEvents()
 
-        bench.open(Path(source))
+        bench.open(made(source, Path(folder)))
         settle()
         problem = bench.snapshot.problem
         if problem is not None:
@@ -156,16 +156,31 @@ def work(source: str, size: str, frames: int) -> None:
         window.close()
 
 
+def made(source: str, folder: Path) -> Path:
+    """A file, or the trace that is asked for, in the store of this checkout."""
+    locations, _, states = source.partition("x")
+    if not (locations.isdigit() and states.isdigit()):
+        return Path(source)
+    from tests.benchmarks import timeline
+
+    digests = [v for name, v in vars(timeline).items() if name.endswith("Digest") and name != "Digest"]
+    for name in ("TIMELINE", "PROFILE"):
+        digests += getattr(timeline, name, ())
+    path = folder / f"{source}.h5"
+    timeline.make(path, int(locations), int(states), *digests)
+    return path
+
+
 # ---- what compares
 
 
 class Worker:
     """A checkout's window in a process of its own."""
 
-    def __init__(self, checkout: Path, source: Path, size: str, frames: int) -> None:
+    def __init__(self, checkout: Path, source: str, size: str, frames: int) -> None:
         env = os.environ | {"PYTHONPATH": str(checkout), "QT_SCALE_FACTOR": size.partition("@")[2] or "1"}
         env.setdefault("QT_QPA_PLATFORM", "offscreen")
-        words = [sys.executable, __file__, "--work", str(source), size, str(frames)]
+        words = [sys.executable, __file__, "--work", source, size, str(frames)]
         self._process = subprocess.Popen(
             words, cwd=checkout, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -190,7 +205,7 @@ class Worker:
         self._process.wait(30)
 
 
-def compare(other: Path, source: Path, size: str, rows: list[str], rounds: int, frames: int) -> None:
+def compare(other: Path, source: str, size: str, rows: list[str], rounds: int, frames: int) -> None:
     import numpy as np
 
     with ExitStack() as open_:
@@ -235,19 +250,12 @@ def main() -> None:
     parser.add_argument("--frames", type=int, default=40)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if asked.timeline:
-            from desktop.data.profile import ProfileDigest
-            from desktop.data.timeline import TimelineDigest
-            from tests.benchmarks.timeline import make
-
-            source = Path(folder) / f"{asked.timeline}.h5"
-            locations, states = map(int, asked.timeline.split("x"))
-            make(source, locations, states, TimelineDigest, ProfileDigest)
-        else:
+        source = asked.timeline
+        if not source:
             from tests.benchmarks.live import write_wave
 
-            source = Path(folder) / "wave.csv"
-            write_wave(source, int(asked.steps))
+            source = str(Path(folder) / "wave.csv")
+            write_wave(Path(source), int(asked.steps))
         print("\n| size | what | other median | p99 | CPU | this median | p99 | CPU | CPU more |")
         print(f"|{' --- |' * 9}")
         for size in asked.sizes:

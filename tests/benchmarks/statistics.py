@@ -21,11 +21,11 @@ import numpy as np
 
 from desktop.core.concurrency import summarise
 from desktop.data.events import Importer, Location, MessageKind, Region
-from desktop.data.profile import ProfileDigest
 from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.data.utilization import Utilization, build, keep
 from desktop.progress import Progress
+from tests.digests import PROFILE
 
 MADE = Importer("made", "Made up", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 REGIONS = [
@@ -114,14 +114,14 @@ def main() -> None:
     total = rows * options.locations
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "made.h5"
-        write(path, 2, 1 << 17, (ProfileDigest,), True)  # compiles what large traces need
+        write(path, 2, 1 << 17, PROFILE, True)  # compiles what large traces need
         with open_store(path) as store:
             Statistics(store).ranges([(0.0, 1e9), (0.1, 0.3)])
         plain = write(path, 1, min(rows, 1 << 20), (), False)
-        noted = write(path, 1, min(rows, 1 << 20), (ProfileDigest,), False)
+        noted = write(path, 1, min(rows, 1 << 20), PROFILE, False)
         print(f"notes add {1e9 * (noted - plain) / min(rows, 1 << 20):.0f} ns an event to")
         print(f"          {1e9 * plain / min(rows, 1 << 20):.0f} ns for packing and writing it")
-        write(path, options.locations, rows, (ProfileDigest,), True)
+        write(path, options.locations, rows, PROFILE, True)
         print(f"{total:.3g} events of {options.locations} locations, {path.stat().st_size / 1e6:.0f} MB")
         with open_store(path) as store:
             use = timed("the curve, as kept on import", lambda: build(store))

@@ -29,15 +29,15 @@ from PySide6.QtWidgets import QApplication
 from desktop.core import phases
 from desktop.data.events import Importer, Location, Region
 from desktop.data.opening import open_trace
-from desktop.data.profile import ProfileDigest
 from desktop.data.store import Digest, Source, StoreWriter, open_store
-from desktop.data.timeline import Timeline, TimelineDigest
+from desktop.data.timeline import Timeline
 from desktop.data.utilization import keep
 from desktop.progress import Progress
 from desktop.ui.app import application
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from tests.benchmarks.live import FRAME, SIZE, Request, Timed, run
+from tests.digests import PROFILE, TIMELINE
 
 FRAMES = 120
 #: Instants at which anything happens; that all locations share them keeps the curve small.
@@ -84,11 +84,11 @@ def cost(folder: Path, locations: int, states: int) -> Path:
     """Make the trace, and say what the summary costs (time: of at most a thousand locations)."""
     plain, path = folder / "plain.h5", folder / f"{locations}x{states}.h5"
     some = min(locations, 1000)
-    make(plain, min(locations, 8), states, TimelineDigest)  # kernels are compiled
+    make(plain, min(locations, 8), states, *TIMELINE)  # kernels are compiled
     without = make(plain, some, states)
-    spent = make(plain, some, states, TimelineDigest) - without
+    spent = make(plain, some, states, *TIMELINE) - without
     plain.unlink()
-    make(path, locations, states, TimelineDigest, ProfileDigest)
+    make(path, locations, states, *TIMELINE, *PROFILE)
     total = locations * states
     with open_store(path) as store:
         begun = time.perf_counter()

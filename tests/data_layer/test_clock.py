@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections import defaultdict, deque
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,7 +19,7 @@ from desktop.data import matching, spill
 from desktop.data.clock import Wrong, check_clocks
 from desktop.data.events import TABLES, Importer, Location, MessageKind
 from desktop.data.importers import otf2
-from desktop.data.matching import Links, match_messages
+from desktop.data.matching import Links, match_in_passing, match_messages
 from desktop.data.store import Source, StoreWriter, open_store
 from desktop.errors import TraceFormatError
 from desktop.progress import Progress
@@ -158,9 +159,9 @@ def test_first_in_first_out(messages, chance, lost) -> None:  # type: ignore[no-
     receives[0] += [(at + 10 * (k + 1), MessageKind.RECV, 1, 0, 9, 0, 0) for k in range(lost)]
     for i in range(3):
         rows(memory, "messages", i, *sorted(sends[i] + receives[i]))
-    for limit in (1 << 20, 5):
+    for limit, match in product((1 << 20, 5, 2), (match_messages, match_in_passing)):
         tally = np.zeros(3, np.int64)
-        parts = match_messages(memory, rows=limit, tally=tally)
+        parts = match(memory, rows=limit, tally=tally)
         found = [tuple(int(x) for x in row) for part in parts for row in zip(*part[:6], strict=True)]
         assert sorted(found) == sorted(expected)
         unequal = sum(size > 0 for *_, size, _ in expected)  # no receive says that it got anything
@@ -207,9 +208,10 @@ def test_a_request_number_used_again() -> None:
         *((10, post, -1, 0, -1, 0, 5), (11, done, 0, 0, 7, 0, 5), (12, post, -1, 0, -1, 0, 5)),
         (13, done, 0, 0, 7, 0, 5),
     )
-    (found,) = match_messages(memory)
-    assert found.sent.tolist() == [1, 2]
-    assert found.received.tolist() == [11, 13]
+    for match in (match_messages, match_in_passing):
+        (found,) = match(memory)
+        assert found.sent.tolist() == [1, 2]
+        assert found.received.tolist() == [11, 13]
 
 
 @settings(deadline=None, max_examples=30)
@@ -220,7 +222,8 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
     for limit in (1 << 20, 5):
         with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
             path = Path(folder) / "made.h5"
-            patch.setattr(match_messages, "__defaults__", (limit, None, None))
+            for match in (match_messages, match_in_passing):
+                patch.setattr(match, "__defaults__", (limit, None, None))
             with StoreWriter(path, Source("made", "made"), MADE) as writer, Links(writer) as links:
                 writer.describe(ticks_per_second=1e9)
                 for rank in range(3):
@@ -257,7 +260,8 @@ def test_matched_messages_are_kept_with_their_senders(messages) -> None:  # type
 def test_memory_does_not_grow_with_the_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All on one channel, received in another order than they were posted; some posts are never over."""
     limit = 1 << 12
-    monkeypatch.setattr(match_messages, "__defaults__", (limit, None, None))
+    for match in (match_messages, match_in_passing):
+        monkeypatch.setattr(match, "__defaults__", (limit, None, None))
     monkeypatch.setattr(matching, "ROWS", limit)
     monkeypatch.setattr(spill, "BATCH", limit)
     peaks = []
@@ -441,7 +445,9 @@ def test_scans_wait_in_order_where_it_is_known() -> None:
     operation = backwards.text("Exscan")
     for rank, begin in enumerate(BEGINS[::-1]):
         rows(backwards, "collectives", rank, (begin, begin + 1, operation, 1, -1, 8, 8))
-    assert check_clocks(memory).before.most == 0
+    found = check_clocks(memory)
+    assert found.before.most == 0
+    assert np.isinf(found.low).tolist() != np.isinf(found.high).tolist(), "who comes first waits for nobody"
     assert check_clocks(backwards).before.most == 899
     backwards.notes["reordered"] = [1]
     assert not check_clocks(backwards).checked
@@ -451,3 +457,65 @@ def test_scans_wait_in_order_where_it_is_known() -> None:
 
 def test_no_locations() -> None:
     assert not check_clocks(Memory()).checked
+
+
+@pytest.mark.parametrize("dense", [1024, 1])
+def test_contradictions_among_others_than_the_first(dense: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock_repair, "DENSE", dense)
+    bounds = clock_repair.Bounds(3)
+    bounds.add_messages(np.array([1, 2]), np.array([2, 1]), np.array([-5, -5]))
+    assert bounds.solve() is None
+
+
+def test_the_middle_is_safe_wherever_the_truth_is() -> None:
+    """All shifts that satisfy the bounds, counted out: none has the middle farther from it than no shift."""
+    luck, safe = np.random.default_rng(4), 0
+    for _ in range(400):
+        true = luck.integers(-6, 7, 3)
+        closed = true[:, None] - true[None, :] + luck.integers(0, 4, (3, 3))
+        np.fill_diagonal(closed, 0)
+        clock_repair.close(closed)
+        middle = (closed[:, 0] - closed[0]) // 2
+        least = clock_repair.nearest(closed, np.rint(clock_repair.project(closed, 400)).astype(np.int64))
+        if closed.min() >= 0 or not clock_repair.is_safe(closed, least, middle):
+            continue
+        safe += 1
+        for d in np.ndindex(25, 25):
+            shifts = np.array([0, *d]) - [0, 12, 12]
+            if (shifts[:, None] - shifts[None, :] <= closed).all():
+                with_, without = np.ptp(middle - shifts), np.ptp(shifts)
+                assert with_ <= without + 1 and np.std(middle - shifts) <= np.std(shifts) + 0.5
+    assert safe > 40
+
+
+def test_own_entries_do_not_make_a_process_late() -> None:
+    """Two threads of a process in one operation: one enters when the other has left."""
+    for process, worst in (([0, 0, 1], 0), ([0, 1, 1], 80)):
+        late = np.zeros(1, np.int64)
+        flags = np.ones(3, np.bool_)
+        clock_repair.late_sources(
+            np.array([0, 3]), np.array(process), np.array([0, 90, 5]), np.array([10, 100, 95]), flags, flags,
+            np.zeros(1, np.bool_), late,
+        )  # fmt: skip
+        assert late[0] == worst
+
+
+def test_a_rate_that_no_clock_has_is_none() -> None:
+    memory = ranks(2)
+    memory.ticks_per_second = 1e6
+    for rank, drift in enumerate((0.0, 0.3)):
+        shown = np.linspace(1e6, 2e6, 50)
+        shown = (shown + (shown - 1.5e6) * drift).round().astype(int)
+        rows(memory, "collectives", rank, *((t, t + 10, 0, 1, -1, 0, 0) for t in shown.tolist()))
+        memory.locations[rank].first, memory.locations[rank].last = int(shown[0]), int(shown[-1]) + 10
+    assert check_clocks(memory).repair == "impossible"
+
+
+def test_roots_that_differ_are_counted() -> None:
+    memory = one_operation("Bcast", (8, 0, 0), (8, 8, 8), 0)
+    assert check_clocks(memory).disagreeing == 0
+    memory.appended["collectives", 2][0]["root"][0] = 1
+    assert check_clocks(memory).disagreeing == 1
+    barrier = one_operation("Barrier", (0, 0, 0), (0, 0, 0), 0)
+    barrier.appended["collectives", 2][0]["root"][0] = 1
+    assert check_clocks(barrier).disagreeing == 0, "it has none, whatever is recorded"

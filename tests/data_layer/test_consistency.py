@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from desktop.cli import run as main
-from desktop.data.consistency import begins_round, doubt, misspelt
-from desktop.data.events import UNDEFINED, Activity, Location, MessageKind, Region
+from desktop.data.consistency import begins_round, doubt, misspelt, nearly_round
+from desktop.data.events import TABLES, UNDEFINED, Activity, Location, MessageKind, Region
 from desktop.data.info import info
 from desktop.data.material import Subject
 from desktop.data.opening import open_trace
@@ -157,6 +157,8 @@ def test_names_of_calls_with_a_changed_letter() -> None:
             # "MP_COMM_805306366", a function of the group of MPI
             ("otf1", "psort_8", "trace.0.def", "swap", 1330184797, "misspelt calls"),
             ("otf1", "farm_6 unpacked", "trace.0.def", "field", 602479617, "odd timer resolution"),
+            # the last two lines
+            ("picl", "v1-fft16-upshot", "v1-fft16-upshot.trf", "lines gone", 2731526444, "no close of some"),
             # a thread that ends long after its program
             ("otf2", "ezt_pthread_5", "eztrace_log/4.evt", "run", 659949528, "late threads"),
         )
@@ -207,9 +209,12 @@ def made(
     messages: list[int] = [],  # noqa: B006 - read only
     regions: tuple[str, ...] = ("main", "MPI_Send", "MPI_Recv", "helper"),
     ranks: int = 1,
+    barriers: tuple[int, ...] = (),
+    activities: list[Activity | None] | None = None,
 ) -> dict[str, str]:
     """Import one location: (time, kind, region) of events and times of sends; findings and severities. The
-    other `ranks` are in the first region all the time."""
+    other `ranks` make one call. `barriers`: how many each rank records. `activities`
+    gets those of the regions."""
     from desktop.data.consistency import judge
     from desktop.data.importers.otf2 import IMPORTER
     from desktop.progress import Progress
@@ -223,9 +228,10 @@ def made(
             writer.region(Region(name, "function", "user"))
         table = np.array(events, np.int64)
         writer.append("events", 0, time=table[:, 0], kind=table[:, 1].astype("u1"), region=table[:, 2])
-        whole = np.array([events[0][0], events[-1][0]], np.int64)
+        others = np.array([(0, IN, MAIN), (10, IN, SEND), (20, OUT, SEND), (50, OUT, MAIN)])
         for rank in range(1, ranks):
-            writer.append("events", rank, time=whole, kind=np.array([IN, OUT], "u1"), region=np.zeros(2, int))
+            time, kind, region = others.T
+            writer.append("events", rank, time=time, kind=kind.astype("u1"), region=region)
         if messages:
             n = len(messages)
             writer.append(
@@ -239,8 +245,15 @@ def made(
                 bytes=np.zeros(n, np.int64),
                 request=np.zeros(n, np.uint64),
             )
+        writer.text("Barrier")
+        for rank, count in enumerate(barriers):
+            columns = {name: np.zeros(count, dtype) for name, dtype in TABLES["collectives"].items()}
+            within = dict.fromkeys(("begin", "end"), np.full(count, 15, np.int64))
+            writer.append("collectives", rank, **columns | within)
         writer.complete()
         judge(writer, writer.report, Progress())
+        if activities is not None:
+            activities += [region.activity for region in writer.regions]
         return {finding.name: finding.severity for finding in writer.report}
 
 
@@ -269,10 +282,49 @@ def test_functions_around_calls_stay_what_they_are(tmp_path: Path) -> None:
     events = [(0, IN, MAIN), (10, IN, SEND), (20, OUT, SEND), (30, OUT, MAIN)]
     assert made(tmp_path, events, [10, 15, 20]) == {}
     odd = [*events[:3], (22, IN, HELPER), (28, OUT, HELPER), events[3]]
-    assert made(tmp_path, odd, [15, 25]) == {"regions with messages": "loss"}
+    found: list[Activity | None] = []
+    assert made(tmp_path, odd, [15, 25], activities=found) == {"regions with messages": "loss"}
+    assert found[HELPER] is Activity.OVERHEAD, "nothing is received in it"
+    often = [*events[:3], *((t, t % 2, HELPER) for t in range(22, 28)), events[3]]
+    assert made(tmp_path, often, [15, 22]) == {}, "most of its calls have none"
     # Where the tracer records no calls at all, functions are what they are.
     bare = [(0, IN, MAIN), (22, IN, HELPER), (28, OUT, HELPER), (30, OUT, MAIN)]
     assert made(tmp_path, bare, [25]) == {}
+
+
+def test_calls_within_calls_are_a_habit_or_damage(tmp_path: Path) -> None:
+    pairs = [((10 * k, IN, SEND), (10 * k + 5, OUT, SEND)) for k in range(60)]
+    plain = [event for pair in pairs for event in pair]
+    within = [
+        (t, kind, r) for a, b in pairs for t, kind, r in (a, (a[0] + 1, IN, RECV), (a[0] + 2, OUT, RECV), b)
+    ]
+    assert made(tmp_path, within) == made(tmp_path, plain) == {}
+    assert made(tmp_path, [*plain, *((600 + t, kind, r) for t, kind, r in within[:4])]) == {
+        "broken nesting: inner": "loss"
+    }
+
+
+def test_collectives_that_others_have(tmp_path: Path) -> None:
+    sound = [(0, IN, MAIN), (10, IN, SEND), (20, OUT, SEND), (50, OUT, MAIN)]
+    assert made(tmp_path, sound, ranks=2, barriers=(3, 3)) == {}
+    assert made(tmp_path, sound, ranks=2, barriers=(2, 3)) == {"unequal collectives": "loss"}
+    assert made(tmp_path, sound[:2], ranks=2, barriers=(2, 3)) == {}, "it died"
+
+
+def test_after_a_cut_nothing_is_known(tmp_path: Path) -> None:
+    """Of a location whose events end early, all up to the end of the run is in doubt."""
+    with open_trace(unpack("damaged_a_evt_truncated_half", tmp_path), output=tmp_path / "cut.h5") as store:
+        (cut,) = (at for at in store.locations if at.damage)
+        assert cut.last is not None
+        ends = [at.clock(store.repair).common(at.last) for at in store.locations if at.last is not None]
+        lost = doubt(store)
+        assert lost is not None and lost.seconds is not None
+        missing = max(ends) - cut.clock(store.repair).common(cut.last)
+        assert lost.seconds >= missing / store.ticks_per_second > 0.1
+
+
+def test_a_timer_with_two_changed_digits_may_be_any() -> None:
+    assert nearly_round(0x3F9ACA00, 4) and not nearly_round(0x3F9BCA00, 4)
 
 
 # ---------------------------------------------------------------- where it is said

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from desktop.data import timeline
+from desktop.core.open_regions import OpenRegions
 from desktop.data.opening import open_trace
 from desktop.data.profile import FOLDED_PATHS
 from desktop.data.timeline import LEVELS, ROWS_FOR_EACH, STEP, Timeline
@@ -85,9 +85,10 @@ def test_regions_that_cross_for_ever_take_no_more_room(tmp_path: Path) -> None:
         time, kind, region = (
             np.concatenate(c) for c in zip(*store.blocks("events", 0, "time", "kind", "region"), strict=True)
         )
-        walker = timeline._Walker(line._classes, line._active, strongest=False)
-        top, _ = walker.feed(time, kind, region)
-        assert walker._stack.size == 64
+        regions = OpenRegions(line._rule)
+        top = np.empty(time.size, np.int32)
+        assert regions.feed(time, kind, region, states=(top, np.empty(time.size, np.uint8)))
+        assert regions.entries.shape[1] == 64
         assert top[2::2].tolist() == region[1::2].tolist()
 
 

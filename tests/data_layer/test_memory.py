@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from desktop.core.open_regions import BEGIN, END
 from desktop.data import memory
 from desktop.data.opening import open_trace
-from desktop.data.profile import BEGIN, END, KEPT, Profile
+from desktop.data.profile import KEPT, Profile
 from desktop.data.store import TraceStore
 from desktop.data.timeline import MESSAGE_BYTES, open_timeline
 from desktop.resources import samples

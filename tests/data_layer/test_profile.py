@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from desktop.data import profile
+from desktop.core.open_regions import BEGIN, END
+from desktop.data import digest, profile
 from desktop.data.events import EventKind, Importer, Location, MessageKind, Region
-from desktop.data.profile import BEGIN, END, FOLDED_PATHS, Profile, ProfileDigest
+from desktop.data.profile import FOLDED_PATHS, Profile
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.errors import StoreError
+from tests.digests import PROFILE
 from tests.oracles.callpaths import paths
 from tests.oracles.utilization import Thread
 
@@ -37,7 +39,7 @@ def stored(
     """Appended `cut` rows at a time."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made.h5"
-        with StoreWriter(path, Source("made", "made"), MADE, (ProfileDigest,) * digests) as writer:
+        with StoreWriter(path, Source("made", "made"), MADE, PROFILE * digests) as writer:
             writer.describe(ticks_per_second=1e6)
             for number, thread in enumerate(threads):
                 writer.location(Location(number, first=thread.first, last=thread.last, rank=number))
@@ -108,7 +110,8 @@ cutting = st.lists(st.integers(-5, 70), max_size=6, unique=True).map(sorted)
 def test_any_range_agrees_with_a_replay(many, cuts, rows, digests) -> None:
     """Whatever the nesting, however often notes are taken, on import or afterwards."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile, "ROWS", rows)
+        for where in (digest, profile):
+            patch.setattr(where, "ROWS", rows)
         patch.setattr(profile, "_WAITING", 8)
         with stored(many, digests=digests) as store:
             known = Profile(store)
@@ -124,7 +127,8 @@ def test_any_range_agrees_with_a_replay(many, cuts, rows, digests) -> None:
 def test_folded_paths_keep_their_regions(thread, cuts, rows, limit) -> None:
     """Of each region the time and the calls stay exact; all paths that are kept are real ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile, "ROWS", rows)
+        for where in (digest, profile):
+            patch.setattr(where, "ROWS", rows)
         patch.setattr(profile, "PATHS", limit)
         with stored([thread]) as store:
             known = Profile(store)
@@ -173,7 +177,8 @@ def test_messages_agree_with_a_count(talk, cuts, rows, digests) -> None:
     outward, inward = (MessageKind.SEND, MessageKind.ISEND), (MessageKind.RECV, MessageKind.IRECV)
     cuts = [BEGIN, *cuts, END]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile, "ROWS", rows)
+        for where in (digest, profile):
+            patch.setattr(where, "ROWS", rows)
         with stored([Thread(0, 60, [])] * 3, talk, digests) as store:
             known = Profile(store)
             for number, messages in enumerate(talk):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shlex
 import zipfile
 from collections.abc import Iterator
@@ -30,7 +31,6 @@ from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit, fit_breaks
 from desktop.data.events import Activity, EventKind, Importer, Location, Region
 from desktop.data.material import FIGURES, Mark, Material, Subject, gather, tables
-from desktop.data.profile import ProfileDigest
 from desktop.data.report import (
     TABLES,
     Contents,
@@ -48,6 +48,7 @@ from desktop.printing import as_csv, printable
 from desktop.progress import Cancelled, Progress
 from desktop.resources import samples
 from tests.data_layer import archives
+from tests.digests import PROFILE
 
 MADE = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 WHEN = datetime(2026, 2, 3, 4, 5, 6, tzinfo=UTC)
@@ -89,7 +90,7 @@ def stored(regions: list[str], locations: list[str], source: str = "made") -> It
     """A trace of 100 ticks in which each location enters every region in turn, rank k later than k-1."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made.h5"
-        with StoreWriter(path, Source("made", source, 4711, "ab" * 32), MADE, (ProfileDigest,)) as writer:
+        with StoreWriter(path, Source("made", source, 4711, "ab" * 32), MADE, PROFILE) as writer:
             writer.describe(ticks_per_second=10.0)
             numbers = [writer.region(Region(name, "function")) for name in regions]
             for k, name in enumerate(locations):
@@ -578,6 +579,15 @@ def test_slides_are_the_story_and_more_where_it_is_asked_for(
     again = command_line(str(cholesky.path), Subject(cholesky, "x", n=2), contents, str(out))
     assert cli.run(shlex.split(again)[1:]) == 0
     assert [slide.shapes.title.text_frame.text for slide in Presentation(str(out)).slides] == titles
+
+
+def test_no_number_of_a_page_is_broken_and_wide_tables_fit_on_paper(cholesky: TraceStore) -> None:
+    """As printed by a browser at 10 pt, tables of twelve columns broke numbers and ran over the edge."""
+    page = to_html(compose([Subject(cholesky, "x", n=2)], Contents(statistics=False), date=WHEN), draw)
+    paper = page[page.index("@media print") :]
+    assert float(re.findall(r"table {[^}]*font-size: ([\d.]+)pt", paper)[0]) <= 7
+    numbers = page.index('td[align="right"] { overflow-wrap: break-word; }')
+    assert numbers > page.index("overflow-wrap: anywhere"), "the later rule counts"
 
 
 def test_a_story_of_several_runs_is_as_short(cholesky: TraceStore) -> None:

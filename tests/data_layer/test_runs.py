@@ -461,3 +461,21 @@ def test_scaling_words(capsys, tmp_path):
     assert code == 1 and "--large-p" in err
     code, _, err = run(capsys, "scaling")
     assert code == 1 and "--factor" in err
+
+
+def test_trials_and_run_sheets_may_be_spreadsheets(tmp_path):
+    made = regular(["A", "B"])
+    sheet = run_sheet(made, 2, seed=5)
+    write_sheet(tmp_path / "sheet.csv", made, sheet)
+    write_sheet(tmp_path / "sheet.xlsx", made, sheet)
+    import pandas as pd
+
+    text = pd.read_csv(tmp_path / "sheet.csv", dtype=str, keep_default_na=False)
+    cells = pd.read_excel(tmp_path / "sheet.xlsx", dtype=str, keep_default_na=False)
+    assert list(text.columns) == ["order", "replicate", "treatment", "A", "B", "response"]
+    assert text.to_numpy().tolist() == cells.to_numpy().tolist()
+    cells["response"] = [f"{k}.5" for k in range(8)]
+    cells.to_excel(tmp_path / "filled.xlsx", index=False)
+    cells.to_csv(tmp_path / "filled.csv", index=False)
+    one, other = (read_runs(tmp_path / name).data for name in ("filled.xlsx", "filled.csv"))
+    assert one.factors == ("A", "B") and (one.x == other.x).all() and (one.y == np.arange(8) + 0.5).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from desktop.data import opening, spill
 from desktop.data.clock import Wrong, check_clocks
 from desktop.data.events import TABLES, Importer, Location, MessageKind
-from desktop.data.matching import Matches, address_of, match_messages
+from desktop.data.matching import Matches, address_of, match_in_passing, match_messages
 from desktop.data.opening import open_trace
 from desktop.data.statistics import Statistics
 from desktop.data.store import Source, StoreWriter
@@ -171,9 +171,16 @@ def expected(rows: dict[int, list[Row]], name: list[int]) -> list[tuple[int, ...
 
 
 def matched(memory: Memory, limit: int) -> list[tuple[int, ...]]:
-    found: list[Matches] = list(match_messages(memory, rows=limit))
+    both = [found(memory, match, limit) for match in (match_messages, match_in_passing)]
+    assert both[0] == both[1]
+    return both[0]
+
+
+def found(memory: Memory, match: Callable[..., Iterator[Matches]], limit: int) -> list[tuple[int, ...]]:
     return sorted(
-        row for part in found for row in zip(*(column.tolist() for column in part[:6]), strict=True)
+        row
+        for part in match(memory, rows=limit)
+        for row in zip(*(column.tolist() for column in part[:6]), strict=True)
     )
 
 
@@ -283,7 +290,8 @@ def test_memory_does_not_grow_with_the_messages_of_threads(
 ) -> None:
     """All on one channel, of which either end is two threads that take turns."""
     limit = 1 << 12
-    monkeypatch.setattr(match_messages, "__defaults__", (limit, None, None))
+    for match in (match_messages, match_in_passing):
+        monkeypatch.setattr(match, "__defaults__", (limit, None, None))
     monkeypatch.setattr(spill, "BATCH", limit)
     peaks = []
     for count in (8, 60_000, 240_000):  # the first loads what is compiled
@@ -301,7 +309,7 @@ def test_memory_does_not_grow_with_the_messages_of_threads(
                 )  # fmt: skip
             tracemalloc.start()
             right = 0
-            for m in match_messages(writer):
+            for m in match_in_passing(writer):
                 right += int(((m.sender == m.receiver - 2) & (m.received == m.sent + 10**9)).sum())
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()

@@ -16,17 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from desktop.core.phases import fit
-from desktop.data import profile, statistics
+from desktop.data import digest, profile, statistics
 from desktop.data.clock import check_clocks
 from desktop.data.events import TABLES, Activity, EventKind, Importer, Location, MessageKind, Nesting, Region
 from desktop.data.matching import Links
 from desktop.data.opening import open_trace
-from desktop.data.profile import ProfileDigest
 from desktop.data.statistics import NO_REGION, Change, RangeStats, Statistics
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import Rules, build, keep
 from desktop.progress import Progress
 from tests.data_layer import archives
+from tests.digests import PROFILE
 from tests.oracles.callpaths import by_region, paths
 from tests.oracles.utilization import Thread, timeline
 
@@ -58,7 +58,7 @@ def stored(
     """One tick is a second. Messages: time, kind, peer, tag, bytes; collectives: begin, end, text, root."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "made.h5"
-        with StoreWriter(path, Source("made", "made"), MADE, (ProfileDigest,) * digests) as writer:
+        with StoreWriter(path, Source("made", "made"), MADE, PROFILE * digests) as writer:
             writer.describe(ticks_per_second=1.0, nesting=nesting, repair=True)
             for region in REGIONS:
                 writer.region(region)
@@ -205,7 +205,8 @@ def test_any_range_agrees_with_the_oracle(many, nesting, parts, rows, digests, f
     )
     classes = [override.get(r.name, a) for r, a in zip(REGIONS, CLASSES, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(profile, "ROWS", rows)
+        for where in (digest, profile):
+            patch.setattr(where, "ROWS", rows)
         if fold:
             patch.setattr(profile, "PATHS", 2)
         with stored(many, nesting=nesting, digests=digests) as store:

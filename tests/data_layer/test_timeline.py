@@ -16,16 +16,17 @@ from hypothesis import strategies as st
 
 from desktop.core import gantt
 from desktop.data import timeline
+from desktop.data.digest import EventDigest
 from desktop.data.events import Activity, Importer, Location, Nesting, Region
 from desktop.data.opening import open_trace
 from desktop.data.parts import DIGESTS
-from desktop.data.profile import ProfileDigest
 from desktop.data.store import BESIDE, DERIVED, Source, StoreWriter, TraceStore, open_store
-from desktop.data.timeline import Timeline, TimelineDigest, open_timeline, summarize
+from desktop.data.timeline import Strips, Timeline, open_timeline, summarize
 from desktop.data.utilization import Rules, states
 from desktop.errors import StoreError
 from desktop.progress import Cancelled, Progress
 from tests.data_layer.archives import NAMES, unpack
+from tests.digests import PROFILE, TIMELINE
 from tests.oracles.utilization import CLASSES, KIND, PARALLEL, REGIONS, Thread, doing, step
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
@@ -42,7 +43,7 @@ def write(
     backwards: bool = False,
     profile: bool = False,
 ) -> None:
-    digests: list[Any] = [TimelineDigest] * digest + [ProfileDigest] * profile
+    digests: list[Any] = [*TIMELINE * digest, *PROFILE * profile]
     with StoreWriter(path, Source("made", "made"), IMPORTER, digests) as writer:
         writer.describe(ticks_per_second=1.0, nesting=nesting, repair=True)
         for region in REGIONS:
@@ -496,7 +497,8 @@ def test_regions_that_are_defined_while_others_are_looked_at(tmp_path):
         writer.describe(ticks_per_second=1.0)
         writer.location(Location(id=0))
         writer.region(Region("first"))
-        digest = TimelineDigest(writer, rules=Rules(overrides=Meanwhile(writer)))
+        strips = Strips(writer, writer.derive)
+        digest = EventDigest(writer, Rules(overrides=Meanwhile(writer)), strips)
         for time in range(4):
             block = {"time": [time], "kind": [time % 2], "region": [len(writer.regions) - 1]}
             columns = {name: np.array(values) for name, values in block.items()}

@@ -12,6 +12,7 @@ rounding, and its breakpoints are rounded to a stated side, so that what it says
 from __future__ import annotations
 
 import math
+import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -226,22 +227,28 @@ def algorithm_m(
     return best
 
 
-def mixed_choice(reach: Sequence[Any], end: Any, error: Callable[[int], Any], start: Any) -> int:
-    """The degree that section 5.1 takes for a phase from `start`.
+def mixed_choice(
+    reach: Sequence[Any],
+    end: Any,
+    error: Callable[[int], Any],
+    start: Any,
+    over: Callable[[Any, Any], bool] = operator.gt,
+) -> int:
+    """The degree that section 5.1 takes for a phase from `start`; `over(a, b)`: whether a > b.
 
     reach: how far constant, linear, quadratic get within eps^2/2, 3 eps^2/4, eps^2; error(d): the squared
     error of degree d on ``[start, end]``, asked only when the quadratic reaches the end.
     """
     c, linear, q = reach
-    linear_longer = 2 * (linear - start) > 3 * (c - start)
+    linear_longer = over(2 * (linear - start), 3 * (c - start))
     if q < end:
-        if q - start > 2 * (c - start) and 3 * (q - start) > 4 * (linear - start):
+        if over(q - start, 2 * (c - start)) and over(3 * (q - start), 4 * (linear - start)):
             return 2
         return 1 if linear_longer else 0
-    if 2 * error(2) < error(0) and 4 * error(2) < 3 * error(1):
+    if over(error(0), 2 * error(2)) and over(3 * error(1), 4 * error(2)):
         return 2
     if linear == end:
-        return 1 if 3 * error(1) < 2 * error(0) else 0
+        return 1 if over(2 * error(0), 3 * error(1)) else 0
     # The paper is silent where the quadratic is turned down at T and the line does not get there.
     return 1 if linear_longer else 0
 
@@ -444,7 +451,9 @@ class Exact:
                 best = min(best, self.best(partial(covers, degrees), best))
         return best
 
-    def mixed(self, n: int, epsilon: float) -> tuple[list[int], list[int]] | None:
+    def mixed(
+        self, n: int, epsilon: float, over: Callable[[Any, Any], bool] = operator.gt
+    ) -> tuple[list[int], list[int]] | None:
         """The mixed heuristic (section 5.1) at one tolerance: breaks and degrees, or None if n do not do."""
         breaks: list[int] = [0]
         degrees: list[int] = []
@@ -453,10 +462,34 @@ class Exact:
                 return None
             a = breaks[-1]
             ends = [self.reach(a, d, Fraction(epsilon) ** 2 / MIXED_WEIGHT[d]) for d in range(3)]
-            d = mixed_choice(ends, self.end, partial(self.squared, a, self.end), a)
+            d = mixed_choice(ends, self.end, partial(self.squared, a, self.end), a, over)
             breaks.append(ends[d])
             degrees.append(d)
         return breaks, degrees
+
+    def mixed_by_any(
+        self, n: int, epsilon: float, rounding: Fraction, most: int = 64
+    ) -> Iterator[tuple[list[int], list[int]] | None]:
+        """`mixed` with each comparison of numbers that are the same but for `rounding`, as a part of them,
+        falling either way; at most so many of the ways."""
+        waiting: list[list[bool]] = [[]]
+        for _ in range(most):
+            if not waiting:
+                return
+            said = waiting.pop()
+            given = len(said)
+            asked = iter(said[:])
+
+            def over(a: Any, b: Any, said: list[bool] = said, asked: Iterator[bool] = asked) -> bool:
+                if abs(a - b) > rounding * max(abs(a), abs(b)):
+                    return bool(a > b)
+                answer = next(asked, None)
+                if answer is None:
+                    said.append(answer := bool(a > b))
+                return answer
+
+            yield self.mixed(n, epsilon, over)
+            waiting += [[*said[:k], not said[k]] for k in range(given, len(said))]
 
 
 def _rhythm() -> Iterator[bool]:

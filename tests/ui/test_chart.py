@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, QRectF, Qt
@@ -254,3 +256,14 @@ def test_an_empty_map_says_why(heat: Chart) -> None:
     heat.set_content(cell_map("Error", ("BT",), ("one",), np.array([[np.nan]]), empty="Press the button."))
     assert heat.grab().toImage() != before
     assert heat.content.empty == "Press the button."
+
+
+def test_charts_that_nobody_owns_are_freed_as_one(qapp: QApplication) -> None:
+    """By the collector, which would take a scene and its items apart in any order."""
+    load_font(qapp)
+    for _ in range(3):
+        made = Chart("x")
+        made.set_content(points(label="named", labels=frozenset({1})))
+        made.grab()
+        del made
+        gc.collect()

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtWidgets import QComboBox, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from desktop.core.frames import TABLES, frame
@@ -145,13 +145,32 @@ def test_it_is_exported_as_it_is_shown_and_no_cell_is_a_formula(
     view.sortByColumn(2, DOWN)
     view.filter("part < 90")
     path = tmp_path / f"runs.{suffix}"
-    view.write(path)
+    view.export_to(path)
     read = pd.read_csv(path) if suffix == "csv" else pd.read_excel(path)
     assert list(read.columns) == ["Name", "Time [ms]", "Part [%]", "Size"]
     assert list(read["Name"]) == ["b", "'=1+1", "a&b"]
     assert list(read["Part [%]"]) == [50.0, 25.0, 12.5] and math.isnan(read["Time [ms]"][1])
-    with pytest.raises(OSError):
-        view.write(tmp_path / "gone" / "runs.csv")
+    view.export_to(tmp_path / "gone" / "runs.csv")
+    box = view.findChild(QMessageBox)
+    assert box is not None and "cannot be written" in box.text()
+
+
+def test_many_cells_are_copied_and_written_in_the_background(
+    qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = FrameView("Many")
+    qtbot.addWidget(view)
+    view.show_frame(pd.DataFrame({f"c{k}": np.arange(4000.0) + k for k in range(5)}))
+    QGuiApplication.clipboard().setText("before")
+    view.copy(tab_separated)
+    assert QGuiApplication.clipboard().text() == "before"
+    qtbot.waitUntil(lambda: QGuiApplication.clipboard().text() != "before")
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert len(lines) == 4001 and lines[-1] == "3999.0\t4000.0\t4001.0\t4002.0\t4003.0"
+    path = tmp_path / "many.csv"
+    view.export_to(path)
+    qtbot.waitUntil(path.exists)
+    assert pd.read_csv(path).equals(view.frames.frame)
 
 
 @settings(deadline=None, max_examples=30)

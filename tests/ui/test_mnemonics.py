@@ -14,7 +14,10 @@ from PySide6.QtWidgets import (
     QGroupBox,
     QLabel,
     QMenu,
+    QPushButton,
+    QStackedWidget,
     QTabBar,
+    QVBoxLayout,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -22,7 +25,7 @@ from pytestqt.qtbot import QtBot
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
 from desktop.ui.frame import Frame
-from desktop.ui.mnemonics import letter, lettered, plain
+from desktop.ui.mnemonics import letter, letter_menu, lettered, plain, settle
 from desktop.ui.model_page import ModelPage
 from desktop.ui.page import Page
 from desktop.ui.trace_page import TracePage
@@ -122,3 +125,27 @@ def test_letters_are_given_out_in_order() -> None:
     assert lettered(["Save", "Save as", "as"]) == ["&Save", "Save &as", "as"]
     assert lettered(["A && B", "a"]) == ["&A && B", "a"]
     assert lettered(["&One", "&Or"], lambda a, b: False) == ["&One", "&Or"]
+    assert lettered(["Ban&ana"]) == ["Ban&ana"], "the letter that is marked, not the first of its kind"
+
+
+def test_pages_and_hidden_entries_take_no_letters_from_each_other(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    pages, whole = QStackedWidget(), QVBoxLayout(window)
+    buttons = []
+    for _ in range(2):
+        page = QWidget()
+        buttons.append(QPushButton("&Apply", page))
+        pages.addWidget(page)
+    whole.addWidget(pages)
+    settle(window)
+    assert [button.text() for button in buttons] == ["&Apply", "&Apply"]
+    beside = QPushButton("&Apply")
+    whole.addWidget(beside)
+    settle(window)
+    assert sorted([letter(beside.text()), letter(buttons[0].text())]) != ["a", "a"]
+    menu = QMenu(window)
+    hidden, shown = menu.addAction("&Add"), menu.addAction("&All")
+    hidden.setVisible(False)
+    letter_menu(menu)
+    assert letter(shown.text()) == "a"

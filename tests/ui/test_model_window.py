@@ -441,8 +441,8 @@ def test_every_plot_has_titles_words_and_something_to_see(opened: ModelPage) -> 
     plots.show_tab("Cells")
     for measure in ("points", "share", "error", "left out"):
         plots.measure.setCurrentIndex(plots.measure.findData(measure))
-        values = plots.cells.content.values
-        assert values is not None and np.isfinite(values).all(), measure
+        cells = plots.cells.content.cells
+        assert cells is not None and np.isfinite(cells.values).all(), measure
     plots.show_tab("Scaling")
     titles = set()
     for k in range(plots.quantity.count()):

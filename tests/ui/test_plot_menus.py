@@ -182,7 +182,7 @@ def test_every_plot_offers_its_picture_its_data_and_what_it_means(
         clipboard.clear()
         actions["plot_picture"].trigger()
         assert clipboard.image().width() >= 900
-    assert plot_menu.picture(plot).width() >= 900
+    assert plot.picture().width() >= 900
     # the handbook has the place that it names
     place_named = getattr(plot, "HELP", "")
     assert place_named or name == "Chart"  # whose panels say it

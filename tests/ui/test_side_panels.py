@@ -31,6 +31,7 @@ from desktop.ui.settings import Settings
 from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.keeping import read_workspace
+from desktop.workbench.pinning import PhaseOf, Place
 from desktop.workbench.side import EffectsSide, ModelSide
 from tests.experiments import small
 
@@ -125,7 +126,10 @@ def effects(qtbot: QtBot, window: TracePage) -> tuple[EffectsPanel, EffectsSide]
     assert isinstance(side, EffectsSide)
     settle(qtbot, window)
     if side.snapshot.names and side.snapshot.shown is not None and side.snapshot.shown.effects is not None:
-        qtbot.waitUntil(lambda: side.snapshot.pinned is not None, timeout=TIMEOUT)
+        qtbot.waitUntil(
+            lambda: side.snapshot.pinned is not None and window.panel("effects").pages.currentIndex() == 1,
+            timeout=TIMEOUT,
+        )
     return window.panel("effects"), side
 
 
@@ -135,6 +139,9 @@ def model(qtbot: QtBot, window: TracePage) -> tuple[ModelPanel, ModelSide]:
     assert isinstance(side, ModelSide)
     qtbot.waitUntil(lambda: not side.snapshot.names or side.snapshot.shown is not None, timeout=TIMEOUT)
     settle(qtbot, window)
+    shown = side.snapshot.shown
+    if shown is not None and shown.project.table is not None:
+        qtbot.waitUntil(lambda: window.panel("model").pages.currentIndex() == 1, timeout=TIMEOUT)
     return window.panel("model"), side
 
 
@@ -208,9 +215,13 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
     assert list(frame["Term"]) == [one["term"] for one in said["effects"]]
     for name, key in (("Effect", "value"), ("SE", "se"), ("t", "t"), ("p", "p")):
         assert list(frame[name]) == [one[key] for one in said["effects"]], name
+    panel.numbers.setCurrentIndex(1)
+    panel.numbers.activated.emit(1)
     ranks = panel.rank.frames.frame
     assert ranks is not None and isinstance(said["ranks"], list)
     assert list(ranks["Factor"]) == [one["term"] for one in said["ranks"]]
+    panel.numbers.setCurrentIndex(0)
+    panel.numbers.activated.emit(0)
 
     bench = window.desk.keeper.bench("experiments", 0)
     page = window.frame.open_experiment(bench)  # type: ignore[arg-type]  # of an experiment
@@ -366,6 +377,13 @@ def test_a_curve_without_events_has_effects_and_no_places(
     assert "names no regions" in panel.where.text()
     assert window.workbench.snapshot.marked == ()
     window.frame.close_unasked()
+
+
+def test_names_of_a_stranger_are_no_markup(window: TracePage) -> None:
+    panel = window.panel("effects")
+    said = panel._told(Place("<b>A&B</b>", "<img src=x>", (PhaseOf(0, 1.5, 1.0),)))
+    assert "&lt;img" in said and "&lt;b&gt;A&amp;B" in said and "<img" not in said
+    assert "<img" not in panel._told(Place("<img src=x>"))
 
 
 # ---- factor model

@@ -5,17 +5,44 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
-from desktop.data.material import FIGURES
+from desktop.core.contrast import Contrast, place
+from desktop.core.curve import StepCurve
+from desktop.core.envelope import envelope
+from desktop.core.phase_stats import phase_table
+from desktop.core.phases import fit_breaks
+from desktop.data.material import FIGURES, Mark, Material, Subject, bars, gather
+from desktop.data.message_filter import MessageFilter
+from desktop.data.store import open_store
+from desktop.data.timeline import open_timeline
+from desktop.data.utilization import Rules
 from desktop.ui import figures
 from desktop.ui.app import load_font
+from desktop.ui.compare.runs_view import RunsView
 from desktop.ui.figures import Look
+from desktop.ui.plots.curve_view import CurveView
+from desktop.ui.plots.navigation import Navigation
+from desktop.ui.plots.time_plot import TimePlot
+from desktop.ui.plots.timeline_rows import Rows
+from desktop.ui.plots.timeline_tiles import Tiles
+from desktop.ui.plots.timeline_view import TimelineView
+from desktop.workbench.jobs import Lane
+from desktop.workbench.levels import AT_FIRST, Levels
+from desktop.workbench.model import Annotation
+from desktop.workbench.time_plots import Comparing, Plot
 from tests.ui.pdf_text import pdf_text
 from tests.ui.test_figures import SVG, WAVE, material
+from tests.ui.test_timeline_window import write
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -78,3 +105,240 @@ def test_another_process_writes_the_same_pdf() -> None:
         for _ in range(2)
     }
     assert len(found) == 1 and len(found.pop().strip()) == 64
+
+
+# ------------------------------------------------------------------ the window and the figure
+
+
+@pytest.fixture
+def painted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every text that is painted, on whatever."""
+    found: list[str] = []
+    original = QPainter.drawText
+
+    def record(painter: QPainter, *given: Any) -> Any:
+        found.extend(one for one in given if isinstance(one, str))
+        return original(painter, *given)
+
+    monkeypatch.setattr(QPainter, "drawText", record)
+    return found
+
+
+def texts_of(figure: str, made: Material, look: Look) -> list[str]:
+    root = ElementTree.fromstring(figures.svg(figure, made, look))
+    return [text.text or "" for text in root.iter(f"{SVG}text")]
+
+
+def paint(qtbot: QtBot, view: TimePlot, painted: list[str]) -> list[str]:
+    """What a widget says when it is painted anew, in whole."""
+    qtbot.addWidget(view)
+    view.show()
+    view.grab()
+    painted.clear()
+    view._redraw()
+    view.dirty()
+    view.grab()
+    return list(painted)
+
+
+def said(plot: Plot) -> set[str]:
+    """What must be read of a plot, apart from its ticks and the numbers of its phases."""
+    shown = [entry.words for entry in plot.legend if entry.shown]
+    lanes = [text for lane in plot.lanes for text in (lane.axis.words, lane.note)]
+    notes = [note.told for note in plot.notes]
+    return {t for t in (*shown, *lanes, *notes, *plot.remarks, plot.doubt, plot.axis.words) if t}
+
+
+def phases_of(plot: Plot) -> list[tuple[list[str], list[list[float]], int | None]]:
+    return [(list(strip.labels), strip.spans.tolist(), strip.chosen) for strip in plot.strips]
+
+
+def breakpoints_of(plot: Plot) -> list[list[float]]:
+    assert plot.breaks is not None
+    b = plot.breaks
+    return [v.tolist() for v in (b.time, b.low, b.high, b.locked)]
+
+
+def same(one: Plot, other: Plot) -> None:
+    """Both state the same of time, phases, breakpoints, notes, limits and doubt, and in the same words."""
+    assert one.axis == other.axis
+    assert [lane.axis for lane in one.lanes] == [lane.axis for lane in other.lanes]
+    shown = [[(e.words, e.ink) for e in plot.legend if e.shown] for plot in (one, other)]
+    assert shown[0] == shown[1]
+    assert phases_of(one) == phases_of(other)
+    assert (one.notes, one.remarks, one.doubt, one.limit) == (
+        other.notes,
+        other.remarks,
+        other.doubt,
+        other.limit,
+    )
+
+
+def run_of(limited: bool = False) -> Material:
+    """With a breakpoint that is held, remarks, and a doubt."""
+    made = material(WAVE, 4)
+    held = (float(made.fit.breaks[1]),)
+    return replace(made, locked=held, doubt="up to 3 of 40 processor-seconds (7 %) are in doubt")
+
+
+def view_of(made: Material) -> CurveView:
+    view = CurveView()
+    view.resize(1000, 640)
+    view.set_curve(made.curve, made.stack)
+    view.set_fit(made.fit)
+    view.set_locked(made.locked)
+    view.set_doubt(made.doubt)
+    view.set_annotations(tuple(Annotation(m.start_s, m.text, m.end_s, m.colour) for m in made.marks))
+    return view
+
+
+@pytest.mark.parametrize("figure", ["curve", "stack"])
+@pytest.mark.parametrize("levels", [AT_FIRST, Levels("hand", 1.0, 6.5), Levels(log=True)])
+def test_the_curve_page_states_what_its_figures_state(
+    qtbot: QtBot, painted: list[str], figure: str, levels: Levels
+) -> None:
+    made, view = run_of(), view_of(run_of())
+    view.set_shown(frozenset({"computing"} if figure == "curve" else made.stack))
+    view.set_phase(2)
+    view.set_levels(levels)
+    view.zoom_to(1.5, 15.0)
+    on_screen = paint(qtbot, view, painted)
+    here, look = view.description(), Look(width=200, height=120, span=(1.5, 15.0), levels=levels, phase=2)
+    assert here is not None and here.figure == figure and len(here.lanes) == 2
+    there = figures.describe(figure, made, look)
+    curve, left = here.lanes
+    same(replace(here, lanes=(curve,)), there)
+    assert breakpoints_of(here) == breakpoints_of(there) and any(breakpoints_of(there)[3])
+    residual = figures.describe("residual", made, look)
+    assert left.axis == residual.lanes[0].axis and left.entries == residual.legend
+    assert residual.remarks == (left.note,)
+    assert left.spread is not None and residual.lanes[0].spread is not None
+    assert left.spread.level.tolist() == residual.lanes[0].spread.level.tolist()
+    # What is painted is what is described, on both.
+    sheet = texts_of(figure, made, look)
+    assert said(there) <= set(sheet) and said(there) <= set(on_screen)
+    assert said(residual) <= set(texts_of("residual", made, look))
+    assert {entry.words for entry in left.entries} | {left.axis.words, left.note} <= set(on_screen)
+    phases = [str(k + 1) for k in range(made.fit.n) if made.fit.breaks[k + 1] > 1.5]
+    assert set(phases) <= set(sheet) and set(phases) <= set(on_screen)
+    # So are the ticks that there is room for.
+    em, height = view.fontMetrics().height(), view._main.rect.height()
+    labels = curve.axis.upright(height, em).labels
+    assert len(labels) >= 2 and set(labels) <= set(on_screen)
+    across = here.axis.across(view._main.rect.width(), view.fontMetrics().horizontalAdvance)
+    assert len(across.labels) >= 4 and set(across.labels) <= set(on_screen)
+    size = 9 * 25.4 / 72
+    root = ElementTree.fromstring(figures.svg(figure, made, look))
+    ends = [t.text for t in root.iter(f"{SVG}text") if t.attrib.get("text-anchor") == "end"]
+    expected = [there.lanes[0].axis.upright(h, 1.164 * size).labels for h in np.arange(30.0, 110.0, 0.5)]
+    assert ends in expected
+
+
+def test_values_in_columns_are_the_same_on_the_screen_and_on_paper(qtbot: QtBot, painted: list[str]) -> None:
+    """Levels read off the window's pixels and off the path in the SVG, in every step; and of a curve of more
+    steps than columns the described extremes."""
+    made = replace(run_of(), marks=(), fit=fit_breaks(run_of().curve, [0.0, 16.0], "constant"))
+    view = view_of(made)
+    view.set_fit(None)
+    paint(qtbot, view, painted)
+    image, lane, m = view.grab().toImage(), view._main, view._map()
+    svg = ElementTree.fromstring(figures.svg("curve", made, Look(width=200, height=100)))
+    ink = figures.ink(Look()).curve
+    paths = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.attrib.get("stroke") == ink]
+    y = np.array([[float(v) for v in p.split()] for p in re.split("[ML]", max(paths, key=len))[1:]])[:, 1]
+    plot = figures.describe("curve", made, Look(width=200, height=100))
+    zero, eight = y[2 * WAVE.index(0.0)], y[2 * WAVE.index(8.0)]
+    for k, level in enumerate(WAVE):
+        column = round(m.x(k + 0.37))
+        rows = range(round(lane.rect.top()) + 1, round(lane.rect.bottom()))
+        darkest = min(rows, key=lambda r, x=column: image.pixelColor(x, r).lightness())  # type: ignore[misc]
+        assert lane.value(darkest + 0.5) == pytest.approx(level, abs=0.06)
+        assert 8 * (y[2 * k] - zero) / (eight - zero) == pytest.approx(level, abs=0.02)
+        assert plot.lanes[0].series[0].columns.mean[k] == level
+    rng = np.random.default_rng(5)
+    many = StepCurve(np.arange(40_001) * 1e-3, rng.integers(0, 9, 40_000).astype(float), 8)
+    found = fit_breaks(many, [0.0, 13.0, 40.0], "linear")
+    dense = Material("dense", many, {"computing": many}, found, tuple(phase_table(many, found)))
+    view = view_of(dense)
+    paint(qtbot, view, painted)
+    here, there = view.description(), figures.describe("curve", dense, Look(width=160))
+    assert here is not None
+    same(replace(here, lanes=here.lanes[:1]), there)
+    for plot in (here, there):
+        (series,) = plot.lanes[0].series
+        known = envelope(many).columns(series.x)
+        assert not series.exact
+        for name in ("mean", "minimum", "maximum"):
+            assert getattr(series.columns, name) == pytest.approx(getattr(known, name))
+
+
+@pytest.mark.parametrize("axis", ["start", "normalised", "phases"])
+@pytest.mark.parametrize("how", [Comparing(), Comparing(side_by_side=True, relative=True, row=1)])
+def test_the_comparison_states_what_its_figure_states(
+    qtbot: QtBot, painted: list[str], axis: str, how: Comparing
+) -> None:
+    made = material(WAVE)
+    assert made.contrast is not None
+    placement = place(made.contrast.alignment, axis, share=how.relative)
+    made = replace(made, contrast=Contrast(made.contrast.alignment, placement))
+    view = RunsView()
+    view.resize(1100, 800)
+    view.set_runs(made.contrast.alignment, placement)  # type: ignore[union-attr]  # there is one
+    view.set_look(side_by_side=how.side_by_side, relative=how.relative)
+    view.set_row(how.row)
+    on_screen = paint(qtbot, view, painted)
+    here, look = view.description(), Look(width=260, height=200, how=how)
+    there = figures.describe("comparison", made, look)
+    assert here is not None and [lane.note for lane in here.lanes] == [lane.note for lane in there.lanes]
+    assert here.links == there.links
+    if how.relative:  # means of columns, which are others here and there
+        there = replace(there, lanes=(*there.lanes[:-1], here.lanes[-1]))
+    same(here, there)
+    sheet = texts_of("comparison", made, look)
+    assert said(there) <= set(sheet) and said(there) <= set(on_screen)
+    for strip in there.strips:
+        assert set(strip.labels) <= set(sheet) and set(strip.labels) <= set(on_screen)
+
+
+@pytest.mark.parametrize("by_region", [False, True])
+def test_the_timeline_states_what_its_figure_states(
+    qtbot: QtBot, painted: list[str], tmp_path: Path, by_region: bool
+) -> None:
+    write(tmp_path / "made.h5")
+    wanted = MessageFilter()
+    with open_store(tmp_path / "made.h5") as store:
+        made, use = gather(Subject(store, "made", n=3, marks=(Mark(0.3, "here"),)))
+        breaks = made.fit.breaks[1:-1]
+        found = bars(store, Rules(), made.curve, breaks=breaks, by_region=by_region, messages=wanted)
+        made = replace(made, bars=found)
+        timeline = open_timeline(store, Rules())
+        assert found is not None and timeline is not None
+        lane = Lane("tiles", latest=True, deliver=lambda call: call())
+        navigation = Navigation()
+        navigation.reset(made.curve.start, made.curve.start + made.curve.duration)
+        view = TimelineView(lambda changed: Tiles(lane, changed, lambda error: None), navigation)
+        view.resize(1300, 420)
+        first = [timeline.first_s(k) for k in range(len(store.locations))]
+        rows = Rows(store.locations, timeline.there.tolist(), use.seconds[:, 0].tolist(), first)
+        view.set_timeline(timeline, rows, timeline.weights(), use.seconds.sum(0))
+        view.set_by_region(by_region)
+        view.set_fit(made.fit)
+        view.set_annotations((Annotation(0.3, "here"),))
+        paint(qtbot, view, painted)
+        qtbot.waitUntil(lambda: not lane.busy and view.tiles.marks is not None, timeout=20_000)
+        on_screen = paint(qtbot, view, painted)
+        here, there = view.description(), figures.describe("timeline", made, Look(width=260, height=110))
+        assert here is not None
+        # What takes next to no time has no colour of its own on paper, and no line in the window's legend.
+        named = [(e.words, e.ink) for e in there.legend if e.words != "(other regions)"]
+        assert [(e.words, e.ink) for e in here.legend] == named
+        assert here.axis == there.axis and here.notes == there.notes
+        assert (
+            [lane.axis.title for lane in here.lanes] == [lane.axis.title for lane in there.lanes] == ["Rank"]
+        )
+        assert breakpoints_of(here) == breakpoints_of(there)
+        assert set(there.rows) <= set(here.rows), "the window has a row of each process as well"
+        sheet = texts_of("timeline", made, Look(width=260, height=110))
+        assert said(there) <= set(sheet) and {e.words for e in here.legend} | {"Rank"} <= set(on_screen)
+        assert set(there.rows) <= set(sheet) and {"Collective begins", "Message"} <= said(there)
+        view.set_timeline(None, None, np.zeros(1), np.zeros(5))

@@ -21,7 +21,6 @@ from desktop.data.events import Activity, Importer, Location, Region
 from desktop.data.matching import Links
 from desktop.data.message_filter import MessageFilter
 from desktop.data.store import Source, StoreWriter
-from desktop.data.timeline import TimelineDigest
 from desktop.data.utilization import keep
 from desktop.progress import Progress
 from desktop.ui.exporting import material_of
@@ -33,6 +32,7 @@ from desktop.ui.plots.timeline_view import TimelineView, region_classes
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
 from desktop.workbench.model import Annotation
+from tests.digests import TIMELINE
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 SPAN = 1_000_000  # ticks of a microsecond each: one second
@@ -44,7 +44,7 @@ WRITE = 400_123
 def write(path: Path) -> None:
     """Four ranks of two threads: main for all of the time, in it a receive in every tenth of it."""
     names = ("main", "MPI_Recv", "MPI_File_write", "MPI_Send", "MPI_Barrier")
-    with StoreWriter(path, Source(str(path), path.name), IMPORTER, [TimelineDigest]) as writer:
+    with StoreWriter(path, Source(str(path), path.name), IMPORTER, TIMELINE) as writer:
         writer.describe(ticks_per_second=1e6)
         for name in names:
             writer.region(Region(name, paradigm="mpi" if name.startswith("MPI") else ""))
@@ -261,7 +261,7 @@ def test_a_rare_state_shows_as_a_stripe(qtbot: QtBot, opened: TracePage) -> None
     assert column[0] == QColor(view._theme.computing)
     assert column[-1] == QColor(view._theme.io)
     send(view, QEvent.Type.MouseMove, QPointF(x + 0.5, view._y(row + 0.5)), Qt.MouseButton.NoButton)
-    assert any("also holds input/output" in line for line in view._tip)
+    assert any("also holds I/O" in line for line in view._tip)
 
 
 def test_hover_and_click_ask_the_events(qtbot: QtBot, opened: TracePage) -> None:
@@ -298,7 +298,7 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, mon
     middle = place(view, 0.075, 1) + (place(view, 0.075, 4) - place(view, 0.075, 1)) / 2
     ink = [image.pixelColor(round(middle.x()), round(middle.y()) + d) for d in (-2, -1, 0, 1, 2)]
     assert QColor(view._theme.text) in ink
-    assert "message" in [entry.label for entry in view._entries()]
+    assert "Message" in [entry.label for entry in view._entries()]
     view.zoom_to(0.6, 0.8)
     settle(qtbot, opened)
     marks = view.tiles.marks
@@ -309,13 +309,13 @@ def test_messages_and_collectives_are_drawn(qtbot: QtBot, opened: TracePage, mon
     marks = view.tiles.marks
     assert marks is not None and marks.messages is None and marks.count == 1
     assert marks.density is not None and marks.density.max() == 1
-    assert "1 to 1 messages in a pixel" in [entry.label for entry in view._entries()]
+    assert "Messages, 1 to 1 at a point" in [entry.label for entry in view._entries()]
 
 
 def crowd(path: Path, count: int = 30_000) -> None:
     """Two ranks; the first sends many messages of rising sizes, all with one of two tags in one of two
     communicators, to the second, which is five milliseconds later each time (the last one fifty)."""
-    with StoreWriter(path, Source(str(path), path.name), IMPORTER, [TimelineDigest]) as writer:
+    with StoreWriter(path, Source(str(path), path.name), IMPORTER, TIMELINE) as writer:
         writer.describe(ticks_per_second=1e6)
         writer.region(Region("main"))
         for rank in range(2):
@@ -690,7 +690,7 @@ def test_rows_lower_than_a_pixel_are_joined(qtbot: QtBot, opened: TracePage) -> 
     view.rows_changed()
     settle(qtbot, opened)
     assert view._per == 4 and view._bands == 3
-    assert "4 rows share a pixel" in view._note()
+    assert view._note() == "12 locations in 3 rows: neighbours share a row"
     send(
         view,
         QEvent.Type.MouseMove,
@@ -1027,9 +1027,9 @@ def test_the_exported_figure_has_the_messages_of_the_window(
     assert drawn is not None and drawn.count == 30_000 and drawn.density is not None
     middle = drawn.density.shape[0] // 2
     assert drawn.density[middle].sum() >= 30_000
-    assert "data:image/png;base64," in svg and "messages, up to" in svg
+    assert "data:image/png;base64," in svg and ">Messages, 1 to " in svg
     drawn, one, _ = found["one"]
     assert drawn is not None and drawn.lines[:, 1::2].tolist() == [[0.5, 1.5]]
-    assert "base64" not in one and ">message<" in one
-    assert found["none"][0] is None and "message" not in found["none"][1]
+    assert "base64" not in one and ">Message<" in one
+    assert found["none"][0] is None and "Message" not in found["none"][1]
     assert image != found["none"][2]

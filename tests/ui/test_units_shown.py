@@ -16,6 +16,8 @@ from pytestqt.qtbot import QtBot
 from desktop.cli import _column
 from desktop.core.frames import TABLES, Field, frame
 from desktop.resources import samples
+from desktop.ui.compare.cells import COLUMNS
+from desktop.ui.exporting import FigureDialog
 from desktop.ui.frame import Frame
 from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
@@ -149,3 +151,37 @@ def test_every_reason_is_another() -> None:
 @pytest.mark.parametrize(("value", "text"), [(85.28, "85.28 proc·s"), (0.4771, "477.1 proc·ms")])
 def test_processor_seconds(value: float, text: str) -> None:
     assert processor_seconds(value) == text
+
+
+def test_a_comparison_has_one_prefix_a_column() -> None:
+    """Of a run of some microseconds: work is in the unit of its times, and differences in that of both."""
+    given = {"duration_s": 4e-6, "work_s": 8e-6, "work_difference_s": -3e-9, "mean": 2.0}
+    texts = {"label": "run", "run": "a", "phase": None}
+    names = [field.name for field in TABLES["comparison"]]
+    model, shown = FrameModel(), COLUMNS[2:]
+    made = frame(TABLES["comparison"], {name: [texts.get(name, given.get(name, 1e-6))] for name in names})
+    model.show(made, shown)
+    heads = [model.headerData(k, Qt.Orientation.Horizontal).split("\n") for k in range(len(shown))]
+    units = {head[0]: head[1] if len(head) > 1 else "" for head in heads}
+    assert {units[name] for name in ("Start", "Length", "± Length")} == {"µs"}
+    assert {units[name] for name in ("Work", "± Work")} == {"proc·µs"}
+
+
+def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
+    qtbot: QtBot, scene: Scene, own_places: None, settings: Settings
+) -> None:
+    main = scene.main
+    curve = main.workbench.snapshot.run.curve  # type: ignore[union-attr]  # a trace is open
+    main.curve_view.zoom_to(0.25 * curve.duration, 0.5 * curve.duration)
+    made = FigureDialog(
+        main.workbench.snapshot, lambda call: call(), (0.25 * curve.duration, 0.5 * curve.duration)
+    )
+    qtbot.addWidget(made)
+    unit = time_unit(curve.duration)[1]
+    assert re.fullmatch(rf"What is in view \([\d.]+ {unit} – [\d.]+ {unit}\)", made.range.itemText(1))
+    made.close()
+    assert main.panel("classes").note.isHidden()
+    bare = Frame(settings).trace
+    qtbot.addWidget(bare.frame)
+    assert "File > Open" in bare.panel("classes").note.text() and not bare.panel("classes").note.isHidden()
+    bare.close()

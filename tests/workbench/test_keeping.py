@@ -49,6 +49,7 @@ from desktop.workbench.model import (
     names,
 )
 from desktop.workbench.workbench import Workbench
+from tests.data_layer.damage import sample
 from tests.inline import Inline
 
 ROOT = Path(__file__).parent.parent.parent
@@ -520,6 +521,28 @@ def test_nothing_outside_of_the_project_goes_into_a_bundle_unasked(
     again: list[tuple[Outside, ...]] = []
     desk.keeper.find_outside(again.append)
     assert again == [()], "all of a bundle is in its folder"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
+def test_a_trace_of_which_one_file_is_elsewhere_is_outside(desk: Desk, tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "mine", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    files = sample("otf1", "farm_6")
+    for name, data in files.items():
+        ((elsewhere if ".events" in name and "2" in name else folder) / name).write_bytes(data)
+    for file in elsewhere.iterdir():
+        (folder / file.name).symlink_to(file)
+    desk.bench.open(folder / "trace.otf")
+    desk.keeper.save(folder / "p.phasewright")
+    found: list[tuple[Outside, ...]] = []
+    desk.keeper.find_outside(found.append)
+    (one,) = found[0]
+    assert (one.kind, one.size) == ("trace", sum(map(len, files.values())))
+    desk.keeper.export_bundle(tmp_path / "b.zip", None, lambda _: None)
+    assert not [name for name in names_in(tmp_path / "b.zip") if name.startswith("stores")]
+    desk.keeper.export_bundle(tmp_path / "b.zip", None, lambda _: None, frozenset({one.real}))
+    assert [name for name in names_in(tmp_path / "b.zip") if name.startswith("stores")]
 
 
 def test_a_project_in_the_home_folder_owns_nothing_there(

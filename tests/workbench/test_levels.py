@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from desktop.core.curve import StepCurve
 from desktop.workbench.levels import (
     AT_FIRST,
+    LEAST,
+    RATIO,
     Heights,
     Levels,
     at_share,
@@ -116,6 +118,14 @@ def test_moving_keeps_the_magnification_and_ends_at_the_ends(
     else:
         assert b - a == pytest.approx(high - low, rel=1e-6)
     assert b <= limits(replace(wanted, mode="all"), known)[1] * (1 + 1e-9)
+
+
+def test_there_is_a_narrowest_range_and_the_pointer_is_within() -> None:
+    assert zoomed(AT_FIRST, HIGH, 2, 100.0) == zoomed(AT_FIRST, HIGH, 2, 12.6)
+    close = zoomed(AT_FIRST, HIGH, 1e12, 3.0)
+    assert close.high - close.low == pytest.approx(LEAST * 12.6) and close.low < 3 < close.high
+    close = zoomed(Levels(log=True), HIGH, 1e12, 3.0)
+    assert close.high / close.low == pytest.approx(RATIO) and close.low < 3 < close.high
 
 
 def test_zooming_out_far_enough_is_all_of_it() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,17 @@ def test_what_is_changed_by_hand_inside_stays_when_the_limit_goes() -> None:
     assert limited(free, None, WHOLE).phases == whole.phases, "another fit inside changes nothing outside"
     assert Project(aside=SetAside((1.0,))).problem() != ""
     assert Project(limit=(2.0, 1.0)).problem() != ""
+
+
+def test_limits_that_end_at_a_break_and_projects_without_any() -> None:
+    whole = Project(PhaseSettings("mixed", 4, (), (0.0, 20.0, 50.0, 80.0, 100.0), (0, 1, 2, 0)))
+    near = limited(whole, (50.0 - 1e-10, 80.0 + 1e-10), WHOLE)
+    assert near.phases.breaks == (50.0 - 1e-10, 80.0 + 1e-10)
+    assert limited(Project(), (10.0, 20.0), WHOLE).aside is None
+    budget = limited(Project(PhaseSettings("budget", 8, (20.0, 50.0))), (60.0, 70.0), WHOLE)
+    fewer = replace(budget, phases=replace(budget.phases, n=2))
+    back = limited(fewer, None, WHOLE).phases
+    assert (back.locked, back.n, back.problem()) == ((20.0, 50.0), 6, "")
 
 
 @pytest.fixture

@@ -166,6 +166,7 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
         count = sum(count for _, count, _, _ in found)
         report.add(name, severity, text, count=count, where=f"line {line}")
     there = [place for place in places if place.location.records and place.location.kind == "cpu"]
+    closed = sum(place.closed for place in there)
     for late, name, text in (
         (
             [place for place in there if not place.begun],
@@ -181,6 +182,11 @@ def _tell(intake: Intake, places: list[walk.Place], sink: Sink) -> None:
             [place for place in there if not place.usable],
             "statistics of some",
             "Processors have no statistics of their communication, others have them; records are lost.",
+        ),
+        (
+            [place for place in there if not place.closed] if 2 * closed > len(there) else [],
+            "no close of some",
+            "The end of the program (close) is missing of processors, most have it; last records are lost.",
         ),
     ):
         if 0 < len(late) < len(there):
@@ -230,7 +236,7 @@ def _read(path: Path, sink: Sink, progress: Progress) -> None:
 IMPORTER = Importer(
     id="picl",
     title="PICL trace",
-    version="3",
+    version="4",
     detect=source.detect,
     read=_read,
     files=lambda path: [path],

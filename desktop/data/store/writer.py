@@ -52,6 +52,9 @@ class Digest(Protocol):
     def finish(self) -> None:
         """All rows were taken, the locations are complete: `StoreWriter.derive` what is left."""
 
+    def release(self) -> None:
+        """The store is complete, or given up."""
+
 
 class StoreWriter(Described):
     """A `desktop.data.events.Sink` and `EventSource` that becomes the file `path` when its block ends.
@@ -194,6 +197,14 @@ class StoreWriter(Described):
         while len(self._behind) > most:
             self._behind.popleft().result()
 
+    @property
+    def digests(self) -> Sequence[Digest]:
+        return self._digests
+
+    def _release(self) -> None:
+        for digest in self._digests:
+            digest.release()
+
     # EventSource
 
     def rows(self, table: str, location: int) -> int:
@@ -207,9 +218,10 @@ class StoreWriter(Described):
         writer = self._tables.get(table)
         if writer is not None:
             start, count = writer.index.get(location, (0, 0))
-            for a in range(start, start + count, rows):
-                b = min(a + rows, start + count)
-                yield tuple(writer.read(name, a, b) for name in names)
+            a, end = start, start + count
+            while a < end:
+                a, begin = min(a // rows * rows + rows, end), a  # so that few chunks are unpacked twice
+                yield tuple(writer.read(name, begin, a) for name in names)
 
     # what follows from the rows
 
@@ -321,6 +333,7 @@ class StoreWriter(Described):
     def _finish(self) -> None:
         self.complete()
         self._beside.shutdown()
+        self._release()
         own = [i for i in range(len(self.locations)) if self._only is None or self._only(i)]
         for writer in self._tables.values():
             writer.finish(own)
@@ -345,6 +358,7 @@ class StoreWriter(Described):
     def _discard(self) -> None:
         try:
             self._beside.shutdown(cancel_futures=True)
+            self._release()
             with suppress(OSError, RuntimeError):  # closing flushes, which fails again on a full disk
                 self._file.close()
         finally:

@@ -12,19 +12,23 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QColor, QPainter, QPen, QPolygonF
 from PySide6.QtWidgets import QGraphicsItem, QMenu, QWidget
 
+from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
-from desktop.core.envelope import Columns, envelope
+from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
-from desktop.data.chart import MARKS
+from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import Lane, Ticks, TimeMap
+from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.scene import Axis, Draw, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, margins, paint_box
+from desktop.ui.plots.words import words
 from desktop.ui.theme import SERIES
 from desktop.ui.units import digits, quantity
-from desktop.workbench.time_plots import round_up
+from desktop.workbench.time_plots import Axis as AxisOf
+from desktop.workbench.time_plots import Comparing, Plot, comparison
+from desktop.workbench.time_plots import Lane as LaneOf
 
 if TYPE_CHECKING:
     from desktop.core.contrast import Alignment, Placement
@@ -57,6 +61,7 @@ class RunsView(TimePlot):
         self._side_by_side = self._relative = False
         self._by_hand: dict[int, frozenset[int]] = {}
         self._row = -1
+        self._asked: tuple[float, float] | None = None  # the levels from and to that were asked for
         self._held: tuple[int, int] | None = None  # a phase that is dragged: run, phase
         self._pulled = QPointF()
         self._lanes: list[Lane] = []
@@ -65,6 +70,8 @@ class RunsView(TimePlot):
         self._legend = QRectF()
         self._row_of: list[dict[int, int]] = []
         self._sheets: dict[str, Raster] = {}
+        self._plot: Plot | None = None  # what the pictures show
+        self._plot_of: tuple[object, ...] = ()
         self._build()
         self.setAccessibleName(self.tr("Compared runs"))
 
@@ -84,6 +91,8 @@ class RunsView(TimePlot):
                 {int(phase): r for r, phase in enumerate(column) if phase != NONE}
                 for column in alignment.rows.T
             ]
+            if before is not None and before.share != placement.share:
+                self._asked = None
             if before is None or (before.start, before.end) != (placement.start, placement.end):
                 self._selection, self._cursor, self._drag = None, math.nan, None
                 self._nav.reset(placement.start, placement.end)
@@ -221,7 +230,7 @@ class RunsView(TimePlot):
         self._bands.place(QRectF(0, top, whole.right(), (self._strips[-1].bottom() if top else 0.0) - top))
         self._heading.place(QRectF(apart.left(), apart.top() - em * 1.6, apart.width(), em * 1.5))
         self._heading.setVisible(self._ready and bool(apart.height()))
-        self._time_axis.setGeometry(
+        self._time_axis.place(
             QRectF(apart.left(), apart.bottom(), apart.width(), whole.bottom() - apart.bottom())
         )
         self._frames.place(whole)
@@ -259,14 +268,30 @@ class RunsView(TimePlot):
         fine = dpr / self._coarse
         m = TimeMap(self._nav.a, self._nav.b, 0.0, self._lanes[0].rect.width())
         x = scales.column_edges(m, max(round(m.width * fine), 1))
-        columns = [envelope(curve).columns(x) for curve in placement.curves]
-        self._make_curves(placement, columns, x, fine)
-        if self._apart.rect.height():
-            self._make_difference(alignment, placement, columns, x, fine)
-        for name, plot in self.lanes.items():
-            lane = self._lane_of(name)
-            if lane is not None:
-                plot.vb.show_range(self._nav.a, self._nav.b, lane.low, lane.high)
+        how = Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
+        of = (alignment, placement, how)
+        self._plot = plot = comparison(
+            Contrast(alignment, placement), how, lambda curve: x, words(), span=(self._nav.a, self._nav.b),
+            difference=bool(self._apart.rect.height()), before=self._plot if of == self._plot_of else None,
+        )  # fmt: skip
+        self._plot_of = of
+        places = [*self._lanes, *([self._apart] if plot.lanes[-1].zero else [])]
+        for lane, described in zip(places, plot.lanes, strict=True):
+            lane.low, lane.high = described.axis.low, described.axis.high
+        self._make_curves(plot, fine)
+        if plot.lanes[-1].zero:
+            self._make_difference(plot.lanes[-1], fine)
+        for name, item in self.lanes.items():
+            shown = self._lane_of(name)
+            if shown is not None:
+                axis = plot.lanes[-1 if name == "difference" else 0].axis
+                low, high = axis.low * axis.factor, axis.high * axis.factor
+                item.vb.show_range(self._nav.a, self._nav.b, low, high)
+
+    def description(self) -> Plot | None:
+        """What is shown now; None if nothing is compared."""
+        self.prepare(self.viewport().devicePixelRatioF())
+        return self._plot if self._ready else None
 
     def _sheet(self, name: str, lane: Lane, dpr: float) -> Raster:
         """The reused pixels of a lane, without anything on them."""
@@ -277,14 +302,14 @@ class RunsView(TimePlot):
     # What the items of the scene paint, in the view's pixels.
 
     def _draw_legend(self, painter: QPainter, rect: QRectF) -> None:
-        if self._alignment is not None:
+        if self._alignment is not None and self._plot is not None:
             painter.setFont(self.font())
             self._paint_legend(painter, self._alignment)
 
     def _draw_strips(self, painter: QPainter, rect: QRectF) -> None:
-        if self._alignment is not None and self._placement is not None:
+        if self._alignment is not None and self._plot is not None:
             painter.setFont(self.font())
-            self._paint_strips(painter, self._alignment, self._placement, self._map())
+            self._paint_strips(painter, self._alignment, self._plot, self._map())
 
     def _draw_curves(self, k: int, painter: QPainter, rect: QRectF) -> None:
         em = self.fontMetrics().height()
@@ -294,41 +319,36 @@ class RunsView(TimePlot):
             self._paint_name(painter, k, self._lanes[k].rect)
 
     def _draw_levels(self, k: int, painter: QPainter, rect: QRectF) -> None:
-        if self._placement is None or k >= len(self._lanes):
+        if self._plot is None or k >= len(self._lanes):
             return
+        axis, em = self._plot.lanes[k].axis, self.fontMetrics().height()
+        self._paint_upright(painter, self._lanes[k], axis, titled=self._lanes[k].rect.height() > 5 * em)
+
+    def _paint_upright(self, painter: QPainter, lane: Lane, axis: AxisOf, *, titled: bool = True) -> None:
         painter.setFont(self.font())
-        lane, em = self._lanes[k], self.fontMetrics().height()
-        ticks = self._level_ticks(lane, self._placement.share, em)
-        title = self.tr("Of all (%)") if self._placement.share else self.tr("Processors")
-        scales.level_axis(painter, lane, ticks, self._theme, title if lane.rect.height() > 5 * em else "")
+        ticks = axis.upright(lane.rect.height(), self.fontMetrics().height())
+        scales.level_axis(painter, lane, ticks, self._theme, axis.words if titled else "")
 
     def _draw_apart(self, painter: QPainter, rect: QRectF) -> None:
         blit(painter, self._apart.rect, self._sheets["difference"].image)
 
     def _draw_apart_axis(self, painter: QPainter, rect: QRectF) -> None:
-        if self._placement is None:
-            return
-        painter.setFont(self.font())
-        unit = self.tr("% pts") if self._placement.share else self.tr("proc")
-        unit = self.tr("%") if self._relative else unit
-        title = self.tr("Difference ({0})").format(unit)
-        scales.level_axis(painter, self._apart, self._apart_ticks(self._apart), self._theme, title)
+        if self._plot is not None and self._plot.lanes[-1].zero:
+            self._paint_upright(painter, self._apart, self._plot.lanes[-1].axis)
 
-    def _apart_ticks(self, lane: Lane) -> Ticks:
-        room = lane.rect.height() / (self.fontMetrics().height() * 1.7)
-        return scales.level_ticks(lane.low, lane.high, max(2.0, room))
-
-    def _draw_heading(self, painter: QPainter, rect: QRectF) -> None:
-        alignment, placement = self._alignment, self._placement
-        if alignment is not None and placement is not None:
+    def _draw_heading(self, painter: QPainter, head: QRectF) -> None:
+        if self._plot is not None:
             painter.setFont(self.font())
-            others = [k for k in range(len(alignment.runs)) if k != alignment.reference]
-            self._paint_heading(painter, alignment, placement, others)
+            painter.setPen(QColor(self._theme.text))
+            text, most = self._plot.lanes[-1].note, Qt.TextElideMode.ElideRight
+            painter.drawText(head, _MIDDLE, self.fontMetrics().elidedText(text, most, int(head.width())))
 
     def _draw_axis(self, painter: QPainter, rect: QRectF) -> None:
-        if self._ready:
+        if self._plot is not None:
+            m, top = self._map(), self._apart.rect.bottom()
             painter.setFont(self.font())
-            self._paint_axis(painter, self._map())
+            at = QRectF(m.left, top, m.width, self.height() - top)
+            scales.across_axis(painter, at, m, self._theme, self._plot.axis)
 
     def _draw_frames(self, painter: QPainter, rect: QRectF) -> None:
         for lane in self._rects:
@@ -365,14 +385,9 @@ class RunsView(TimePlot):
         metrics = self.fontMetrics()
         em, row = metrics.height(), self._legend
         x, sample = row.left(), 2.6 * em
-        about = [
-            self.tr(": {0} processors, {1}{2}").format(
-                scales.format_number(run.curve.capacity),
-                quantity(run.curve.duration, "s"),
-                self.tr(" (reference)") if k == alignment.reference else "",
-            )
-            for k, run in enumerate(alignment.runs)
-        ]
+        assert self._plot is not None
+        said = [entry.words for entry in self._plot.legend]
+        about = [words.removeprefix(run.name) for run, words in zip(alignment.runs, said, strict=True)]
         names = [metrics.horizontalAdvance(run.name) + 1.0 for run in alignment.runs]
         rest = sum(map(metrics.horizontalAdvance, about)) + (sample + 1.9 * em) * len(about)
         for k, room in enumerate(_shares(names, row.width() - rest)):
@@ -385,128 +400,120 @@ class RunsView(TimePlot):
             painter.drawText(QRectF(x + sample + 0.5 * em, row.top(), w + 2, row.height()), _MIDDLE, text)
             x += sample + w + 1.9 * em
 
-    def _paint_strips(
-        self, painter: QPainter, alignment: Alignment, placement: Placement, m: TimeMap
-    ) -> None:
+    def _paint_strips(self, painter: QPainter, alignment: Alignment, plot: Plot, m: TimeMap) -> None:
         t, metrics = self._theme, self.fontMetrics()
-        left, right = m.left, m.left + m.width
-        self._paint_links(painter, alignment, placement, m)
+        em, left, right = metrics.height(), m.left, m.left + m.width
+        self._paint_links(painter, plot, m)
         # Names that do not fit all stand in the legend, by these samples.
         named = all(metrics.horizontalAdvance(run.name) <= left - 12 for run in alignment.runs)
-        for k, r in enumerate(self._strips):
+        for k, (r, strip) in enumerate(zip(self._strips, plot.strips, strict=True)):
             gutter = QRectF(4, r.top(), r.left() - 10, r.height())
             if named:
                 painter.setPen(QColor(t.muted))
                 painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, alignment.runs[k].name)
             else:
-                sample = 2.6 * metrics.height()
-                self._sample(painter, k, gutter.right() - sample, r.center().y(), sample)
+                self._sample(painter, k, gutter.right() - 2.6 * em, r.center().y(), 2.6 * em)
+            assert strip.alone is not None
             with saved(painter):
                 painter.setClipRect(r)
-                for phase, (a, b) in enumerate(placement.spans[k].tolist()):
-                    if b < m.a or a > m.b:
-                        continue
+                for phase, _, _ in strip.seen(plot.axis):
+                    a, b = strip.spans[phase].tolist()
                     box = QRectF(max(m.x(a), left - 9), r.top(), 0, r.height())
                     box.setRight(max(min(m.x(b), right + 9), box.left() + 1))
-                    row = self._row_of[k][phase]
-                    alone = int((alignment.rows[row] != NONE).sum()) == 1
-                    colour = self.colour(k).name()
-                    painter.fillRect(
-                        box, mix(colour, t.background, 0.12 if alone else 0.4 if phase % 2 else 0.26)
-                    )
-                    if alone:
+                    share = 0.12 if strip.alone[phase] else 0.4 if phase % 2 else 0.26
+                    painter.fillRect(box, mix(self.colour(k).name(), t.background, share))
+                    if strip.alone[phase]:
                         painter.fillRect(box, QBrush(QColor(t.border), Qt.BrushStyle.BDiagPattern))
-                    chosen = row == self._row
+                    chosen = phase == strip.chosen
                     if chosen or box.width() >= 4:
                         painter.setPen(QPen(QColor(t.text if chosen else t.border), 2 if chosen else 0))
                         painter.setBrush(Qt.BrushStyle.NoBrush)
                         painter.drawRect(box.adjusted(0.5, 0.5, -0.5, -0.5))
-                    number = f"{phase + 1}" + ("*" if phase in self._by_hand.get(k, ()) else "")
-                    inside = QRectF(max(box.left(), left), r.top(), 0, r.height())
-                    inside.setRight(min(box.right(), right))
-                    if metrics.horizontalAdvance(number) + 4 < inside.width():
-                        if alone:
-                            room = QRectF(0, 0, metrics.horizontalAdvance(number) + 6, r.height() - 2)
-                            room.moveCenter(inside.center())
-                            painter.fillRect(room, QColor(t.background))
-                        painter.setPen(QColor(t.text))
-                        painter.drawText(inside, _CENTRE, number)
+                for phase, a, b, label in strip.labelled(plot.axis, r.width(), em, metrics.horizontalAdvance):
+                    inside = QRectF(left + a, r.top(), b - a, r.height())
+                    if strip.alone[phase] and label:
+                        room = QRectF(0, 0, metrics.horizontalAdvance(label) + 6, r.height() - 2)
+                        room.moveCenter(inside.center())
+                        painter.fillRect(room, QColor(t.background))
+                    painter.setPen(QColor(t.text))
+                    painter.drawText(inside, _CENTRE, label)
 
-    def _paint_links(self, painter: QPainter, alignment: Alignment, placement: Placement, m: TimeMap) -> None:
+    def _paint_links(self, painter: QPainter, plot: Plot, m: TimeMap) -> None:
         """A band between the strips of two runs wherever both have a phase in the same row."""
         with saved(painter):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            for k in range(1, len(self._strips)):
-                upper, lower = self._strips[k - 1], self._strips[k]
+            for link in plot.links:
+                upper, lower = self._strips[link.upper : link.upper + 2]
                 painter.setClipRect(
                     QRectF(upper.left(), upper.bottom(), upper.width(), lower.top() - upper.bottom())
                 )
-                for row, phases in enumerate(alignment.rows[:, k - 1 : k + 1].tolist()):
-                    if NONE in phases:
-                        continue
-                    spans = [placement.spans[k - 1][phases[0]], placement.spans[k][phases[1]]]
-                    xs = [float(m.x(v)) for span in spans for v in span]
-                    # Far out of sight, coordinates would lose their meaning.
-                    xs = [min(max(v, m.left - 1e5), m.left + m.width + 1e5) for v in xs]
-                    if max(xs) < m.left or min(xs) > m.left + m.width:
-                        continue
-                    chosen = row == self._row
-                    colour = QColor(self._theme.accent if chosen else self._theme.muted)
-                    colour.setAlpha(150 if chosen else 30 + round(70 * self._alike(alignment, row, k)))
-                    painter.setPen(QPen(colour, 1))
-                    painter.setBrush(colour)
-                    corners = (
-                        (xs[0], upper.bottom()),
-                        (xs[1], upper.bottom()),
-                        (xs[3], lower.top()),
-                        (xs[2], lower.top()),
-                    )
-                    painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
+                xs = [float(m.x(v)) for v in (link.a, link.b, link.c, link.d)]
+                # Far out of sight, coordinates would lose their meaning.
+                xs = [min(max(v, m.left - 1e5), m.left + m.width + 1e5) for v in xs]
+                if max(xs) < m.left or min(xs) > m.left + m.width:
+                    continue
+                chosen = link.row == self._row
+                colour = QColor(self._theme.accent if chosen else self._theme.muted)
+                colour.setAlpha(150 if chosen else 30 + round(70 * link.alike))
+                painter.setPen(QPen(colour, 1))
+                painter.setBrush(colour)
+                corners = (
+                    (xs[0], upper.bottom()),
+                    (xs[1], upper.bottom()),
+                    (xs[3], lower.top()),
+                    (xs[2], lower.top()),
+                )
+                painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in corners]))
 
-    @staticmethod
-    def _alike(alignment: Alignment, row: int, run: int) -> float:
-        phase = int(alignment.rows[row, alignment.reference])
-        found = [
-            float(m.alike[phase]) if m is not None and phase != NONE else 1.0
-            for m in alignment.matchings[run - 1 : run + 1]
-        ]
-        return float(np.nan_to_num(min(found)))
+    @property
+    def _time_scale(self) -> tuple[str, float]:
+        if self._placement is not None and self._placement.axis == "normalised":
+            return self.tr("Part of each run (%)"), 100.0
+        return super()._time_scale
 
-    def _limits(self, placement: Placement) -> tuple[float, float]:
-        if placement.share:
-            return 0.0, 1.05
-        low = min(float(envelope(c).nodes[-1, 0]) for c in placement.curves)
-        high = max(max(c.capacity, float(envelope(c).nodes[-1, 1])) for c in placement.curves)
-        return min(low, 0.0), (high if high > 0 else 1.0) * 1.05
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        found = super().axis_options()
+        plot = self.description()
+        if plot is not None:
+            axis = plot.lanes[0].axis
+            low, high = axis.low * axis.factor, axis.high * axis.factor
+            found.append(plot_menu.AxisOption("y", axis.words, low, high, self._asked is None, None))
+        return found
 
-    def _make_curves(self, placement: Placement, columns: list[Columns], x: np.ndarray, dpr: float) -> None:
-        em = self.fontMetrics().height()
-        low, high = self._limits(placement)
-        thickness = max(1, round(1.6 * dpr))
-        for i, lane in enumerate(self._lanes):
-            lane.low, lane.high = low, high
-            raster = self._sheet(f"curve {i + 1}", lane, dpr)
-            runs = [i] if self._side_by_side else self._back_to_front()
-            seen = {k: self._seen(placement, k, columns[k], x) for k in runs}
-            for k in runs:
-                c = columns[k]
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        plot = self.description()
+        if way == "x" or plot is None:
+            super().choose_axis(way, choice)
+            return
+        factor, low, high = plot.lanes[0].axis.factor, choice.low, choice.high
+        self._asked = None if low is None or high is None else (low / factor, high / factor)
+        self._anew()
+
+    def _make_curves(self, plot: Plot, dpr: float) -> None:
+        metrics, thickness = self.fontMetrics(), max(1, round(1.6 * dpr))
+        for i, (lane, described) in enumerate(zip(self._lanes, plot.lanes, strict=False)):
+            raster, low, high = self._sheet(f"curve {i + 1}", lane, dpr), lane.low, lane.high
+            runs = [
+                (int(one.ink.removeprefix("run ")), one.columns, one.seen_columns) for one in described.series
+            ]
+            for k, c, seen in runs:
                 top, bottom = (raster.scale(v, low, high) for v in (c.maximum, c.minimum))
-                raster.veil(np.where(seen[k], top, bottom), bottom, self.colour(k), 0.22)
-            for k in runs:
-                c, mean = columns[k], raster.scale(columns[k].mean, low, high)
-                single = c.steps <= 2
+                raster.veil(np.where(seen, top, bottom), bottom, self.colour(k), 0.22)
+            for k, c, seen in runs:
+                mean, single = raster.scale(c.mean, low, high), c.steps <= 2
                 enter = np.where(single, raster.scale(c.first, low, high), mean)
                 leave = np.where(single, raster.scale(c.last, low, high), mean)
                 on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
-                raster.trace(enter, leave, seen[k], thickness, self.colour(k), (on, max(period, 1)))
+                raster.trace(enter, leave, seen, thickness, self.colour(k), (on, max(period, 1)))
             local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), low, high)
             with QPainter(raster.image) as painter:
-                for k in runs:
-                    self._paint_line_marks(painter, local, k, columns[k].mean, seen[k], dpr)
-                places = scales.time_ticks(self._nav.a, self._nav.b, lane.rect.width() / (5 * em)).positions
+                for k, c, seen in runs:
+                    self._paint_line_marks(painter, local, k, c.mean, seen, dpr)
                 m = TimeMap(self._nav.a, self._nav.b, 0.0, lane.rect.width())
-                ys = [local.y(v) for v in self._level_ticks(local, placement.share, em).positions]
-                scales.grid(painter, local, self._theme, [m.x(v) for v in places], ys)
+                if self._grid:
+                    xs = [m.x(v) for v in plot.axis.across(m.width, metrics.horizontalAdvance).positions]
+                    ys = described.axis.upright(lane.rect.height(), metrics.height()).positions
+                    scales.grid(painter, local, self._theme, xs, [local.y(v) for v in ys])
 
     def _paint_name(self, painter: QPainter, run: int, r: QRectF) -> None:
         """Whose lane it is, on a ground that lets the curve shine through."""
@@ -524,22 +531,6 @@ class RunsView(TimePlot):
         painter.setPen(QColor(self._theme.text))
         painter.drawText(box.adjusted(3.2 * em, 0, 0, 0), _MIDDLE, name)
 
-    def _back_to_front(self) -> list[int]:
-        """The reference last, so that its line lies over the others."""
-        assert self._alignment is not None
-        reference = self._alignment.reference
-        return [*(k for k in range(len(self._alignment.runs)) if k != reference), reference]
-
-    @staticmethod
-    def _seen(placement: Placement, run: int, c: Columns, x: np.ndarray) -> np.ndarray:
-        """Which columns the run is in: neither before, nor after it, nor in a gap of its phases."""
-        spans, middle = placement.spans[run], (x[:-1] + x[1:]) / 2
-        at = np.clip(np.searchsorted(spans[:, 0], middle, side="right") - 1, 0, len(spans) - 1)
-        # Neighbouring phases touch but for rounding.
-        slack = 1e-9 * (placement.end - placement.start)
-        inside = (middle >= spans[0, 0]) & (middle <= spans[at, 1] + slack)
-        return inside & (c.steps > 0)
-
     def _paint_line_marks(
         self, painter: QPainter, lane: Lane, run: int, mean: np.ndarray, seen: np.ndarray, dpr: float
     ) -> None:
@@ -550,123 +541,30 @@ class RunsView(TimePlot):
             if seen[k]:
                 self._draw_mark(painter, run, QPointF(lane.rect.left() + k / dpr, float(lane.y(mean[k]))))
 
-    @staticmethod
-    def _level_ticks(lane: Lane, share: bool, em: float) -> Ticks:
-        factor = 100.0 if share else 1.0
-        count = max(2.0, lane.rect.height() / (em * 1.8))
-        ticks = scales.level_ticks(lane.low * factor, lane.high * factor, count, whole=True)
-        return Ticks([v / factor for v in ticks.positions], ticks.labels)
-
-    def _make_difference(
-        self,
-        alignment: Alignment,
-        placement: Placement,
-        columns: list[Columns],
-        x: np.ndarray,
-        dpr: float,
-    ) -> None:
-        t, lane = self._theme, self._apart
-        reference = alignment.reference
-        others = [k for k in range(len(alignment.runs)) if k != reference]
-        factor = 100.0 if placement.share or self._relative else 1.0
-        drawn: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
-        for k in others:
-            if self._relative:
-                under = columns[reference].mean
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    ratio = np.where(under > 0, 100 * (np.nan_to_num(columns[k].mean) / under - 1), np.nan)
-                drawn[k] = (ratio, ratio, ratio)
-            else:
-                apart = placement.differences[k]
-                assert apart is not None
-                c = envelope(apart).columns(x)
-                drawn[k] = (c.mean * factor, c.minimum * factor, c.maximum * factor)
-        lane.high = self._reach([mean for mean, _, _ in drawn.values()])
-        lane.low = -lane.high
+    def _make_difference(self, described: LaneOf, dpr: float) -> None:
+        assert self._alignment is not None
+        t, lane, reference = self._theme, self._apart, self._alignment.reference
         raster = self._sheet("difference", lane, dpr)
-        zero = np.full(x.size - 1, raster.image.height() / 2)
         thickness = max(1, round(1.4 * dpr))
-        for k in others:
-            mean, low, high = drawn[k]
-            seen = np.isfinite(mean)
-            rows, ends = (
-                raster.scale(mean, lane.low, lane.high),
-                (
-                    raster.scale(high, lane.low, lane.high),
-                    raster.scale(low, lane.low, lane.high),
-                ),
-            )
-            if len(others) == 1:
+        for one in described.series:
+            c, k = one.columns, int(one.ink.removeprefix("run "))
+            seen, zero = np.isfinite(c.mean), np.full(c.mean.size, raster.image.height() / 2)
+            rows, high, low = (raster.scale(v, lane.low, lane.high) for v in (c.mean, c.maximum, c.minimum))
+            if len(described.series) == 1:
                 # The area has the colour of the run that is above the other.
-                above, below = np.where(seen, rows, zero), np.where(seen, rows, zero)
-                raster.veil(np.minimum(above, zero), zero, self.colour(k), 0.4)
-                raster.veil(zero, np.maximum(below, zero), self.colour(reference), 0.4)
-            raster.veil(np.where(seen, ends[0], zero), np.where(seen, ends[1], zero), self.colour(k), 0.16)
+                at = np.where(seen, rows, zero)
+                raster.veil(np.minimum(at, zero), zero, self.colour(k), 0.4)
+                raster.veil(zero, np.maximum(at, zero), self.colour(reference), 0.4)
+            raster.veil(np.where(seen, high, zero), np.where(seen, low, zero), self.colour(k), 0.16)
             on, period = (round(v * dpr) for v in DASHES[self._dash(k)])
             raster.trace(rows, rows, seen, thickness, self.colour(k), (on, max(period, 1)))
         local = Lane(QRectF(0, 0, lane.rect.width(), lane.rect.height()), lane.low, lane.high)
+        ticks = described.axis.upright(lane.rect.height(), self.fontMetrics().height())
         with QPainter(raster.image) as painter:
-            scales.grid(painter, local, t, [], [local.y(v) for v in self._apart_ticks(local).positions])
+            if self._grid:
+                scales.grid(painter, local, t, [], [local.y(v) for v in ticks.positions])
             painter.setPen(QPen(QColor(t.break_line), 0))
             painter.drawLine(QLineF(0, local.y(0), local.rect.right(), local.y(0)))
-
-    def _reach(self, means: list[np.ndarray]) -> float:
-        """The vertical range of differences; rare peaks of relative ones run to the rim."""
-        every = np.abs(np.concatenate(means))
-        every = every[np.isfinite(every)]
-        if not every.size or not every.max() > 0:
-            return 1.0
-        most = float(every.max())
-        if self._relative:
-            most = min(most, max(4 * float(np.quantile(every, 0.75)), 100.0))
-        return round_up(most * 1.02)
-
-    def _paint_heading(
-        self, painter: QPainter, alignment: Alignment, placement: Placement, others: list[int]
-    ) -> None:
-        metrics, r = self.fontMetrics(), self._apart.rect
-        em = metrics.height()
-        head = QRectF(r.left(), r.top() - em * 1.6, r.width(), em * 1.5)
-        name = alignment.runs[alignment.reference].name
-        parts = []
-        for k in others:
-            found = placement.areas[k]
-            assert found is not None
-            share = ""
-            if found.reference:
-                share = f" ({100 * found.signed / found.reference:+.3g} %)".replace("-", "−")
-            unit = self.tr("of all") if placement.share else self.tr("proc")
-            unit += "" if placement.axis == "normalised" else "·s"
-            parts.append(f"{alignment.runs[k].name}: {digits(found.signed, 3)} {unit}{share}")
-        text = self.tr("Less {0}, added up: {1}").format(name, "; ".join(parts))
-        painter.setPen(QColor(self._theme.text))
-        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(head.width()))
-        painter.drawText(head, _MIDDLE, text)
-
-    def _paint_axis(self, painter: QPainter, m: TimeMap) -> None:
-        assert self._placement is not None and self._alignment is not None
-        top = self._apart.rect.bottom()
-        at = QRectF(m.left, top, m.width, self.height() - top)
-        axis = self._placement.axis
-        if axis != "normalised":
-            title = {
-                "absolute": self.tr("Time"),
-                "start": self.tr("Time from each run's start"),
-                "phases": self.tr("Time of the phases of {0}"),
-            }[axis].format(self._alignment.runs[self._alignment.reference].name)
-            scales.time_axis(painter, at, m, self._theme, title)
-            return
-        metrics = self.fontMetrics()
-        ticks = scales.level_ticks(100 * m.a, 100 * m.b, m.width / (5 * metrics.height()))
-        painter.setPen(QColor(self._theme.border))
-        painter.drawLines([QLineF(m.x(v / 100), top, m.x(v / 100), top + 4) for v in ticks.positions])
-        painter.setPen(QColor(self._theme.muted))
-        for v, label in zip(ticks.positions, ticks.labels, strict=True):
-            half = metrics.horizontalAdvance(label) / 2
-            painter.drawText(QPointF(m.x(v / 100) - half, top + 5 + metrics.ascent()), label)
-        painter.setPen(QColor(self._theme.text))
-        row = QRectF(m.left, top + 5 + metrics.height(), m.width, metrics.height() + 2)
-        painter.drawText(row, _CENTRE, self.tr("Part of each run (%)"))
 
     # ---- cursor, selection, and what the mouse holds
 
@@ -701,8 +599,7 @@ class RunsView(TimePlot):
         m = self._map()
         if m.a <= self._cursor <= m.b:
             x = m.x(self._cursor)
-            for r in lanes:
-                scales.verticals(painter, [x], r.top(), r.bottom(), QPen(QColor(self._theme.muted), 1))
+            self._uprights(painter, [x], lanes, QPen(QColor(self._theme.muted), 1))
             bounds = QRectF(
                 lanes[0].left(), lanes[0].top(), lanes[0].width(), lanes[-1].bottom() - lanes[0].top()
             )

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.events import Activity, Region
-from desktop.ui.panels import PanelSpec
+from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.tables import ASCENDING, Column, FrameView, Marks
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -65,6 +65,8 @@ class ClassesPanel(QWidget):
         self.search.setAccessibleName(self.tr("Find a region or role"))
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self.table.filter)
+        self.note = QLabel()
+        self.note.setWordWrap(True)
         self._reset = QPushButton(self.tr("Classify as at first"))
         self._reset.clicked.connect(workbench.reset_rules)
         row = QHBoxLayout()
@@ -75,13 +77,15 @@ class ClassesPanel(QWidget):
         layout.addWidget(intro)
         layout.addLayout(boxes)
         layout.addWidget(self.search)
+        layout.addWidget(self.note)
         layout.addWidget(self.table, 1)
         layout.addLayout(row)
         self._show_rules(Snapshot())
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         project, before = new.project, old.project
-        if new.document is not old.document or (project.rules, project.names) != (before.rules, before.names):
+        same = new.document is old.document and why_empty(new) == why_empty(old)
+        if not same or (project.rules, project.names) != (before.rules, before.names):
             self._show_rules(new)
 
     def set_theme(self, theme: Any) -> None:
@@ -90,6 +94,9 @@ class ClassesPanel(QWidget):
     def _show_rules(self, new: Snapshot) -> None:
         rules = new.project.rules
         regions = new.document.regions if new.document is not None else ()
+        nameless = new.document is not None and new.document.locations
+        self.note.setText(self.tr("The trace has no regions.") if nameless else why_empty(new))
+        self.note.setVisible(not regions)
         self._show_regions(regions, dict(rules.overrides) if rules is not None else {}, new.project.names)
         computing = rules.computing if rules is not None else frozenset({Activity.COMPUTING})
         for activity, box in self.boxes.items():

@@ -63,11 +63,11 @@ class EffectsPanel(SidePanel):
         self.effects, self.rank = FrameView(self.tr("Effects")), FrameView(self.tr("SPT rank"))
         for table in (self.effects, self.rank):
             table.chosen.connect(self._choose)
-        self.half_normal, self.pareto = Chart(self.tr("Half-normal plot")), Chart(self.tr("Pareto chart"))
-        for chart in (self.half_normal, self.pareto):
-            chart.clicked.connect(self._clicked)
+        self._stale = {self.effects, self.rank}  # tables of other effects than are shown
+        self.chart = Chart(self.picture.currentText())
+        self.chart.clicked.connect(self._clicked)
         let_toggle(self.effects, self._toggle)
-        self.beside((self.effects, self.rank), (self.half_normal, self.pareto))
+        self.beside((self.effects, self.rank), self.chart)
         content = QWidget()
         layout = QVBoxLayout(content)
         layout.setContentsMargins(0, 0, 0, 0)
@@ -79,7 +79,7 @@ class EffectsPanel(SidePanel):
     def set_theme(self, theme: Theme) -> None:
         super().set_theme(theme)
         if self._made:
-            for widget in (self.effects, self.rank, self.half_normal, self.pareto):
+            for widget in (self.effects, self.rank, self.chart):
                 widget.set_theme(theme)
 
     def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
@@ -112,8 +112,7 @@ class EffectsPanel(SidePanel):
             before.selected,
         ):
             self._draw()
-            for table in (self.effects, self.rank):
-                table.select_key(shown.selected)
+            self._fill_table(shown)
         if new.pinned is not old.pinned:
             self._list_regions(new)
         self._say(new)
@@ -124,18 +123,28 @@ class EffectsPanel(SidePanel):
             self._say(self._side.snapshot)
 
     def _fill(self, shown: ExperimentSnapshot) -> None:
-        from desktop.ui.experiment import effect_rows
         from desktop.ui.experiment.parts import fill
 
-        self.effects.show_rows(*effect_rows.effects(shown))
-        self.rank.show_rows(*effect_rows.rank(shown))
+        self._stale = {self.effects, self.rank}
+        self._fill_table(shown)
         fill(self.response, [(name, name) for name in shown.responses], shown.read_response)
         self.response.setToolTip(self.response.currentText())
         several = len(shown.responses) > 1
         self.useless = set() if several else {self.response}
 
+    def _fill_table(self, shown: ExperimentSnapshot) -> None:
+        """The table in view, if what it shows is another."""
+        from desktop.ui.experiment import effect_rows
+
+        table = self.rank if self.numbers.currentIndex() else self.effects
+        if table in self._stale:
+            self._stale.discard(table)
+            rows = effect_rows.rank if table is self.rank else effect_rows.effects
+            table.show_rows(*rows(shown))
+        table.select_key(shown.selected)
+
     def _draw(self) -> None:
-        """The chart in view."""
+        """The chart that is chosen."""
         from desktop.ui.experiment import charts
 
         side = self._side
@@ -145,18 +154,20 @@ class EffectsPanel(SidePanel):
         half, said = shown.project.analysis.half, shown.unit
         if self.picture.currentIndex() == 0:
             content = charts.half_normal(shown.effects, shown.every, half, said, shown.selected)
-            self.half_normal.set_content(content)
         else:
             em = self.fontMetrics().height()
-            rows = max(4, min(30, int((self.pareto.height() - 6 * em) / (1.1 * em))))
+            rows = max(4, min(30, int((self.chart.height() - 6 * em) / (1.1 * em))))
             content = charts.pareto(shown.effects, shown.every, half, said, shown.selected, rows)
-            self.pareto.set_content(content)
+        self.chart.set_content(content)
 
     def _turn(self) -> None:
         """Show the table and the chart that are chosen."""
         self.tables.setCurrentIndex(self.numbers.currentIndex())
-        self.plots.setCurrentIndex(self.picture.currentIndex())
-        self._draw()
+        self.chart.setAccessibleName(self.picture.currentText())
+        shown = None if self._side is None else self._side.snapshot.shown
+        if shown is not None and shown.effects is not None:
+            self._fill_table(shown)
+            self._draw()
 
     # ---- in the trace
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -74,7 +75,7 @@ class ModelPanel(SidePanel):
         self.measured.picked.connect(lambda lines: self._pick(list(lines)))
         self.scaling = Chart(self.tr("Scaling"))
         self.scaling.clicked.connect(lambda line, _: self._pick([line]))
-        self.beside((self.parameters, self.measured), (self.scaling,))
+        self.beside((self.parameters, self.measured), self.scaling)
         self.note = Elided()
         self.note.setTextFormat(Qt.TextFormat.PlainText)
         content = QWidget()
@@ -125,9 +126,8 @@ class ModelPanel(SidePanel):
             self.parameters.show_sheet(empty if shown.fit is None else results.parameter_sheet(shown.fit))
         if before is None or shown.sheet is not before.sheet or new.here != old.here:
             sheet = shown.sheet or results.EMPTY
-            mine = {row.line for row in new.here}
-            strong = frozenset(k for k, line in enumerate(sheet.keys.tolist()) if line in mine)
-            self.measured.show_sheet(replace(sheet, strong=strong))
+            mine = np.isin(sheet.keys, [row.line for row in new.here])
+            self.measured.show_sheet(replace(sheet, strong=frozenset(np.flatnonzero(mine).tolist())))
         if before is None or shown.view.lines != before.view.lines or shown.sheet is not before.sheet:
             self.measured.select(shown.view.lines)
         for box, names, at in (
@@ -178,15 +178,15 @@ class ModelPanel(SidePanel):
             widget.setVisible(there)
         if side is None or not there:
             return
-        table = None if side.snapshot.shown is None else side.snapshot.shown.project.table
-        rows = () if table is None else table.rows
+        shown = side.snapshot.shown
+        data = None if shown is None or shown.selection is None else shown.selection.data
         suggested = side.names_of_run()
         for box, now, before, known in (
-            (self.as_code, suggested[0], self._suggested[0], dict.fromkeys(row.code for row in rows)),
-            (self.on_system, suggested[1], self._suggested[1], dict.fromkeys(row.system for row in rows)),
+            (self.as_code, suggested[0], self._suggested[0], () if data is None else data.codes),
+            (self.on_system, suggested[1], self._suggested[1], () if data is None else data.systems),
         ):
             text = box.currentText()
-            names = list(known)[:100]
+            names = list(known[:100])
             if names != [box.itemText(k) for k in range(box.count())]:
                 box.clear()
                 box.addItems(names)

@@ -49,7 +49,9 @@ class AxisDialog(Dialog):
                 self.said.setText(problem)
                 return False
         for form in self.forms:
-            self._plot.choose_axis(form.option.way, form.choice)
+            if form.changed:
+                self._plot.choose_axis(form.option.way, form.choice)
+                form.take()
         self.said.setText("")
         return True
 
@@ -67,7 +69,7 @@ class _Form(QGroupBox):
         self.option = option
         self.free = QCheckBox(self.tr("Range by the values"))
         self.free.setChecked(option.free)
-        self.low, self.high = QLineEdit(f"{option.low:.6g}"), QLineEdit(f"{option.high:.6g}")
+        self.low, self.high = (QLineEdit(text) for text in _texts(option.low, option.high))
         self.log = QCheckBox(self.tr("Logarithmic"))
         self.log.setChecked(bool(option.log))
         self.log.setVisible(option.log is not None)
@@ -84,6 +86,16 @@ class _Form(QGroupBox):
         layout.addWidget(self.log)
         self.free.toggled.connect(self._other_way)
         self._other_way(option.free)
+        self.take()
+
+    def take(self) -> None:
+        """What is entered now is shown."""
+        self._taken = (self.free.isChecked(), self.low.text(), self.high.text(), self.log.isChecked())
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything else is asked for than is shown: numbers are rounded for reading."""
+        return self._taken != (self.free.isChecked(), self.low.text(), self.high.text(), self.log.isChecked())
 
     def _other_way(self, free: bool) -> None:
         for line in (self.low, self.high):
@@ -112,3 +124,14 @@ class _Form(QGroupBox):
         if self.log.isChecked() and self.option.log is not None and low <= 0:
             return self.tr("{0}: a logarithmic axis begins above zero.").format(self.title())
         return ""
+
+
+def _texts(low: float, high: float) -> tuple[str, str]:
+    """The ends of a range with as many digits as tell parts of it apart.
+
+    >>> _texts(0.0, 2.5), _texts(1000.0, 1000.00001)
+    (('0', '2.5'), ('1000', '1000.00001'))
+    """
+    size, span = max(abs(low), abs(high)), high - low
+    digits = min(17, max(6, math.ceil(math.log10(size / span)) + 5)) if span > 0 and size > 0 else 6
+    return f"{low:.{digits}g}", f"{high:.{digits}g}"

@@ -91,9 +91,9 @@ class Chart(PlotView):
         super().__init__(parent)
         if help_at:
             self.HELP = help_at
-        self.plot = lane_plot(
-            Axis("left", self._paint_left), bottom=Axis("bottom", self._paint_bottom), box=_Box()
-        )
+        # Titles and labels may be longer than their axes.
+        left, bottom = Axis("left", self._paint_left, 1000), Axis("bottom", self._paint_bottom, 1000)
+        self.plot = lane_plot(left, bottom=bottom, box=_Box())
         self.scene().addItem(self.plot)
         box = self.plot.vb
         self._under = PixelItem(self._paint_grid, box, -50.0)
@@ -515,14 +515,26 @@ class Chart(PlotView):
             self._rebuild()
             return
         assert self._laid is not None and chosen is not None
-        self._laid = replace(self._laid, content=self.content)
-        self._move_chosen(self._laid)
+        laid = self._laid = replace(self._laid, content=self.content)
+        self._move_chosen(laid)
         if old is not None and chosen.label != old.label:
             if not chosen.label or not old.label:
                 self._rebuild()
-            else:
-                self._say_chosen(chosen.label)
-        self.dirty()
+                return
+            self._say_chosen(chosen.label)
+        self.dirty(*(rect for one in (old, chosen) if one is not None for rect in self._reached(laid, one)))
+
+    def _reached(self, laid: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
+        """Where what is chosen is drawn."""
+        if chosen.label:
+            yield QRectF(0, 0, self.width(), laid.top - _OVER)
+        if chosen.x is not None:
+            x = float(laid.px(chosen.x))
+            yield QRectF(x - 2 * _OVER, laid.top - _OVER, 4 * _OVER, laid.height + 2 * _OVER)
+        for row in (chosen.row, chosen.pointed):
+            if row is not None:
+                low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
+                yield QRectF(laid.left - 1, low - 2, laid.width + 2, high - low + 4)
 
     def _say_chosen(self, text: str) -> None:
         """Other words for what is chosen, in the room that they have."""

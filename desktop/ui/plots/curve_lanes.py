@@ -64,7 +64,9 @@ def draw_stack(raster: Raster, lane: Lane, stacked: Iterable[Series], thickness:
         raster.line(y, y, thickness, colour)
 
 
-def draw_residual(raster: Raster, lane: Lane, left: Residual, m: TimeMap, theme: Theme, em: float) -> None:
+def draw_residual(
+    raster: Raster, lane: Lane, left: Residual, m: TimeMap, theme: Theme, em: float, *, grid: bool = True
+) -> None:
     """Curve minus fit with its extremes and the r.m.s. of every phase; the lane lies at the origin."""
     (series,), spread, top = left.series, left.spread, left.axis.high
     c, x = series.columns, series.x
@@ -90,8 +92,9 @@ def draw_residual(raster: Raster, lane: Lane, left: Residual, m: TimeMap, theme:
         for a, b in ((m.x(x[0]), m.x(x[first])), (m.x(x[last]), m.x(x[-1]))):
             if a < b:
                 painter.fillRect(QRectF(a, 0, b - a, lane.rect.height()), QColor(theme.background))
-        ticks = left.axis.upright(lane.rect.height(), em)
-        scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
+        if grid:
+            ticks = left.axis.upright(lane.rect.height(), em)
+            scales.grid(painter, lane, theme, [], [lane.y(v) for v in ticks.positions])
         painter.setPen(QPen(QColor(theme.break_line), 0))
         painter.drawLine(QLineF(0, lane.y(0), lane.rect.right(), lane.y(0)))
 

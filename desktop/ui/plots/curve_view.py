@@ -8,20 +8,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QWidget
 
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
+from desktop.data.chart import AxisChoice
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, title_reach
+from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
@@ -160,8 +161,10 @@ class CurveView(TimePlot):
         said = [None if f is None else (f.n, f.model) for f in (fit, self._fit)]
         self._fit = fit
         self._describe()
-        self._redraw(base=None in said and said[0] != said[1])
-        if said[0] != said[1]:
+        self._redraw(base=False)
+        if None in said and said[0] != said[1]:
+            self.dirty()  # the rail comes or goes as well
+        elif said[0] != said[1]:
             self.dirty(self._head_rect)  # the legend says it
 
     def set_locked(self, times: tuple[float, ...]) -> None:
@@ -246,6 +249,24 @@ class CurveView(TimePlot):
     def reset_levels(self) -> None:
         """As at first: all processors, or what a low curve needs."""
         self._change_levels(Levels("start", log=self._levels.log))
+
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        found = super().axis_options()
+        known = self.heights
+        if known is not None:
+            free, log = self._levels.mode != "hand", self._levels.log
+            ends = limits(self._levels, known)
+            found.append(plot_menu.AxisOption("y", self.tr("Processors"), *ends, free, log))
+        return found
+
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        if way == "x":
+            super().choose_axis(way, choice)
+        elif choice.low is None or choice.high is None:
+            mode = "start" if self._levels.mode == "hand" else self._levels.mode
+            self._change_levels(Levels(mode, log=bool(choice.log)))
+        else:
+            self._change_levels(Levels("hand", choice.low, choice.high, bool(choice.log)))
 
     def set_logarithmic(self, log: bool) -> None:
         """A logarithmic axis, or a linear one; a range by hand does not outlive the change."""
@@ -353,8 +374,8 @@ class CurveView(TimePlot):
         place_lane(self.lanes["curve"], main, right=whole.right() - main.right())
         if residual.height():
             place_lane(self.lanes["residual"], residual)
-        self._time_axes[0].setGeometry(QRectF(run.left(), run.bottom(), run.width(), em))
-        self._time_axes[1].setGeometry(self._axis)
+        self._time_axes[0].place(QRectF(run.left(), run.bottom(), run.width(), em + 8))
+        self._time_axes[1].place(self._axis)
         self._head.place(self._head_rect)
         self._rail_item.place(self._rail)
         self._heading.place(QRectF(main.left(), residual.top() - em * 1.5, main.width(), em * 1.4))
@@ -378,7 +399,7 @@ class CurveView(TimePlot):
             return []
         em, main, residual = self.fontMetrics().height(), self._main.rect, self._residual.rect
         # The residual has a range of its own with every fit.
-        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect.adjusted(-2, -2, 2, 2)]
+        found = [main.united(self._rail).adjusted(0, -1, 0, 0), self._run.rect]
         if residual.height():
             reach = title_reach(residual.height())
             found.append(QRectF(0, residual.top() - reach, residual.left(), residual.height() + 2 * reach))
@@ -468,7 +489,8 @@ class CurveView(TimePlot):
             across = time_axis(m.a, m.b, say).across(m.width, metrics.horizontalAdvance)
             upright = described.axis.upright(lane.rect.height(), metrics.height())
             xs, ys = ([at(v) for v in t.positions] for at, t in ((m.x, across), (lane.y, upright)))
-            scales.grid(painter, lane, self._theme, xs, ys)
+            if self._grid:
+                scales.grid(painter, lane, self._theme, xs, ys)
 
     def _run_shown(self) -> Run:
         """What is shown, in whole."""
@@ -549,7 +571,7 @@ class CurveView(TimePlot):
             left = residual_lane(self._run_shown(), x, self._heights, words(), self._columns)
             for one in (lane, self._residual):
                 one.low, one.high = left.axis.low, left.axis.high
-            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height())
+            curve_lanes.draw_residual(sheet, lane, left, m, t, self.fontMetrics().height(), grid=self._grid)
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
             self._tint_phase(sheet.image, fit, m)
         self._veil(sheet.image, m)
@@ -683,9 +705,12 @@ class CurveView(TimePlot):
             if steps > 2
             else self.tr("every step is drawn")
         )
-        note = self._plot.doubt or note  # what is in doubt matters more than how it is drawn
-        limit = row.right() - metrics.horizontalAdvance(note) - em
         found = entries(self._plot.legend, t)
+        if self._plot.doubt:  # matters more than how it is drawn
+            note = self._plot.doubt
+        elif self._legend.width(metrics, found) + metrics.horizontalAdvance(note) > row.width():
+            note = ""
+        limit = row.right() - metrics.horizontalAdvance(note) - em * bool(note)
         self._legend.paint(painter, row.adjusted(0, 0, limit - row.right(), 0), found, t)
         painter.setPen(QColor(t.warning if self._plot.doubt else t.muted))
         painter.drawText(row, Qt.AlignmentFlag.AlignRight | _MIDDLE, note)
@@ -766,16 +791,18 @@ class CurveView(TimePlot):
             painter.fillRect(QRectF(x1, r.top(), r.right() - x1, r.height()), veil)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(QPen(QColor(t.accent), 2))
-            painter.drawRect(QRectF(x0, r.top(), max(x1 - x0, 3), r.height()))
+            with saved(painter):
+                painter.setClipRect(r)
+                painter.drawRect(QRectF(x0, r.top() + 1, max(x1 - x0, 3), r.height() - 2))
         line = self._marked_line()
         if line is not None and m.a <= line <= m.b:
-            painter.setPen(QPen(QColor(t.accent), 2))
-            x = m.x(line)
-            painter.drawLine(QLineF(x, self._rail.top(), x, self._residual.rect.bottom()))
+            through = QRectF(
+                m.left, self._rail.top(), m.width, self._residual.rect.bottom() - self._rail.top()
+            )
+            self._uprights(painter, [m.x(line)], [through], QPen(QColor(t.accent), 2))
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            painter.setPen(QPen(QColor(t.text), 0, Qt.PenStyle.DashLine))
-            painter.drawLines([QLineF(x, q.top(), x, q.bottom()) for q in self._lanes])
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], self._lanes, pen)
             if self._readout():
                 place = (m.x(self._cursor), self._main.rect.top() + 8, self._main.rect)
                 paint_box(painter, self._readout(), *place, self._theme)

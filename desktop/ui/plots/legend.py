@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QLinearGradient, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QLinearGradient, QPainter, QPen
 
 from desktop.core.density import LEAST_INK, MOST_INK
 from desktop.core.gantt import NO_REGION, OTHER_REGION
@@ -70,13 +70,19 @@ class Legend:
     def __init__(self) -> None:
         self._places: list[tuple[QRectF, str]] = []
 
+    @staticmethod
+    def width(metrics: QFontMetrics, entries: list[Entry]) -> float:
+        """The logical pixels that all of them take."""
+        em = metrics.height()
+        return sum(_wide(e, em) + 5 + metrics.horizontalAdvance(e.label) + em for e in entries)
+
     def paint(self, painter: QPainter, row: QRectF, entries: list[Entry], theme: Theme) -> float:
         """The logical x at which the row is free again."""
         self._places.clear()
         metrics = painter.fontMetrics()
         em, x, y = metrics.height(), row.left(), row.center().y()
         for entry in entries:
-            wide = em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)
+            wide = _wide(entry, em)
             w = wide + 5 + metrics.horizontalAdvance(entry.label)
             if x + w > row.right():
                 break
@@ -122,3 +128,8 @@ class Legend:
         if entry.sample == "many" and entry.second is not None:
             stripe = QRectF(r.left() + 1, r.bottom() - r.height() * 0.3, r.width() - 1, r.height() * 0.3)
             painter.fillRect(stripe, entry.second)
+
+
+def _wide(entry: Entry, em: float) -> float:
+    """Of its sample."""
+    return em if entry.sample in ("line", "break") else em * (2 if entry.sample == "ramp" else 0.7)

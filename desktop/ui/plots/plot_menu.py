@@ -1,10 +1,10 @@
 """What a right click (or the menu key) offers on every plot: its picture, its data, all of it, what it shows.
 
-A plot says by `table` which numbers it shows. It may have `show_all`, `axis_options` with `choose_axis` (the
-ranges and scales of its axes), `grid` with `set_grid`, `pictureRequested` (who listens copies a picture of
-more than it), `FIGURE` (a key of `desktop.data.material.FIGURES`, drawn by the window's export), `content` (a
-`desktop.data.chart.Content`, which is exported as a drawing) and `HELP` (a place in the handbook; else the
-window says it).
+A plot says by `table` which numbers it shows, and by `picture` how it looks on white. It may have `show_all`,
+`axis_options` with `choose_axis` (the ranges and scales of its axes), `grid` with `set_grid`,
+`pictureRequested` (who listens copies a picture of more than it), `FIGURE` (a key of
+`desktop.data.material.FIGURES`, drawn by the window's export), `content` (a `desktop.data.chart.Content`,
+which is exported as a drawing) and `HELP` (a place in the handbook; else the window says it).
 """
 
 from __future__ import annotations
@@ -44,20 +44,11 @@ class Plot(Protocol):
     """Of a widget, what this needs."""
 
     def table(self) -> Iterable[Row]: ...
+    def picture(self) -> QImage: ...
 
 
 def tr(text: str) -> str:
     return QCoreApplication.translate("PlotMenu", text)
-
-
-def picture(plot: Any) -> QImage:
-    """The plot on white, at twice its size."""
-    if hasattr(plot, "picture"):
-        made: QImage = plot.picture()
-        return made
-    from desktop.ui.exporting import picture_of
-
-    return picture_of(plot, plot._theme)
 
 
 def texts(rows: Iterable[Row]) -> list[list[str]]:
@@ -143,7 +134,7 @@ def _copy_picture(plot: Any) -> None:
     if hasattr(plot, "pictureRequested"):
         plot.pictureRequested.emit()
     else:
-        QGuiApplication.clipboard().setImage(picture(plot))
+        QGuiApplication.clipboard().setImage(plot.picture())
 
 
 def export(plot: Any) -> None:
@@ -158,7 +149,7 @@ def export(plot: Any) -> None:
         ChartDialog(plot.content, plot.accessibleName(), plot.size(), plot).open()
         return
     name, _ = QFileDialog.getSaveFileName(plot, tr("Export picture"), "", "PNG (*.png)")
-    if name and not QImageWriter(name, QByteArray(b"png")).write(picture(plot)):
+    if name and not QImageWriter(name, QByteArray(b"png")).write(plot.picture()):
         text = tr("{0} cannot be written, choose another place").format(name)
         box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=plot)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pyqtgraph as pg
+import shiboken6
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
@@ -126,16 +127,26 @@ class Axis(pg.AxisItem):
 
     @guarded(otherwise=QRectF)
     def boundingRect(self) -> QRectF:
-        # Never into the lane beside it, or every repaint of that paints the axis too.
-        r, reach = QRectF(self.rect()).adjusted(*_BORDER), self._reach
-        if self.orientation in ("left", "right"):
-            reach = max(reach, title_reach(r.height()))
-            return r.adjusted(0, -reach, 0, reach)
-        return r.adjusted(-reach, 2, reach, 0)
+        bounds = self._bounds().adjusted(*_BORDER)
+        return bounds if self.orientation in ("left", "right") else bounds.adjusted(0, 2, 0, 0)
 
     @guarded
     def paint(self, painter: QPainter, _option: object, _widget: QWidget | None = None) -> None:
+        painter.setClipRect(self._bounds())
         _in_view(self, painter, QRectF(self.rect()), self._draw)
+
+    def place(self, rect: QRectF) -> None:
+        """Lie there, of an axis below or above that belongs to no plot's layout."""
+        self.setHeight(rect.height())
+        self.setGeometry(rect)
+
+    def _bounds(self) -> QRectF:
+        """Where it paints, never into the lane beside it."""
+        r = QRectF(self.rect())
+        if self.orientation in ("left", "right"):
+            reach = max(self._reach, title_reach(r.height()))
+            return r.adjusted(0, -reach, 0, reach)
+        return r.adjusted(-self._reach, 0, self._reach, 0)
 
 
 def title_reach(height: float) -> float:
@@ -174,6 +185,7 @@ def place_lane(plot: pg.PlotItem, lane: QRectF, *, below: float = 0.0, right: fl
         if axis.isVisible():
             (axis.setHeight if name == "bottom" else axis.setWidth)(size)
     plot.setGeometry(QRectF(0, lane.top(), lane.right() + right, lane.height() + below))
+    plot.layout.activate()  # now, not when the loop is next free: it is painted before that
 
 
 def blit(painter: QPainter, rect: QRectF, image: QImage) -> None:
@@ -298,6 +310,12 @@ class PlotView(pg.GraphicsView):
             QToolTip.showText(event.globalPos(), self.toolTip(), self)
             return True
         return bool(super().viewportEvent(event))
+
+    def __del__(self) -> None:
+        """The collector would take view, scene and items apart in any order, which ends the process: the view
+        goes first, and all with it."""
+        if shiboken6.isValid(self) and shiboken6.ownedByPython(self):
+            shiboken6.delete(self)
 
     def close(self) -> bool:
         """As of any widget; pyqtgraph's own would empty the scene, so that it could not be shown again."""

@@ -12,10 +12,11 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QImage, QPainter, QPen
 from PySide6.QtWidgets import QMenu, QSizePolicy, QWidget
 
+from desktop.data.chart import AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.scales import TimeMap
-from desktop.ui.plots.scene import PixelItem, PlotView, guarded
+from desktop.ui.plots.scene import PixelItem, PlotView, guarded, saved
 from desktop.ui.theme import Theme
 
 GRAB = 5  # logical pixels around a line within which it is taken hold of
@@ -71,6 +72,7 @@ class TimePlot(PlotView):
         self._limit: tuple[float, float] | None = None
         self._mode = "select"
         self._percent = False
+        self._grid = True
         self._cursor = math.nan
         self._space = False
         self._drag: Drag | None = None
@@ -183,6 +185,36 @@ class TimePlot(PlotView):
             raise ValueError(f"the mode is {mode!r}, it must be 'select', 'pan' or 'zoom'")
         self._mode = mode
 
+    @property
+    def grid(self) -> bool:
+        return self._grid
+
+    def set_grid(self, shown: bool) -> None:
+        """Lines across the plot at the ticks of its axes."""
+        if shown != self._grid:
+            self._grid = shown
+            self._redraw()
+
+    def axis_options(self) -> list[plot_menu.AxisOption]:
+        """The axes whose range can be asked for."""
+        if not self._ready:
+            return []
+        (a, b), scale = self.visible_range(), self._time_scale[1]
+        whole = (a, b) == (self._nav.start, self._nav.end)
+        return [plot_menu.AxisOption("x", self._time_scale[0], a * scale, b * scale, whole, None)]
+
+    def choose_axis(self, way: str, choice: AxisChoice) -> None:
+        """Show an axis as it is asked for."""
+        if way == "x":
+            a, b = self._nav.start, self._nav.end
+            low, high = (None if v is None else v / self._time_scale[1] for v in (choice.low, choice.high))
+            self.zoom_to(a if low is None else low, b if high is None else high)
+
+    @property
+    def _time_scale(self) -> tuple[str, float]:
+        """The name of the horizontal axis, and by what its values are multiplied to be read."""
+        return self.tr("Time (s)"), 1.0
+
     def set_percent(self, shown: bool) -> None:
         """Leave room for a scale on the right."""
         self._percent = shown
@@ -264,7 +296,7 @@ class TimePlot(PlotView):
             self._laid = laid
             self._stale = self._base_stale = True
         if self._stale:
-            self._draw_anew(dpr / self._coarse)
+            self._draw_anew(dpr)
             self._stale = self._base_stale = False
 
     def _redraw(self, *, base: bool = True) -> None:
@@ -355,10 +387,17 @@ class TimePlot(PlotView):
         tint = QColor(colour)
         tint.setAlpha(46)
         x0, x1 = m.x(a), m.x(b)
-        ends = [m.x(v) for v in span if m.a <= v <= m.b]
         for r in lanes:
             painter.fillRect(QRectF(x0, r.top(), x1 - x0, r.height()), tint)
-            scales.verticals(painter, ends, r.top(), r.bottom(), QPen(QColor(colour), 1))
+        self._uprights(painter, [m.x(v) for v in span if m.a <= v <= m.b], lanes, QPen(QColor(colour), 1))
+
+    @staticmethod
+    def _uprights(painter: QPainter, xs: list[float], lanes: Sequence[QRectF], pen: QPen) -> None:
+        """Lines through lanes that do not leave them, so that they go when the lanes are painted again."""
+        with saved(painter):
+            for r in lanes:
+                painter.setClipRect(r)
+                scales.verticals(painter, xs, r.top(), r.bottom(), pen)
 
     # ---- mouse ---------------------------------------------------------------------------------
 

@@ -16,22 +16,40 @@ from PySide6.QtWidgets import QMenu, QScrollBar
 
 from desktop.core import gantt
 from desktop.core.density import LEAST_INK, MOST_INK, ink
-from desktop.core.gantt import region_classes
+from desktop.core.gantt import NO_REGION_NAME, region_classes, region_shares
+from desktop.core.pieces import breakpoints
 from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
+from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
 from desktop.ui.plots import fit_overlay, plot_menu, scales
-from desktop.ui.plots.legend import Entry, Legend
+from desktop.ui.plots.legend import Entry, Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
-from desktop.ui.plots.scales import TimeMap
+from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
 from desktop.ui.plots.timeline_tiles import Marks, Placed, Tiles, View
+from desktop.ui.plots.words import words
 from desktop.ui.theme import REGIONS
 from desktop.workbench.model import Annotation
+from desktop.workbench.time_plots import (
+    ACTIVITIES,
+    Plot,
+    Words,
+    class_legend,
+    mark_legend,
+    notes_in,
+    row_title,
+    shared_rows,
+    sparse,
+    time_axis,
+)
+from desktop.workbench.time_plots import Axis as AxisOf
+from desktop.workbench.time_plots import Entry as EntryOf
+from desktop.workbench.time_plots import Lane as LaneOf
 
 if TYPE_CHECKING:
     from desktop.core.phases import PhaseFit
@@ -55,6 +73,7 @@ class TimelineView(TimePlot):
 
     def __init__(self, tiles: Callable[[Callable[[], None]], Tiles], navigation: Navigation) -> None:
         super().__init__(navigation)
+        self._grid = False  # rows are lines enough
         self._tiles = tiles(self._arrived)
         self._timeline: Timeline | None = None
         self._rows: Rows | None = None
@@ -433,6 +452,10 @@ class TimelineView(TimePlot):
                     self._tint_range(painter, span, t.accent, (plot,))
             fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
         with self._upon(sheet) as painter:
+            if self._grid:
+                m, wide = self._map(), self.fontMetrics().horizontalAdvance("000.000") * 1.5
+                places = scales.time_ticks(m.a, m.b, m.width / wide).positions
+                scales.grid(painter, Lane(plot), t, [m.x(v) for v in places], [])
             self._paint_links(painter)
             self._grey_outside(painter, [plot], self._map())
 
@@ -556,7 +579,7 @@ class TimelineView(TimePlot):
                     painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
         painter.setPen(QColor(t.text))
         head = QRectF(3, 0, plot.left() - 10, plot.top())
-        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Rank"))
+        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, words()(self._heading))
 
     def _paint_legend(self, painter: QPainter, entries: list[Entry], note: str) -> None:
         plot, metrics = self._plot, self.fontMetrics()
@@ -566,44 +589,63 @@ class TimelineView(TimePlot):
         room = row.adjusted(0, 0, -metrics.horizontalAdvance(note) - metrics.height(), 0)
         self._legend.paint(painter, room, entries, self._theme)
 
+    def description(self) -> Plot | None:
+        """What is shown now; None without a timeline."""
+        if self._timeline is None or self._rows is None:
+            return None
+        self.prepare(self.viewport().devicePixelRatioF())
+        say, fit = words(), self._fit
+        axis = time_axis(self._nav.a, self._nav.b, say)
+        first, last = self._in_view()
+        rows = [row.label for row in self._rows.rows[first:last]]
+        lane = LaneOf(AxisOf(say(self._heading), float(last), float(first)), ())
+        return Plot(
+            "timeline",
+            "",
+            axis,
+            (lane,),
+            tuple(self._legend_of(say)),
+            fit=fit,
+            breaks=None if fit is None else breakpoints(fit),
+            phase=self._phase,
+            notes=notes_in(self._notes.marks, axis),
+            limit=self._limit,
+            remarks=tuple(self._remarks(say)),
+            rows=tuple(rows),
+        )
+
+    @property
+    def _heading(self) -> str:
+        """What all rows are."""
+        assert self._timeline is not None
+        return row_title(location_name(x) for x in self._timeline.store.locations if x.kind == "cpu")
+
     def _entries(self) -> list[Entry]:
-        colours = self._colours()
+        return entries(self._legend_of(words()), self._theme)
+
+    def _legend_of(self, say: Words) -> list[EntryOf]:
         assert self._timeline is not None
         if self._by_region:
-            order = [
-                r for r in np.argsort(-self._weights[1:], kind="stable").tolist() if self._weights[r + 1]
-            ]
-            entries = [Entry(self.name_of(r), colours[self._classes[r + 1]]) for r in order[:REGIONS]]
-            entries.insert(3, Entry(self.tr("in no region"), colours[gantt.NO_REGION]))
+            names = [self.name_of(region) for region in range(len(self._timeline.store.regions))]
+            most = region_shares(names, self._classes, self._weights)
+            names, inks = [name for _, name, _ in most], [f"shade {shade}" for _, _, shade in most]
         else:
-            names = {
-                "computing": self.tr("computing"),
-                "overhead": self.tr("overhead"),
-                "idle": self.tr("idle"),
-                "io": self.tr("input/output"),
-                "unmeasured": self.tr("not measured"),
-            }
-            entries = [Entry(names[a], colours[k]) for k, a in enumerate(_ACTIVITIES) if self._rarity[k] > 0]
-        if entries:
-            many = self.tr("stripe: the rarest of what a column also holds")
-            first, last = entries[0].colour, entries[-1].colour
-            entries.insert(min(len(entries), 5), Entry(many, first, sample="many", second=last))
+            names = [a for a in ACTIVITIES if self._rarity[_ACTIVITIES.index(a)] > 0]
+            inks = names
+        found = class_legend(names, inks, say, by_region=self._by_region)
         marks = self._tiles.marks
-        if marks is not None and marks.density is not None:
-            most = int(marks.density.max(initial=0))
-            label = self.tr("1 to {0} messages in a pixel").format(f"{most:,}".replace(",", " "))
-            faint = mix(self._theme.text, self._theme.background, LEAST_INK)
-            strong = mix(self._theme.text, self._theme.background, MOST_INK)
-            entries.append(Entry(label, faint, sample="ramp", second=strong))
-        elif marks is not None and marks.messages is not None and marks.messages.sent_s.size:
-            entries.append(Entry(self.tr("message"), QColor(self._theme.text), sample="line"))
-        if marks is not None and marks.collectives and self._sparse(len(marks.collectives)):
-            label = self.tr("a collective begins")
-            entries.append(Entry(label, QColor(self._theme.selection), sample="tick"))
-        return entries
+        if marks is None:
+            return found
+        densest = 0 if marks.density is None else int(marks.density.max(initial=0))
+        single = 0 if marks.messages is None else marks.messages.sent_s.size
+        collectives = bool(marks.collectives) and self._sparse(len(marks.collectives))
+        return found + mark_legend(say, messages=single, densest=densest, collectives=collectives)
 
     def _note(self) -> str:
-        """What cannot be seen for want of room."""
+        return "; ".join(self._remarks(words()))
+
+    def _remarks(self, say: Words) -> list[str]:
+        """What cannot be seen for want of room, or was not asked for."""
         notes = []
         marks = self._tiles.marks
         if not self._messages.shown:
@@ -612,8 +654,8 @@ class TimelineView(TimePlot):
             shown = 0 if marks is None else marks.count
             notes.append(self.tr("{0} messages meet the filter").format(f"{shown:,}".replace(",", " ")))
         if self._per > 1:
-            notes.append(self.tr("{0} rows share a pixel").format(self._per))
-        return "; ".join(notes)
+            notes.append(shared_rows(self._count, self._bands, say))
+        return notes
 
     def _paint_links(self, painter: QPainter) -> None:
         """Messages from their senders to their receivers, and where collective operations begin."""
@@ -667,7 +709,7 @@ class TimelineView(TimePlot):
     def _sparse(self, marks: int) -> bool:
         """Whether there is room for so many marks between what the rows show."""
         first, last = self._in_view()
-        return marks <= self._plot.width() / 24 * max(last - first, 1)
+        return sparse(marks, last - first, self._plot.width())
 
     def _boxes(self) -> list[tuple[list[str], float, float]]:
         """Texts beside what is looked at, with the place that each belongs to."""
@@ -717,10 +759,8 @@ class TimelineView(TimePlot):
         if self._found is not None and self._rows is not None:
             self._outline(painter, *self._found)
         if m.a <= self._cursor <= m.b:
-            x = math.floor(m.x(self._cursor)) + 0.5
-            scales.verticals(
-                painter, [x], plot.top(), plot.bottom(), QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
-            )
+            pen = QPen(QColor(t.text), 0, Qt.PenStyle.DashLine)
+            self._uprights(painter, [math.floor(m.x(self._cursor)) + 0.5], [plot], pen)
         for rows, x, y in self._boxes():
             if self._stack is not None:
                 painter.setPen(QPen(QColor(t.accent), 2))
@@ -869,9 +909,9 @@ class TimelineView(TimePlot):
         if number == gantt.ABSENT:
             return self.tr("not there")
         if not self._by_region:
-            return Activity(number).name.lower().replace("io", self.tr("input/output"))
+            return Activity(number).name.lower().replace("io", words()("io"))
         if number == gantt.NO_REGION:
-            return self.tr("in no region")
+            return NO_REGION_NAME
         assert self._timeline is not None
         named = [r for r in self._timeline.entered if self._classes[r + 1] == number]
         names = [self.name_of(r) for r in named[:3]]

@@ -62,6 +62,7 @@ class Place:
     before: int | None = None
     #: whether the beginning and the end of tracing are there, and statistics that say when it communicates
     begun: bool = False
+    closed: bool = False  # the last thing that a program of format A records
     ended: bool = False
     usable: bool = False
     #: whether its records contradict each other
@@ -398,6 +399,7 @@ class _StatesA:
         location, note = place.location, place.note
         times, lines = seen.T.tolist()
         place.begun, place.ended = bool(times[1]), bool(times[19])
+        place.closed = bool(times[13])
         several = bool(facts[st.STATS] > 1 and facts[st.STATS_FIRST] < facts[st.STATS_LAST])
         calls = any(times[key] for key in (4, 6, 7, 8, 10))
         self._usable = several and (not facts[st.LEVELS] or facts[st.LEVEL] >= 2 or not calls)

@@ -1,0 +1,515 @@
+"""Which regions of a location are open, and what it does: the one replay of enter and leave.
+
+Open regions are entries in a list, the outermost first, linked both ways; those of one region are linked
+too, so that a leave finds the innermost matching one at once. Nesting may be broken: a leave without enter is
+ignored, a leave of another region than the innermost closes the innermost matching one. Every event costs the
+same, however deep or crossed (but where paths change, see below).
+
+What a location does follows from the open regions, whose activities are counted from 0, computing:
+
+* of several that do not compute the outermost decides, or the strongest (`strength`), as `strongest` says;
+* else it computes where a region is open; a worker thread only inside an active (parallel) region;
+* in no region it does its base.
+
+Whether it is a worker thread is known at the end only, so events get a code: an activity, or `BASE` (no
+region is open) or `OUTSIDE` (regions are open, but no active one); `resolved` says what these mean.
+
+The same replay can follow the call paths (`desktop.core.callpaths`): the path is always that of the regions
+that are open, so that those inside of one that is left out of turn are on another path then.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.callpaths import FOLDED, FOLDS, NODES, child, place, plant
+from desktop.core.jit import arithmetic, inlined, kernel
+
+Ints = NDArray[np.int64]
+
+BASE, OUTSIDE = 5, 6
+CODES = 8
+
+#: Rows of the entries: the next older of the same region (of a free one the next free one), the next older
+#: and newer of all, region, node of its path, when it was entered.
+SAME, OLDER, NEWER, REGION, NODE, SINCE = range(6)
+#: Fields of the state beside those of the tree (`desktop.core.callpaths`): time of the last event; innermost
+#: entry; first free entry; entries ever used; open entries, and how many of them are active; oldest one that
+#: does not compute; whether an active one was ever entered; leaves without enter; next row; open entries that
+#: are folded.
+TIME, TOP, FREE, USED, OPEN, ACTIVE, OUTERMOST, PARALLEL, STRAY, ROW = range(3, 13)
+FIELDS = 13
+
+#: Without paths; with those that are known, see `OpenRegions.follow`.
+NO_PATHS, KNOWN = -1, 0
+
+#: What `replay` returns.
+DONE, NO_ROOM, BAD = 0, 1, -1
+
+#: Before and after all times.
+BEGIN, END = -(1 << 62), 1 << 62
+
+
+class Classes(NamedTuple):
+    """What regions are to the rule: classes (regions,) their activities, active (regions,) 1 where worker
+    threads compute, strength (activities,) and strongest as above."""
+
+    classes: NDArray[np.uint8]
+    active: NDArray[np.uint8]
+    strength: Ints
+    strongest: bool
+
+
+def no_classes(regions: int) -> Classes:
+    """Where nobody asks for activities."""
+    none = np.zeros(regions, np.uint8)
+    return Classes(none, none, np.zeros(1, np.int64), False)
+
+
+class OpenRegions:
+    """A replay's place in the events of a location, and the paths it has met.
+
+    tree : (2, capacity) parent and region of each node; ticks, calls : (capacity,) time exclusive of others
+        and enters of each node. `limit` paths are kept apart, further regions are folded; `NO_PATHS`: none
+        are followed.
+    """
+
+    def __init__(self, classes: Classes, limit: int = NO_PATHS) -> None:
+        self.rule, self.limit = classes, limit
+        regions = classes.classes.size
+        self.state = np.zeros(FIELDS, np.int64)
+        self.entries = np.zeros((6, 64), np.int64)
+        self.last = np.full(regions, -1, np.int64)
+        self._counts = np.zeros(max(classes.strength.size, 1), np.int64)
+        self._make_tree(0 if limit < 0 else limit + regions + 1)
+        self._start()
+
+    def _make_tree(self, capacity: int) -> None:
+        self.tree = np.full((2, capacity), -1, np.int64)
+        self.slots = np.zeros(1 << int(2 * capacity).bit_length(), np.int64)
+        self.ticks, self.calls = np.zeros((2, capacity), np.int64)
+
+    def _start(self) -> None:
+        self.state[:] = 0
+        self.state[[TOP, FREE, OUTERMOST]] = -1
+        self.state[TIME] = BEGIN
+        self.state[NODES] = 1
+        self._counts[:] = 0
+
+    def begin(self, time: int = BEGIN) -> None:
+        """Another location, whose ticks count from `time` on; memory is used again."""
+        forget(self.tree, self.slots, self.last, self.entries, self.state, self.ticks, self.calls)
+        self._start()
+        self.state[TIME] = time
+
+    def know(self, classes: Classes) -> None:
+        """More regions have been defined, the former ones are as before."""
+        self.rule = classes
+        regions = classes.classes.size
+        if regions > self.last.size:
+            self.last = np.pad(self.last, (0, 2 * regions - self.last.size), constant_values=-1)
+            if self.limit >= 0:
+                tree, ticks, calls = self.tree, self.ticks, self.calls
+                nodes = int(self.state[NODES])
+                self._make_tree(self.limit + self.last.size + 1)
+                state = np.zeros(FIELDS, np.int64)
+                state[NODES] = 1
+                plant(tree[0, 1:nodes], tree[1, 1:nodes], self.last.size, self.tree, self.slots, state)
+                self.ticks[:nodes], self.calls[:nodes] = ticks[:nodes], calls[:nodes]
+
+    def follow(self, tree: Ints) -> bool:
+        """Follow the known paths of a location, `tree` (2, nodes), from now on, and no others; False if they
+        are none (a damaged file)."""
+        self.limit = KNOWN
+        nodes = tree.shape[1]
+        self._make_tree(nodes)
+        self._start()
+        regions = self.last.size
+        return bool(plant(tree[0, 1:], tree[1, 1:], regions, self.tree, self.slots, self.state))
+
+    def reopen(self, regions: Ints, nodes: Ints, since: Ints | None = None) -> None:
+        """Let just these regions be open, outermost first, on these nodes (any numbers without paths)."""
+        while self.entries.shape[1] < regions.size:
+            self._make_room()
+        close_all(self.last, self.entries, self.state)
+        self._counts[:] = 0
+        since = np.zeros(regions.size, np.int64) if since is None else since
+        reopen(
+            regions, nodes, since, self.rule.classes, self.rule.active, self.last, self.entries, self.state,
+            self._counts, self.tree,
+        )  # fmt: skip
+
+    def _make_room(self) -> None:
+        self.entries = np.concatenate([self.entries, np.zeros_like(self.entries)], axis=1)
+
+    def feed(
+        self,
+        time: Ints,
+        kind: NDArray[np.uint8],
+        region: NDArray[np.uint32],
+        until: int = END,
+        states: tuple[NDArray[np.int32], NDArray[np.uint8]] | None = None,
+    ) -> bool:
+        """Replay events before `until`; `states` (each (n,)) get the innermost region (-1: none) and the
+        code after each event. False for events that cannot be: out of order, or of unknown regions or paths.
+        """
+        top, code = (np.empty(0, np.int32), np.empty(0, np.uint8)) if states is None else states
+        self.state[ROW] = 0
+        while True:
+            end = replay(
+                time, kind, region, until, self.limit, *self.rule, self.last, self.entries, self.state,
+                self._counts, self.tree, self.slots, self.ticks, self.calls, top, code,
+            )  # fmt: skip
+            if end != NO_ROOM:
+                return bool(end == DONE)
+            self._make_room()
+
+    def states(
+        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.uint8]] | None:
+        """Innermost region (-1: none) and code after each event; None as `feed` gives False."""
+        found = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
+        return found if self.feed(time, kind, region, states=found) else None
+
+    @property
+    def depth(self) -> int:
+        """How many regions are open."""
+        return int(self.state[OPEN])
+
+    @property
+    def worked(self) -> bool:
+        """Whether an active region has been entered."""
+        return bool(self.state[PARALLEL])
+
+    @property
+    def open(self) -> tuple[Ints, Ints]:
+        """The open regions, outermost first, and when they were entered."""
+        found = np.empty((3, self.depth), np.int64)
+        list_open(self.entries, self.state, found)
+        return found[0], found[2]
+
+    @property
+    def stray(self) -> int:
+        """Leaves without an enter, which were ignored."""
+        return int(self.state[STRAY])
+
+    def count_open(self, regions: NDArray[np.int64]) -> int:
+        """How many of the open ones are of these regions."""
+        return int(np.isin(self.open[0], regions).sum()) if regions.size else 0
+
+    @property
+    def now(self) -> tuple[int, int]:
+        """The time of the last event, and the node of the innermost open entry (0: there is none)."""
+        top = int(self.state[TOP])
+        return int(self.state[TIME]), int(self.entries[NODE, top]) if top >= 0 else 0
+
+    def resume(self, time: int, ticks: Ints, calls: Ints) -> None:
+        """Go on from a time, with what has come to the nodes (nodes,) until then."""
+        self.state[TIME] = time
+        self.ticks[:], self.calls[:] = ticks, calls
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the tree, the root included."""
+        return int(self.state[NODES])
+
+    @property
+    def folds(self) -> bool:
+        """Whether some are folded."""
+        return bool(self.state[FOLDS])
+
+    @property
+    def folded(self) -> int:
+        """How many open entries are folded."""
+        return int(self.state[FOLDED])
+
+    def path(self) -> tuple[int, Ints]:
+        """The node of the innermost open entry that is not folded (0: none), and those of the folded ones,
+        outermost first; these are all inside of it."""
+        found = np.empty((3, self.depth), np.int64)
+        list_open(self.entries, self.state, found)
+        kept = self.depth - self.folded
+        return int(found[1, kept - 1]) if kept else 0, found[1, kept:]
+
+    def leave_times(
+        self, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32], ends: Ints, left: int
+    ) -> int:
+        """When those that were reopened will be left, from these events: ``ends[node]`` of their nodes (-1:
+        nobody asks), of which `left` are not known yet; how many are left then."""
+        self.state[ROW] = 0
+        while True:
+            left = leave_times(
+                time, kind, region, self.rule.classes, self.rule.active, self.last, self.entries, self.state,
+                self._counts, ends, left,
+            )  # fmt: skip
+            if left == 0 or self.state[ROW] == time.size:
+                return left
+            self._make_room()
+
+
+def resolved(base: int, computes: int, idle: int, worker: bool) -> NDArray[np.uint8]:
+    """(CODES,) the activities that the codes of a location mean."""
+    found = np.arange(CODES, dtype=np.uint8)
+    found[BASE] = idle if worker else base
+    found[OUTSIDE] = idle if worker else computes
+    return found
+
+
+@arithmetic
+def replay(
+    time: Any, kind: Any, region: Any, until: int, limit: int, classes: Any, active: Any, strength: Any,
+    strongest: bool, last: Any, entries: Any, state: Any, counts: Any, tree: Any, slots: Any, ticks: Any,
+    calls: Any, top: Any, code: Any,
+) -> int:  # fmt: skip
+    """Replay rows from ``state[ROW]`` on whose time is before `until`; what it returns is one of DONE,
+    NO_ROOM (for another open region: make room and go on) and BAD (rows that cannot be).
+
+    New paths are made while there are fewer than `limit`. `top` and `code` may be empty: nobody asks.
+    """
+    of_region, of_node, newer = entries[REGION], entries[NODE], entries[NEWER]
+    paths, told = limit >= 0, code.size > 0
+    for i in range(state[ROW], time.size):
+        t = time[i]
+        if t >= until:
+            state[ROW] = i
+            return DONE
+        r = np.int64(region[i])
+        if t < state[TIME] or r >= last.size:
+            return BAD
+        if state[FREE] < 0 and state[USED] == entries.shape[1]:
+            state[ROW] = i
+            return NO_ROOM
+        here = np.int64(0)
+        if paths:
+            if state[TOP] >= 0:
+                here = of_node[state[TOP]]
+            ticks[here] += t - state[TIME]
+        state[TIME] = t
+        if kind[i] == 0:
+            if paths:
+                here = child(here, r, limit, tree, slots, state)
+                if here < 0:
+                    return BAD
+                state[FOLDED] += tree[0, here] < 0
+                calls[here] += 1
+            open_entry(r, here, t, classes, active, last, entries, state, counts)
+        elif last[r] < 0:
+            state[STRAY] += 1
+        else:
+            entry = last[r]
+            below, above = entries[OLDER, entry], newer[entry]
+            close_entry(entry, r, classes, active, last, entries, state, counts)
+            if paths:
+                state[FOLDED] -= tree[0, of_node[entry]] < 0
+                path = of_node[below] if below >= 0 else 0
+                while above >= 0 and tree[0, of_node[above]] >= 0:
+                    path = child(path, of_region[above], limit, tree, slots, state)
+                    if path < 0:
+                        return BAD
+                    state[FOLDED] += tree[0, path] < 0
+                    of_node[above] = path
+                    above = newer[above]
+        if told:
+            top[i] = of_region[state[TOP]] if state[TOP] >= 0 else -1
+            code[i] = code_now(classes, strength, strongest, entries, state, counts)
+    state[ROW] = time.size
+    return DONE
+
+
+@inlined
+def code_now(classes: Any, strength: Any, strongest: bool, entries: Any, state: Any, counts: Any) -> int:
+    """The rule, of the regions that are open."""
+    outermost = state[OUTERMOST]
+    if outermost < 0:
+        if state[OPEN] == 0:
+            return BASE
+        return 0 if state[ACTIVE] > 0 else OUTSIDE
+    if not strongest:
+        return int(classes[entries[REGION, outermost]])
+    best = 0
+    for k in range(counts.size):
+        if counts[k] > 0 and strength[k] > strength[best]:
+            best = k
+    return best
+
+
+@kernel
+def activities(
+    tree: Any, classes: Any, active: Any, strength: Any, strongest: bool, resolve: Any
+) -> Any:  # fmt: skip
+    """(nodes,) the rule, of the regions of each path; what a location does there, as `resolve` says.
+    `classes` and `active` (regions,)."""
+    nodes = tree.shape[1]
+    decisive = np.zeros(nodes, np.int64)
+    at_work = np.zeros(nodes, np.bool_)
+    found = np.zeros(nodes, np.int64)
+    found[0] = resolve[BASE]
+    for node in range(1, nodes):
+        parent = max(tree[0, node], 0)
+        own = np.int64(classes[tree[1, node]])
+        above = decisive[parent]
+        if above == 0 or (strongest and strength[own] > strength[above]):
+            decisive[node] = own
+        else:
+            decisive[node] = above
+        at_work[node] = at_work[parent] or active[tree[1, node]] != 0
+        found[node] = resolve[decisive[node] if decisive[node] != 0 or at_work[node] else OUTSIDE]
+    return found
+
+
+@inlined
+def open_entry(
+    region: int, node: int, time: int, classes: Any, active: Any, last: Any, entries: Any, state: Any,
+    counts: Any,
+) -> None:  # fmt: skip
+    """Put a region on top of those that are open; there is room for it."""
+    entry = state[FREE]
+    if entry >= 0:
+        state[FREE] = entries[SAME, entry]
+    else:
+        entry = state[USED]
+        state[USED] += 1
+    top = state[TOP]
+    entries[SAME, entry] = last[region]
+    entries[OLDER, entry] = top
+    entries[NEWER, entry] = -1
+    entries[REGION, entry] = region
+    entries[NODE, entry] = node
+    entries[SINCE, entry] = time
+    if top >= 0:
+        entries[NEWER, top] = entry
+    last[region] = entry
+    state[TOP] = entry
+    state[OPEN] += 1
+    own = np.int64(classes[region])
+    counts[own] += 1
+    if own != 0 and state[OUTERMOST] < 0:
+        state[OUTERMOST] = entry
+    if active[region]:
+        state[ACTIVE] += 1
+        state[PARALLEL] = 1
+
+
+@inlined
+def close_entry(
+    entry: int, region: int, classes: Any, active: Any, last: Any, entries: Any, state: Any, counts: Any
+) -> None:  # fmt: skip
+    """Take the innermost entry of a region from those that are open."""
+    last[region] = entries[SAME, entry]
+    below, above = entries[OLDER, entry], entries[NEWER, entry]
+    if below >= 0:
+        entries[NEWER, below] = above
+    if above >= 0:
+        entries[OLDER, above] = below
+    else:
+        state[TOP] = below
+    entries[SAME, entry] = state[FREE]
+    state[FREE] = entry
+    state[OPEN] -= 1
+    counts[np.int64(classes[region])] -= 1
+    state[ACTIVE] -= active[region] != 0
+    if entry == state[OUTERMOST]:
+        # It only ever moves to newer ones, so that all of these steps are no more than there are enters.
+        while above >= 0 and classes[entries[REGION, above]] == 0:
+            above = entries[NEWER, above]
+        state[OUTERMOST] = above
+
+
+@arithmetic
+def forget(tree: Any, slots: Any, last: Any, entries: Any, state: Any, ticks: Any, calls: Any) -> None:
+    """Empty a replay for the next location; costs what it held, not what it has room for."""
+    # Youngest first: what was put into the table later never stands in the way of what was there before.
+    for node in range(min(state[NODES], tree.shape[1]) - 1, -1, -1):
+        ticks[node] = 0
+        calls[node] = 0
+        if node:
+            slots[place(tree[0, node], tree[1, node], tree, slots)] = 0
+    close_all(last, entries, state)
+
+
+@arithmetic
+def close_all(last: Any, entries: Any, state: Any) -> None:
+    """No region is open."""
+    entry = state[TOP]
+    while entry >= 0:
+        last[entries[REGION, entry]] = -1
+        entry = entries[OLDER, entry]
+    state[TOP] = -1
+    state[FREE] = -1
+    state[USED] = 0
+    state[OPEN] = 0
+    state[ACTIVE] = 0
+    state[OUTERMOST] = -1
+    state[FOLDED] = 0
+
+
+@arithmetic
+def reopen(
+    regions: Any, nodes: Any, since: Any, classes: Any, active: Any, last: Any, entries: Any, state: Any,
+    counts: Any, tree: Any,
+) -> None:  # fmt: skip
+    """Open regions, outermost first; there is room for all."""
+    for i in range(regions.size):
+        open_entry(regions[i], nodes[i], since[i], classes, active, last, entries, state, counts)
+        if tree.shape[1] > 0:
+            state[FOLDED] += tree[0, nodes[i]] < 0
+
+
+@arithmetic
+def list_open(entries: Any, state: Any, out: Any) -> None:
+    """Region, node and time (3, open) of the open entries, outermost first."""
+    entry = state[TOP]
+    for i in range(out.shape[1] - 1, -1, -1):
+        out[0, i] = entries[REGION, entry]
+        out[1, i] = entries[NODE, entry]
+        out[2, i] = entries[SINCE, entry]
+        entry = entries[OLDER, entry]
+
+
+@arithmetic
+def leave_times(
+    time: Any, kind: Any, region: Any, classes: Any, active: Any, last: Any, entries: Any, state: Any,
+    counts: Any, ends: Any, left: int,
+) -> int:  # fmt: skip
+    """When regions that are open will be left: `ends` of the number that an entry has for a node (-1: nobody
+    asks). From ``state[ROW]`` on, until there is no room for another open region; how many are `left`."""
+    for i in range(state[ROW], kind.size):
+        if left == 0 or (state[FREE] < 0 and state[USED] == entries.shape[1]):
+            state[ROW] = i
+            return left
+        r = np.int64(region[i])
+        if kind[i] == 0:
+            open_entry(r, -1, time[i], classes, active, last, entries, state, counts)
+        elif last[r] >= 0:
+            entry = last[r]
+            close_entry(entry, r, classes, active, last, entries, state, counts)
+            if entries[NODE, entry] >= 0:
+                ends[entries[NODE, entry]] = time[i]
+                left -= 1
+    state[ROW] = kind.size
+    return left
+
+
+# ------------------------------------------------------------------ what a location does
+
+
+@arithmetic
+def steps(time: Any, code: Any, state: Any, out_time: Any, out_code: Any) -> int:
+    """When a location does something else, of its codes (n,) after events; how many steps.
+
+    Of several events at one time the last one counts. state (3,): time and code of the last event, and the
+    code of the last step; -1: none. The last event is never among the steps: who knows what follows.
+    """
+    n = 0
+    for i in range(time.size):
+        if state[1] >= 0 and time[i] > state[0] and state[1] != state[2]:
+            out_time[n] = state[0]
+            out_code[n] = state[1]
+            state[2] = state[1]
+            n += 1
+        state[0] = time[i]
+        state[1] = code[i]
+    return n

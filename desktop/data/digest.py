@@ -1,0 +1,172 @@
+"""The one replay of events while a trace is imported: all summaries of what locations do are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.open_regions import NO_PATHS, OpenRegions
+from desktop.data.classify import is_parallel
+from desktop.data.events import Nesting, Region
+from desktop.data.steps import Replayed, Steps
+from desktop.data.utilization import Rules, classes_of, rule_of
+from desktop.errors import StoreError
+
+#: Rows between two notes on call paths at least, and between two checkpoints, which is a multiple.
+ROWS = 1 << 12
+STEP = 1 << 14
+
+Ints = NDArray[np.int64]
+
+
+class Defines(Protocol):
+    """What is needed of a trace."""
+
+    @property
+    def regions(self) -> Sequence[Region]: ...
+
+    @property
+    def nesting(self) -> Nesting: ...
+
+
+class Strips(Protocol):
+    """The timeline's part, `desktop.data.timeline.Strips`."""
+
+    def begin(self, location: int, first: int) -> None:
+        """Another location, whose first event is at this time."""
+
+    def mark(self, time: int, row: int, regions: OpenRegions) -> None:
+        """Before an event, the `row`-th: a multiple of `STEP`."""
+
+    def add(self, time: Ints, top: NDArray[np.int32], code: NDArray[np.uint8], regions: int) -> None:
+        """Events, the innermost region and the code after each; so many regions are defined."""
+
+    def close(self, last: int, worked: bool) -> None:
+        """The location's events are complete, the last one was at this time."""
+
+
+class Notes(Protocol):
+    """The part of call paths, `desktop.data.profile.PathNotes`."""
+
+    limit: int
+
+    def begin(self, location: int, first: int) -> None:
+        """Another location, whose first event is at this time."""
+
+    def note(self, row: int, regions: OpenRegions, at_any_price: bool = False) -> None:
+        """Before the `row`-th event: a multiple of `ROWS`, or behind the last one."""
+
+    def close(self, regions: OpenRegions) -> None:
+        """The location's events are complete."""
+
+    def finish(self) -> None:
+        """All locations are complete."""
+
+
+class EventDigest:
+    """A `desktop.data.store.Digest`: replays the events of each location once, for all who want them.
+
+    steps : kept for the curve (`desktop.data.utilization.keep`).
+    """
+
+    def __init__(
+        self,
+        source: Defines,
+        rules: Rules | None = None,
+        strips: Strips | None = None,
+        notes: Notes | None = None,
+        steps: Steps | None = None,
+    ) -> None:
+        self._source, self._rules = source, rules or Rules()
+        self._strips, self._notes, self.steps = strips, notes, steps
+        self._classes = self._active = np.zeros(0, np.uint8)
+        self._synthetic: list[int] = []
+        self._open: OpenRegions | None = None
+        self._location = -1
+
+    def take(self, table: str, location: int, block: Mapping[str, NDArray[Any]]) -> None:
+        if table != "events" or not block["time"].size:
+            return
+        time, kind, region = (np.ascontiguousarray(block[name]) for name in ("time", "kind", "region"))
+        regions = self._know()
+        if location != self._location:
+            self._close()
+            self._begin(location, int(time[0]), regions)
+        top, code = np.empty(time.size, np.int32), np.empty(time.size, np.uint8)
+        at = 0
+        while at < time.size:
+            if self._rows % STEP == 0 and self._strips is not None:
+                self._strips.mark(int(time[at]), self._rows, regions)
+            begin, end = at, min(time.size, at + STEP - self._rows % STEP)
+            while at < end:
+                stop = min(end, at + ROWS - self._rows % ROWS)
+                part = slice(at, stop)
+                if not regions.feed(time[part], kind[part], region[part], states=(top[part], code[part])):
+                    raise StoreError(
+                        "the call paths contradict the events",
+                        hint="the file is damaged, import the source again",
+                    )
+                self._rows += stop - at
+                at = stop
+                if self._rows % ROWS == 0 and self._notes is not None:
+                    self._notes.note(self._rows, regions)
+            part = slice(begin, end)
+            if self._strips is not None:
+                self._strips.add(time[part], top[part], code[part], self._classes.size)
+            if self.steps is not None:
+                self.steps.add(time[part], code[part])
+        self._last = int(time[-1])
+
+    def finish(self) -> None:
+        self._close()
+        if self._notes is not None:
+            self._notes.finish()
+        if self.steps is not None:
+            self.steps.finish(self._classes)
+
+    def release(self) -> None:
+        if self.steps is not None:
+            self.steps.release()
+
+    def _begin(self, location: int, first: int, regions: OpenRegions) -> None:
+        self._location, self._rows = location, 0
+        regions.begin(first)
+        for part in (self._strips, self._notes):
+            if part is not None:
+                part.begin(location, first)
+        if self.steps is not None:
+            self.steps.begin(location)
+
+    def _know(self) -> OpenRegions:
+        # The importer's thread may define more at any time: a slice of the list is made in one go.
+        known = self._classes.size
+        more = self._source.regions[known:]
+        if more or self._open is None:
+            active = np.array([is_parallel(region) for region in more], np.uint8)
+            self._classes = np.concatenate([self._classes, classes_of(more, self._rules)])
+            self._active = np.concatenate([self._active, active])
+            self._synthetic += [known + i for i, region in enumerate(more) if region.synthetic]
+            rule = rule_of(self._classes, self._active, self._source.nesting)
+            if self._open is None:
+                self._open = OpenRegions(rule, NO_PATHS if self._notes is None else self._notes.limit)
+            else:
+                self._open.know(rule)
+        return self._open
+
+    def _close(self) -> None:
+        if self._location < 0:
+            return
+        self._location = -1
+        regions = self._open
+        assert regions is not None
+        if self._strips is not None:
+            self._strips.close(self._last, regions.worked)
+        if self._notes is not None:
+            self._notes.note(self._rows, regions, at_any_price=True)
+            self._notes.close(regions)
+        if self.steps is not None:
+            unclosed = regions.depth - regions.count_open(np.array(self._synthetic, np.int64))
+            self.steps.close(Replayed(regions.worked, regions.stray, unclosed))

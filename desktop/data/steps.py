@@ -1,0 +1,126 @@
+"""What every location does when, kept in a temporary file from the import's replay until the curve is made.
+
+A step is a tick as recorded and the code (`desktop.core.open_regions`) of what the location does from then
+on. Times are mended and codes resolved by whoever reads them, for neither clocks nor the activities of
+regions are known before all of the trace was read.
+"""
+
+from __future__ import annotations
+
+import errno
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from desktop.core.open_regions import steps
+from desktop.data.atomic import naming
+
+#: Steps that are held in memory.
+_ROWS = 1 << 16
+
+
+class Replayed(NamedTuple):
+    """Of a location: whether it has entered an active region, its leaves without enter, and the regions that
+    were open at its end, made-up ones apart."""
+
+    worked: bool
+    stray: int
+    unclosed: int
+
+
+class Steps:
+    """The steps of all locations, of one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: IO[bytes] | None = None
+        self._classes = np.zeros(0, np.uint8)
+        self._about: dict[int, Replayed] = {}
+        self._pieces: dict[int, list[tuple[int, int]]] = {}  # of each location: place in the file, rows
+        self._written = 0
+        self._time, self._code = np.empty(0, np.int64), np.empty(0, np.uint8)
+        self._state = np.zeros(3, np.int64)
+        self._filled = 0
+
+    def begin(self, location: int) -> None:
+        """The next location."""
+        self._location = location
+        self._pieces[location] = []
+        self._state[:] = -1
+
+    def add(self, time: NDArray[np.int64], code: NDArray[np.uint8]) -> None:
+        """Events of the location and the codes after them."""
+        if self._filled + time.size + 1 > self._time.size:
+            self._flush()
+            if time.size + 1 > self._time.size:
+                rows = max(_ROWS, time.size + 1)
+                self._time, self._code = np.empty(rows, np.int64), np.empty(rows, np.uint8)
+        a = self._filled
+        self._filled += steps(np.ascontiguousarray(time), code, self._state, self._time[a:], self._code[a:])
+
+    def close(self, about: Replayed) -> None:
+        """The location's events are complete."""
+        time, code, shown = self._state.tolist()
+        if code != shown:
+            self._time[self._filled], self._code[self._filled] = time, code
+            self._filled += 1
+        self._flush()
+        self._about[self._location] = about
+
+    def _flush(self) -> None:
+        if not self._filled:
+            return
+        with naming(self._folder):
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  lives as long as this
+            self._file.seek(self._written)
+            self._file.write(self._time[: self._filled].data)
+            self._file.write(self._code[: self._filled].data)
+        self._pieces[self._location].append((self._written, self._filled))
+        self._written += self._filled * (self._time.itemsize + self._code.itemsize)
+        self._filled = 0
+
+    def finish(self, classes: NDArray[np.uint8]) -> None:
+        """All locations are complete; `classes`: the activities of regions by which the codes were found."""
+        self._classes = classes
+
+    def hold(self, classes: NDArray[np.uint8]) -> bool:
+        """Whether the codes are those of these activities of regions (of which some may have no events)."""
+        return np.array_equal(self._classes, classes[: self._classes.size])
+
+    def about(self, location: int) -> Replayed:
+        return self._about.get(location, Replayed(False, 0, 0))
+
+    def rows(self, location: int) -> int:
+        return sum(count for _, count in self._pieces.get(location, ()))
+
+    def blocks(self, location: int, rows: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.uint8]]]:
+        """Ticks and codes of a location's steps, at most so many at a time.
+
+        Raises
+        ------
+        OSError : the file cannot be read.
+        """
+        width = self._time.itemsize
+        for place, count in self._pieces.get(location, ()):
+            for a in range(0, count, rows):
+                time = np.empty(min(rows, count - a), np.int64)
+                code = np.empty(time.size, np.uint8)
+                self._load(time, place + width * a)
+                self._load(code, place + width * count + a)
+                yield time, code
+
+    def _load(self, values: NDArray[np.int64] | NDArray[np.uint8], place: int) -> None:
+        assert self._file is not None
+        self._file.seek(place)
+        if self._file.readinto(values.view(np.uint8).data) != values.nbytes:  # type: ignore[attr-defined]  # it has
+            raise OSError(errno.EIO, "a temporary file has lost its end")
+
+    def release(self) -> None:
+        """Give the file up."""
+        if self._file is not None:
+            self._file.close()
