@@ -184,4 +184,4 @@ def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
     bare = Frame(settings).trace
     qtbot.addWidget(bare.frame)
     assert "File > Open" in bare.panel("classes").note.text() and not bare.panel("classes").note.isHidden()
-    bare.close()
+    bare.frame.close()
