@@ -43,6 +43,8 @@ OTHERS = {
     "Presentation": "a window of its own with its own keys",
     "FrameView": "a table, whose menu copies",
     "CellsTable": "a table, whose menu copies",
+    "SheetView": "a table, whose menu copies",
+    "Elided": "a line of text",
     "_Result": "a line of text",
     "SweepPlot": "what two plots have in common",
     "PlotView": "what all plots on pyqtgraph have in common",

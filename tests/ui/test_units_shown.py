@@ -181,7 +181,8 @@ def test_what_is_exported_says_its_range_and_what_is_empty_says_why(
     assert re.fullmatch(rf"What is in view \([\d.]+ {unit} – [\d.]+ {unit}\)", made.range.itemText(1))
     made.close()
     assert main.panel("classes").note.isHidden()
-    bare = Frame(settings).trace
-    qtbot.addWidget(bare.frame)
-    assert "File > Open" in bare.panel("classes").note.text() and not bare.panel("classes").note.isHidden()
-    bare.frame.close()
+    window = Frame(settings)
+    qtbot.addWidget(window)
+    note = window.trace.panel("classes").note
+    assert "File > Open" in note.text() and not note.isHidden()
+    window.close()

@@ -171,6 +171,10 @@ def lane_plot(
     plot = pg.PlotItem(viewBox=box or QuietBox(), axisItems=axes, enableMenu=False)
     plot.hideButtons()
     plot.layout.setContentsMargins(0, 0, 0, 0)
+    for name in {"left", "bottom", "right", "top"} - set(
+        axes
+    ):  # each sets the HTML of its title at every move
+        plot.getAxis(name).unlinkFromView()
     if bottom is None:
         plot.hideAxis("bottom")
     return plot
