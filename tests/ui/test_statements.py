@@ -358,3 +358,25 @@ def test_what_the_window_leaves_out_its_export_leaves_out(qtbot: QtBot, painted:
     assert "Computing" in on_screen and "Computing" not in texts_of("stack", made, look), (
         "it can be switched on"
     )
+
+
+def test_held_breakpoints_and_limits_are_seen_on_paper() -> None:
+    """A padlock above the breakpoint that is held, a veil over what is not analysed."""
+    made, look = run_of(), Look(width=200, height=100)
+    free = figures.svg("curve", replace(made, locked=()), look)
+    held = ElementTree.fromstring(figures.svg("curve", made, look))
+    drawn = {p.attrib["d"] for p in ElementTree.fromstring(free).iter(f"{SVG}path")}
+    (body,) = [
+        p.attrib["d"] for p in held.iter(f"{SVG}path") if p.attrib["d"] not in drawn and "h" in p.attrib["d"]
+    ]
+    left, wide = (float(v) for v in re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", body)[0])
+    lines = {float(x) for d in drawn for x, y in re.findall(r"M([\d.]+) [\d.]+L\1 ([\d.]+)", d)}
+    assert min(abs(left + wide / 2 - x) for x in lines) < 0.02
+    limited = figures.svg("curve", replace(made, limit=(2.0, 12.0)), look)
+    ground = figures.ink(look).ground
+    veils = [
+        p.attrib["d"].count("z")
+        for p in ElementTree.fromstring(limited).iter(f"{SVG}path")
+        if p.attrib.get("fill") == ground and p.attrib.get("fill-opacity") == "0.6"
+    ]
+    assert veils == [2] and 'fill-opacity="0.6"' not in figures.svg("curve", made, look)
