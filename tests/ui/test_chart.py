@@ -118,6 +118,18 @@ def test_a_band_does_not_stretch_the_axis(chart: Chart) -> None:
     assert not chart.grab().isNull()
 
 
+@pytest.mark.parametrize("size", [(400, 20), (20, 300), (5, 5)], ids=str)
+def test_a_chart_without_room_is_still_drawn(chart: Chart, size: tuple[int, int]) -> None:
+    """With large text in a small window nothing may be left between title and axis."""
+    x = np.array([1.0, 2.0, 4.0])
+    band = Series("band", x, x, low=x - 1, high=x + 1)
+    whiskers = Series("points", x, x, low=x - 0.5, high=x + 0.5, keys=(0, 1, 2))
+    chart.set_content(Content(Axis("x (s)"), Axis("y (s)"), (band, whiskers)))
+    chart.resize(*size)
+    assert not chart.grab().isNull()
+    assert chart.laid.width >= 1 and chart.laid.height >= 1
+
+
 def test_bars_lie_beside_each_other_and_are_hit(qtbot: QtBot, chart: Chart) -> None:
     at = np.array([0.0, 1.0])
     one = Series("bars", at + 0.2, np.array([2.0, -1.0]), keys=(0, 1), thickness=0.38)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QMessageBox
 from pytestqt.qtbot import QtBot
 
-from desktop.resources import example_table, samples
+from desktop.resources import example_table, folder, samples
 from desktop.ui.commands import KINDS
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
@@ -423,3 +424,44 @@ def test_no_panel_takes_the_room_of_the_plots(qtbot: QtBot, frame: Frame) -> Non
         QTest.qWait(50)
         assert trace.curve_view.height() >= frame.height() / 3, panel
         assert trace.timeline.height() >= frame.height() / 4, panel
+
+
+@pytest.fixture
+def ended(qtbot: QtBot, own_places: None) -> Iterator[None]:
+    """What is made after it has ended its threads; those that export end when they have drawn."""
+    before = set(threading.enumerate())
+
+    def left() -> list[str]:
+        return [t.name for t in set(threading.enumerate()) - before if t.name.startswith("phasewright")]
+
+    yield
+    qtbot.waitUntil(lambda: not left(), timeout=20_000)
+
+
+@pytest.mark.parametrize(("torn", "working"), [(False, True), (True, False)], ids=["working", "torn off"])
+def test_a_frame_that_closes_ends_all_pages_and_what_they_share(
+    qtbot: QtBot, ended: None, frame: Frame, tmp_path: Path, torn: bool, working: bool
+) -> None:
+    """Pages made late, torn off, closed before, and benches that the project and several pages use."""
+    for kind in KINDS:
+        frame.show_kind(kind)
+    first = model(qtbot, frame)
+    frame.keep_in_project(first)
+    frame.open_model(first.bench)
+    other = frame.open_experiment(folder() / "examples" / "quicksort")
+    settle(qtbot, frame)
+    frame.keep_in_project(other)
+    frame.close_page(other)
+    frame.open_experiment(other.bench)
+    other_table = tmp_path / "other.csv"
+    other_table.write_bytes(example_table().read_bytes())
+    late = frame.open_model(other_table)
+    if torn:
+        for page in frame.all_pages[1:]:
+            frame.detach(page)
+    if not working:
+        settle(qtbot, frame)
+    assert late in frame.all_pages and any(
+        t.name.startswith("phasewright-model") for t in threading.enumerate()
+    )
+    frame.close_unasked()
