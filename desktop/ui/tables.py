@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.frames import ArrayTable
 from desktop.errors import reason
 from desktop.printing import as_csv, guarded
 from desktop.ui.theme import LIGHT, Theme
@@ -67,6 +68,8 @@ else:
     _Base = object
 
 Index = QModelIndex | QPersistentModelIndex
+#: What a table shows.
+Shown = Union["DataFrame", ArrayTable]
 Texts = list[list[str]]
 ROLE = Qt.ItemDataRole
 COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
@@ -170,24 +173,50 @@ class Row:
     fixed: frozenset[str] = frozenset()
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[DataFrame, Marks]:
-    """The frame of rows that are put together cell by cell, for `FrameView.show_frame`."""
-    import pandas as pd
+def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[ArrayTable, Marks]:
+    """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
-    def values(k: int) -> Any:
+    def values(k: int) -> NDArray[Any]:
         cells = [row.cells[k] for row in rows]
         kinds = {type(cell) for cell in cells}
-        return (
-            cells if len(kinds) == 1 and kinds <= {int, float, bool, str} else pd.Series(cells, dtype=object)
-        )
+        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
 
-    made = pd.DataFrame({column.source: values(k) for k, column in enumerate(columns)})
-    made.index = pd.Index([row.key for row in rows], dtype=object)
-    return made, Marks(
+    made = {column.source: values(k) for k, column in enumerate(columns)}
+    return ArrayTable(made, index=_objects([row.key for row in rows])), Marks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
     )
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """(K,) as they are: a tuple is one of them."""
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made
+
+
+def _array(shown: Shown, name: str) -> NDArray[Any]:
+    """A column: of numbers and truth values, else of objects."""
+    if isinstance(shown, ArrayTable):
+        return shown.values[name]
+    values = shown[name]
+    return values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object)
+
+
+def _names(shown: Shown) -> list[Any]:
+    return list(shown.values if isinstance(shown, ArrayTable) else shown.columns)
+
+
+def _units(shown: Shown) -> Mapping[str, str]:
+    return shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
+
+
+def _index(shown: Shown | None) -> NDArray[Any] | None:
+    """(K,) what rows are called; None: by their place, from 0."""
+    if isinstance(shown, ArrayTable) or shown is None:
+        return None if shown is None else shown.index
+    return shown.index.to_numpy()
 
 
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
@@ -208,21 +237,22 @@ def unit_scale(unit: str, values: Iterable[float]) -> Scale:
 class _Cells:
     """One column of a frame under its declaration: texts, order, what a filter looks through."""
 
-    def __init__(self, column: Column, frame: DataFrame) -> None:
+    def __init__(self, column: Column, shown: Shown) -> None:
         self.column = column
-        values = frame[column.source]
+        values = self.values = _array(shown, column.source)
         self.numeric = values.dtype.kind in "iufb"
-        self.values: Any = values.to_numpy() if self.numeric else values.to_numpy(object)
-        unit = frame.attrs.get("units", {}).get(column.source, "")
+        unit = _units(shown).get(column.source, "")
         self.scale = Scale(1.0, column.unit)
         if column.unit == "%" and unit == "1":
             self.scale = Scale(0.01, "%")
         elif unit and not column.unit:
-            of = frame[column.like or column.source].to_numpy(float) if self.numeric else np.zeros(0)
+            of = np.zeros(0)
+            if self.numeric:
+                of = _array(shown, column.like or column.source).astype(float, copy=False)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
-        self.labels = frame[column.label].to_numpy(object) if column.label else None
-        self.swatches = frame[column.swatch].to_numpy(object) if column.swatch else None
+        self.labels = _array(shown, column.label) if column.label else None
+        self.swatches = _array(shown, column.swatch) if column.swatch else None
         texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:_SAMPLED]))
         self.right = not texts and not column.check
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
@@ -335,7 +365,8 @@ class FrameModel(QAbstractItemModel):
     def __init__(self) -> None:
         super().__init__()
         self.theme: Theme = LIGHT
-        self.frame: DataFrame | None = None
+        self._shown: Shown | None = None
+        self._index: NDArray[Any] | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
         self.cells: list[_Cells] = []
@@ -348,9 +379,14 @@ class FrameModel(QAbstractItemModel):
 
     # ---- what is shown
 
+    @property
+    def frame(self) -> DataFrame | None:
+        """What is shown, in full and in its own units."""
+        return self._shown.frame if isinstance(self._shown, ArrayTable) else self._shown
+
     def show(
         self,
-        frame: DataFrame | None,
+        frame: Shown | None,
         columns: Sequence[Column] | None = None,
         marks: Marks = NO_MARKS,
         parents: NDArray[np.int64] | None = None,
@@ -361,13 +397,14 @@ class FrameModel(QAbstractItemModel):
         end, so that a table keeps its place.
         """
         if columns is None:
-            columns = self.columns or (() if frame is None else [Column(str(c)) for c in frame.columns])
+            columns = self.columns or (() if frame is None else [Column(str(c)) for c in _names(frame)])
         before, same = len(self.order), self.columns and parents is None and self._parents is None
         same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
         heads = [cells.head for cells in self.cells]
         if not same:
             self.beginResetModel()
-        self.frame, self.columns, self.marks = frame, tuple(columns), marks
+        self._shown, self.columns, self.marks = frame, tuple(columns), marks
+        self._index = _index(frame)
         self._parents = parents
         self.cells = [] if frame is None else [_Cells(column, frame) for column in columns]
         self._arrange(before if same else None)
@@ -411,7 +448,7 @@ class FrameModel(QAbstractItemModel):
             self._place[rows] = np.arange(rows.size)
 
     def _chosen(self) -> NDArray[np.int64]:
-        size = 0 if self.frame is None else len(self.frame)
+        size = 0 if self._shown is None else len(self._shown)
         order = np.arange(size)
         column = next((c for c in self.cells if self._sort and c.column.source == self._sort[0]), None)
         if column is not None and self._sort is not None:
@@ -503,16 +540,27 @@ class FrameModel(QAbstractItemModel):
 
     def key(self, k: int) -> Any:
         """The frame's index of a row."""
-        assert self.frame is not None
-        key = self.frame.index[k]
+        key = k if self._index is None else self._index[k]
         return key.item() if isinstance(key, np.generic) else key
+
+    def keys(self, rows: Sequence[int] | NDArray[np.int64]) -> tuple[Any, ...]:
+        """The frame's index of some of its rows."""
+        return tuple(self.key(k) for k in rows)
 
     def rows_of(self, keys: Iterable[Any]) -> list[int]:
         """Shown rows whose index is among some keys, from the top."""
         wanted = list(keys)
-        if self.frame is None or not wanted:
+        if self._shown is None or not wanted:
             return []
-        found: list[int] = np.flatnonzero(self.frame.index.isin(wanted)[self.order]).tolist()
+        if self._index is None:
+            places = [int(key) for key in wanted if isinstance(key, int | np.integer)]
+            among = np.isin(self.order, places)
+        else:
+            named = set(wanted)
+            among = np.fromiter(
+                (key in named for key in self._index[self.order].tolist()), bool, self.order.size
+            )
+        found: list[int] = np.flatnonzero(among).tolist()
         return found
 
     def column(self, source: str) -> int:
@@ -754,7 +802,7 @@ class _Framed(_Base):
 
     def show_frame(
         self,
-        frame: DataFrame | None,
+        frame: Shown | None,
         columns: Sequence[Column] | None = None,
         marks: Marks = NO_MARKS,
         parents: NDArray[np.int64] | None = None,
@@ -826,10 +874,10 @@ class _Framed(_Base):
     @property
     def keys(self) -> tuple[Any, ...]:
         """Indices of the selected rows."""
-        frame, rows = self.frames.frame, self.selected_rows()
-        if frame is None or not rows:
+        rows = self.selected_rows()
+        if not rows or not self.frames.cells:
             return ()
-        return tuple(frame.index[rows if isinstance(self, QTreeView) else self.frames.order[rows]].tolist())
+        return self.frames.keys(rows if isinstance(self, QTreeView) else self.frames.order[rows].tolist())
 
     @property
     def key(self) -> Any:
