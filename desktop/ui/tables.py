@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,7 +54,9 @@ from PySide6.QtWidgets import (
 
 from desktop.core.frames import ArrayTable
 from desktop.errors import reason
-from desktop.printing import as_csv, guarded
+from desktop.printing import as_csv
+from desktop.printing import guarded as harmless
+from desktop.ui.guard import guarded
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import Scale, common, digits, grouped, time_scale
 from desktop.ui.workers import MainThread
@@ -87,20 +88,6 @@ _SWATCH = 10
 #: Time in a unit: alone, of processors, or below a fraction bar.
 _TIME = re.compile(r"(^|·|/)s(²?)$")
 _COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
-
-
-def _safely(method: Callable[..., Any]) -> Callable[..., Any]:
-    """An override that Qt calls: an error in it reaches the crash dialog and does not end the process."""
-
-    @functools.wraps(method)
-    def safe(*args: Any, **named: Any) -> Any:
-        try:
-            return method(*args, **named)
-        except Exception:
-            sys.excepthook(*sys.exc_info())
-            return None
-
-    return safe
 
 
 @dataclass(frozen=True)
@@ -686,6 +673,7 @@ class FrameModel(QAbstractItemModel):
 class _Choice(QStyledItemDelegate):
     """A combo box in a cell with choices; boxes with a frame that is seen on a dark ground, too."""
 
+    @guarded
     def paint(self, painter: QPainter, option: Any, index: Index) -> None:  # Qt's stubs lack its fields
         super().paint(painter, option, index)
         model = index.model()
@@ -1161,10 +1149,12 @@ class FrameView(_Framed, QTableView):
         # A number at the far end of a wide column would belong to no heading.
         header.setStretchLastSection(bool(cells) and not stretched and not cells[-1].right)
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(20 * em, 12 * em)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(12 * em, 5 * em)
@@ -1188,7 +1178,7 @@ class FrameView(_Framed, QTableView):
         if not self.frames.flags(index) & Qt.ItemFlag.ItemIsEditable:
             self.activatedKey.emit(self.frames.key(self.frames.row_of(index)))
 
-    @_safely
+    @guarded
     def keyPressEvent(self, event: Any) -> None:
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and self.currentIndex().isValid() and self.state() != QAbstractItemView.State.EditingState:
@@ -1196,20 +1186,20 @@ class FrameView(_Framed, QTableView):
         else:
             super().keyPressEvent(event)
 
-    @_safely
+    @guarded
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.FontChange:
             self._measure()
             self.fit()
         super().changeEvent(event)
 
-    @_safely
+    @guarded
     def contextMenuEvent(self, event: Any) -> None:
         menu = self.table_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
 
-    @_safely
+    @guarded
     def paintEvent(self, event: Any) -> None:
         """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
         first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
@@ -1317,7 +1307,7 @@ class FrameTree(_Framed, QTreeView):
             self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
             self.scrollTo(at[0])
 
-    @_safely
+    @guarded
     def contextMenuEvent(self, event: Any) -> None:
         menu = self.table_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -1338,7 +1328,7 @@ def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 def tab_separated(texts: Iterable[Sequence[str]]) -> str:
     """What a spreadsheet takes from the clipboard."""
-    return "".join("\t".join(guarded(cell) for cell in line) + "\n" for line in texts)
+    return "".join("\t".join(harmless(cell) for cell in line) + "\n" for line in texts)
 
 
 def comma_separated(texts: Iterable[Sequence[str]]) -> str:

@@ -37,10 +37,11 @@ from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
 from desktop.printing import printable
+from desktop.ui.guard import guarded
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import Lane
-from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, guarded, lane_plot, place_lane
+from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, lane_plot, place_lane
 from desktop.ui.theme import SERIES, Theme, paint_note
 from desktop.ui.units import asked_unit
 
@@ -126,10 +127,12 @@ class Chart(PlotView):
         self._built = None
         self.dirty()
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 26, em * 17)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 12, em * 7)
@@ -178,6 +181,7 @@ class Chart(PlotView):
         self._grid = shown
         self.dirty()
 
+    @guarded
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         plot_menu.popup(self, event)
 
