@@ -639,7 +639,7 @@ def _legend(content: Content, width: float, line: float, measure: Measure) -> tu
     if not named:
         return [], []
     room = width - 3.5 * line
-    texts = [elided(text, room - 2.8 * line, measure) for _, text in named]
+    texts = [elided(text, width - 4.5 * line, measure) for _, text in named]
     wide = [measure(text) + 2.8 * line for text in texts]
     count = len(named)
     while count > 1 and sum(max(wide[c::count]) for c in range(count)) > room + line:

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from desktop.core.jit import kernel
-from desktop.core.open_regions import BEGIN, END
+from desktop.core.open_regions import BEGIN, END, OpenRegions, no_classes
 from desktop.data.classify import is_parallel
 from desktop.data.events import TABLES, EventKind, Location
 from desktop.data.matching import Links, Matches, match_messages
@@ -280,7 +279,7 @@ class _Part:
         clipped = self._writer.locations[int(self._locations[i])]
         if location.last is None or clipped.first is None or clipped.last is None:
             return
-        opened = _Open(len(self._store.regions))
+        opened = OpenRegions(no_classes(len(self._store.regions)))
         # A thread is idle outside of parallel regions only if it is seen to enter one.
         unseen = is_worker(self._store, i, location, self._parallel)
         begun = False
@@ -289,21 +288,21 @@ class _Part:
             inside = ends.rows(time)
             self._cut["rows"] -= inside.stop - inside.start
             before = slice(0, inside.start)
-            opened.follow(kind[before], region[before])
+            self._feed(opened, time[before], kind[before], region[before])
             if inside.start == time.size:
                 continue
             if not begun:
                 begun = True
-                yield self._enter(clipped.first, opened.regions())
-                unseen = unseen and not self._parallel[opened.regions()].any()
+                yield self._enter(clipped.first, opened.open[0])
+                unseen = unseen and not self._parallel[opened.open[0]].any()
             unseen = unseen and not self._parallel[region[inside][kind[inside] == EventKind.ENTER]].any()
-            opened.follow(kind[inside], region[inside])
+            self._feed(opened, time[inside], kind[inside], region[inside])
             yield {"time": time[inside], "kind": kind[inside], "region": region[inside]}
             if inside.stop < time.size:
                 break
         if not begun:
-            yield self._enter(clipped.first, opened.regions())
-            unseen = unseen and not self._parallel[opened.regions()].any()
+            yield self._enter(clipped.first, opened.open[0])
+            unseen = unseen and not self._parallel[opened.open[0]].any()
         if unseen:
             self._unseen += 1
             (every,) = (
@@ -313,9 +312,15 @@ class _Part:
             yield _at(clipped.last, EventKind.ENTER, one)
             yield _at(clipped.last, EventKind.LEAVE, one)
         if location.last >= ends.end:
-            left = opened.regions()[::-1]
+            left = opened.open[0][::-1]
             self._cut["open at end"] += left.size
             yield _at(clipped.last, EventKind.LEAVE, left)
+
+    def _feed(
+        self, opened: OpenRegions, time: Ints, kind: NDArray[np.uint8], region: NDArray[np.uint32]
+    ) -> None:
+        if not opened.feed(time, kind, region):
+            raise self._store.damaged("its events are out of order")
 
     def _enter(self, time: int, regions: Ints) -> dict[str, Any]:
         self._cut["open at start"] += regions.size
@@ -381,65 +386,3 @@ def _matched(store: TraceStore) -> Iterator[Matches]:
         for time, arrival, peer, size, tag in store.blocks("links", sender):
             who, certain, order = (np.full(time.size, value, np.int64) for value in (sender, 1, 0))
             yield Matches(who, peer.astype(np.int64), time, arrival, size, tag, certain, order)
-
-
-class _Open:
-    """The regions of a location that are open, in the order in which they were entered."""
-
-    def __init__(self, regions: int) -> None:
-        self._last = np.full(regions, -1, np.int64)  # newest open node of each region
-        self._nodes = np.empty((4, 64), np.int64)  # region, older of the same region, older, newer
-        self._state = np.array([-1, -1, 0, 0], np.int64)  # newest, free, used, next row
-
-    def follow(self, kind: NDArray[np.uint8], region: NDArray[np.uint32]) -> None:
-        kind, region = np.ascontiguousarray(kind), np.ascontiguousarray(region)
-        self._state[3] = 0
-        _follow(kind, region, self._last, self._nodes, self._state)
-        while self._state[3] < kind.size:
-            self._nodes = np.concatenate([self._nodes, np.empty_like(self._nodes)], axis=1)
-            _follow(kind, region, self._last, self._nodes, self._state)
-
-    def regions(self) -> Ints:
-        """(n,) the oldest first."""
-        found = []
-        node = int(self._state[0])
-        while node >= 0:
-            found.append(int(self._nodes[0, node]))
-            node = int(self._nodes[2, node])
-        return np.array(found[::-1], np.int64)
-
-
-@kernel
-def _follow(kind, region, last, nodes, state):
-    """Enter and leave, as `desktop.data.utilization` does, until the end or until `nodes` are used up."""
-    for i in range(state[3], kind.size):
-        r = np.int64(region[i])
-        if kind[i] == 0:
-            node = state[1]
-            if node >= 0:
-                state[1] = nodes[1, node]
-            elif state[2] < nodes.shape[1]:
-                node = state[2]
-                state[2] += 1
-            else:
-                state[3] = i
-                return
-            nodes[0, node], nodes[1, node], nodes[2, node], nodes[3, node] = r, last[r], state[0], -1
-            if state[0] >= 0:
-                nodes[3, state[0]] = node
-            last[r] = state[0] = node
-        else:
-            node = last[r]
-            if node < 0:
-                continue
-            last[r] = nodes[1, node]
-            older, newer = nodes[2, node], nodes[3, node]
-            if older >= 0:
-                nodes[3, older] = newer
-            if newer >= 0:
-                nodes[2, newer] = older
-            else:
-                state[0] = older
-            nodes[1, node] = state[1]
-            state[1] = node
-    state[3] = kind.size

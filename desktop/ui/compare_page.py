@@ -367,6 +367,7 @@ class ComparePage(Page):
             self,
             Contrast(alignment, placement),
             colours=self._theme.colours,
+            how=self.view.how,
         ).open()
 
     def export_table(self) -> None:

@@ -42,6 +42,7 @@ from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
 from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import ReportChoices
+from desktop.workbench.time_plots import Comparing
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
@@ -323,7 +324,8 @@ class FigureDialog(SheetDialog):
     """Export one figure of a run, see `SheetDialog`.
 
     `contrast`: a comparison of the run with others, whose figure is then the first choice. `colours`, the
-    set, and `by_region`, whether the timeline shows regions, are those of the window at first.
+    set, and `by_region`, whether the timeline shows regions, are those of the window at first; `activities`
+    that are stacked, and `how` runs are compared, as they are there.
     """
 
     def __init__(
@@ -338,8 +340,11 @@ class FigureDialog(SheetDialog):
         by_region: bool = False,
         levels: Levels = AT_FIRST,
         messages: MessageFilter | None = None,
+        activities: frozenset[str] | None = None,
+        how: Comparing | None = None,
     ) -> None:
         super().__init__(home_of(shown), deliver, colours, parent)
+        self._activities, self._how = activities, how or Comparing()
         self._shown, self._levels, self._messages = shown, levels, messages
         self.setObjectName("export_figure")
         self.setWindowTitle(self.tr("Export figure"))
@@ -379,7 +384,8 @@ class FigureDialog(SheetDialog):
         return texts(self._what(), self._material)
 
     def look(self) -> Look:
-        return replace(super().look(), span=self.range.currentData(), levels=self._levels)
+        span = self.range.currentData()
+        return replace(super().look(), span=span, levels=self._levels, shown=self._activities, how=self._how)
 
     def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures

@@ -64,7 +64,8 @@ _OVER_TIME = ("curve", "stack", "residual", "timeline", "comparison")
 @dataclass(frozen=True)
 class Look:
     """How a figure is drawn. `lines` multiplies the widths of lines; `span` is the time shown, seconds (None:
-    all), `levels` how processors are shown, `how` compared runs are; `phase` is a chosen one; `words`
+    all), `levels` how processors are shown, `how` compared runs are; `phase` is a chosen one,
+    `shown` the activities that are stacked (None: all); `words`
     replaces texts by their key in `texts`; `colours` is the set of `desktop.ui.theme`. Plots over time can be
     drawn in layers, so that what lies `below` its fit is drawn once while the fit above it changes."""
 
@@ -78,6 +79,7 @@ class Look:
     span: tuple[float, float] | None = None
     levels: Levels = AT_FIRST
     phase: int | None = None
+    shown: frozenset[str] | None = None
     words: Mapping[str, str] = field(default_factory=dict)
     how: Comparing = field(default_factory=Comparing)
     layer: Literal["all", "below", "above"] = "all"
@@ -297,7 +299,15 @@ def describe(figure: str, material: Material, look: Look) -> Plot:
     columns = int(min(max(look.width * _COLUMNS_PER_MM, _LEAST), _ALL_COLUMNS))
     say = words(look.words)
     return figure_plot(
-        figure, material, say, columns, span=look.span, levels=look.levels, phase=look.phase, how=look.how
+        figure,
+        material,
+        say,
+        columns,
+        span=look.span,
+        levels=look.levels,
+        phase=look.phase,
+        how=look.how,
+        shown=look.shown,
     )
 
 

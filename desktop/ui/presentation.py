@@ -28,12 +28,12 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSlider, QWidget
 
+from desktop.core.ticks import format_number
 from desktop.printing import printable
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of
 from desktop.ui.figures import Look
-from desktop.ui.plots.scales import format_number
 from desktop.ui.theme import Theme
 from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.workbench import Snapshot, Workbench

@@ -37,6 +37,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.core.ticks import format_number
 from desktop.data.naming import run_name
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
@@ -53,7 +54,6 @@ from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
 from desktop.ui.plots.curve_view import CurveView
-from desktop.ui.plots.scales import format_number
 from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
@@ -814,6 +814,7 @@ class TracePage(Page):
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
+            activities=self.curve_view.activities,
         )  # fmt: skip
         if figure:
             dialog.choose(figure)

@@ -500,9 +500,10 @@ def figure_plot(
     levels: Levels = AT_FIRST,
     phase: int | None = None,
     how: Comparing | None = None,
+    shown: frozenset[str] | None = None,
 ) -> Plot:
     """A figure over time of `desktop.data.material.FIGURES`, with values in about so many columns. `span`:
-    the time that is seen (seconds), None: all."""
+    the time that is seen (seconds), None: all; `shown`: the activities of a stack, None: all."""
     from desktop.data.material import FIGURES
 
     if figure == "comparison":
@@ -532,8 +533,10 @@ def figure_plot(
         found = run_plot(figure, run, axis, [lane], lane.entries, title=title)
         return replace(found, remarks=(lane.note,))
     if figure == "stack":
-        lane = stack_lane(run, even, known, material.stack, say)
-        legend = run_legend(run, say)
+        # Alone, computing is the other figure.
+        drawn = frozenset(material.stack) if shown in (None, {"computing"}) else shown
+        lane = stack_lane(run, even, known, drawn or (), say)
+        legend = run_legend(run, say, shown=drawn)
     else:
         lane = curve_lane(run, column_times(run.curve, a, b, columns), known, say)
         legend = run_legend(run, say, exact=lane.exact, shown=frozenset({"computing"}))

@@ -329,6 +329,9 @@ class Slow:
     def finish(self) -> None:
         self.finished = True
 
+    def release(self) -> None:
+        self.released = True
+
 
 def append_one_array(path: Path, digest: Slow) -> list[int]:
     """Large and small blocks from the same array, used again; the times of all."""
@@ -349,7 +352,7 @@ def append_one_array(path: Path, digest: Slow) -> list[int]:
 def test_digests_may_be_late_and_see_all_in_order(tmp_path: Path) -> None:
     digest = Slow()
     given = append_one_array(tmp_path / "made.h5", digest)
-    assert digest.finished
+    assert digest.finished and digest.released
     assert digest.rows.tolist() == given
     with open_store(tmp_path / "made.h5") as store:
         assert store.column("events", "time").tolist() == given
@@ -360,7 +363,7 @@ def test_a_digest_that_fails_leaves_no_file(failing: int, tmp_path: Path) -> Non
     digest = Slow(failing)
     with pytest.raises(StoreError, match="no room"):
         append_one_array(tmp_path / "made.h5", digest)
-    assert not digest.finished
+    assert digest.released and not digest.finished
     assert not list(tmp_path.iterdir())
 
 

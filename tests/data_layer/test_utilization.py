@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,19 +14,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from desktop.data import utilization
+from desktop.data import opening, utilization
+from desktop.data.classify import region_activity
 from desktop.data.events import Activity, Importer, Location, Nesting, Region
+from desktop.data.opening import open_trace
+from desktop.data.parts import DIGESTS, steps_of
 from desktop.data.store import Source, StoreWriter, TraceStore, open_store
 from desktop.data.utilization import Rules, build, keep, outline, states
 from desktop.errors import CurveError, StoreError, TraceFormatError
 from desktop.progress import Cancelled, Progress
+from desktop.resources import samples
 from tests.oracles.utilization import CLASSES, KIND, PARALLEL, REGIONS, Thread, timeline
 
 IMPORTER = Importer("made", "Made for tests", "1", lambda p, h: True, lambda p, s, g: None, lambda p: [p])
 
 
-def write(path: Path, threads: list[Thread], nesting: Nesting = "outermost", repair: bool = True) -> None:
-    with StoreWriter(path, Source("made", "made"), IMPORTER) as writer:
+def write(
+    path: Path,
+    threads: list[Thread],
+    nesting: Nesting = "outermost",
+    repair: bool = True,
+    replayed: bool = False,
+) -> None:
+    """`replayed`: the curve is made of what the replay on import has kept, not of stored events."""
+    with StoreWriter(path, Source("made", "made"), IMPORTER, DIGESTS * replayed) as writer:
         writer.describe(ticks_per_second=1e6, nesting=nesting, repair=repair)
         for region in REGIONS:
             writer.region(region)
@@ -50,7 +61,7 @@ def write(path: Path, threads: list[Thread], nesting: Nesting = "outermost", rep
                 region=np.array([region for _, _, region in rows], np.uint32),
             )
         writer.complete()
-        keep(writer, Progress())
+        keep(writer, Progress(), steps=steps_of(writer))
 
 
 @contextmanager
@@ -85,13 +96,17 @@ def threads(draw: st.DrawFn) -> Thread:
     st.lists(threads(), min_size=1, max_size=5).filter(lambda many: any(t.last > t.first for t in many)),
     st.sampled_from(["outermost", "strongest"]),
     st.sampled_from([1, 2, 7, 4096]),
+    st.booleans(),
 )
-def test_every_tick_agrees_with_the_oracle(many: list[Thread], nesting: Nesting, rows: int) -> None:
+def test_every_tick_agrees_with_the_oracle(
+    many: list[Thread], nesting: Nesting, rows: int, replayed: bool
+) -> None:
     """Whatever the nesting, the shifts, crossed and unmatched regions, and the size of the blocks."""
     lives = [timeline(thread, CLASSES, PARALLEL, nesting) for thread in many]
-    with stored(many, nesting=nesting) as store, pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setattr(utilization, "ROWS_AT_LEAST", rows)
         patch.setattr(utilization, "ROWS_IN_FLIGHT", rows)
+        store = stack.enter_context(stored(many, nesting=nesting, replayed=replayed))
         kept = build(store)
         rebuilt = build(store, Rules(repaired=True))
         for found in (kept, rebuilt):
@@ -273,6 +288,30 @@ def test_a_kept_utilization_that_is_damaged_is_refused(tmp_path: Path) -> None:
             file[f"derived/utilization/{name}"][1] = was
     with open_store(path) as store:
         assert build(store).edges.tolist() == [0, 1, 8, 10]
+
+
+def test_an_import_replays_its_events_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The curve is made without them, unless a region has become something else meanwhile."""
+    sample = next(sample.path for sample in samples() if "eztrace" in str(sample.path))
+    with monkeypatch.context() as patch:
+        patch.setattr(utilization, "_Stored", None)
+        with open_trace(sample, output=tmp_path / "once.h5") as store:
+            once = build(store)
+            waits = [x.name for x in store.regions if region_activity(x) is Activity.IDLE]
+
+    def turned(writer: StoreWriter, *_: object) -> None:
+        for region in writer.regions:
+            if region.name in waits:
+                region.activity = Activity.IO
+
+    monkeypatch.setattr(opening, "judge", turned)
+    with open_trace(sample, output=tmp_path / "again.h5") as store:
+        again = build(store)
+        rebuilt = build(store, Rules(overrides=dict.fromkeys(waits, Activity.IO)))
+    np.testing.assert_array_equal(again.totals, rebuilt.totals)
+    np.testing.assert_array_equal(again.counts, rebuilt.counts)
+    assert again.io.any() and not once.io.any()
+    assert once.processors == again.processors
 
 
 def test_what_is_said_of_a_curve_does_not_build_it(monkeypatch: pytest.MonkeyPatch) -> None:

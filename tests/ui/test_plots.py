@@ -23,9 +23,11 @@ from PySide6.QtWidgets import QApplication
 from desktop.core import phases
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
+from desktop.core.pieces import residual
+from desktop.core.ticks import level_ticks, time_ticks
 from desktop.data.sweep_charts import links
 from desktop.ui import theme
-from desktop.ui.plots import fit_overlay, scales
+from desktop.ui.plots import scales
 from desktop.ui.plots.curve_lanes import HALF
 from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.raster import Tint, mix, stroke
@@ -150,7 +152,7 @@ def test_a_dip_of_one_step_among_a_million_is_visible(qtbot):
 def test_residual_columns_enclose_every_step_and_their_mean_is_exact(curve, model):
     fitted = phases.fit(curve, 9, model)
     x = np.linspace(curve.start, curve.start + curve.duration, 102)
-    got = fit_overlay.residual(envelope(curve), fitted, x)
+    got = residual(envelope(curve), fitted, x)
     for k in range(101):
         t = np.linspace(x[k], x[k + 1], 2001)[:-1] + (x[k + 1] - x[k]) / 4000
         left = curve.at(t) - fitted.value(t)
@@ -159,7 +161,7 @@ def test_residual_columns_enclose_every_step_and_their_mean_is_exact(curve, mode
         assert got.mean[k] == pytest.approx(left.mean(), abs=0.08)
     # Columns of the curve that are known already need not be asked for again; in a view that cuts phases too.
     for edges in (x, x[20:41]):
-        known = fit_overlay.residual(envelope(curve), fitted, edges, envelope(curve).columns(edges))
+        known = residual(envelope(curve), fitted, edges, envelope(curve).columns(edges))
         for column, again in zip(got, known, strict=True):
             part = column if edges is x else column[20:40]
             np.testing.assert_allclose(again, part, rtol=0, atol=1e-9)
@@ -173,7 +175,7 @@ def test_the_residual_of_one_phase_and_of_columns_without_width():
     curve = StepCurve([1e15, 1e15 + 1, 1e15 + 2], [3.0, 7.0], 8, 1e-9)
     whole = phases.fit(curve, 1, "constant")
     x = np.sort(np.append(np.linspace(curve.start, curve.start + curve.duration, 41), curve.start))
-    got = fit_overlay.residual(envelope(curve), whole, x)
+    got = residual(envelope(curve), whole, x)
     # Forty columns share about twenty times: where among them the step lies is a matter of rounding.
     np.testing.assert_allclose(got.mean[:15], -2, atol=1e-6)
     np.testing.assert_allclose(got.mean[-15:], 2, atol=1e-6)
@@ -596,17 +598,17 @@ def test_setters_are_silent(view, fit, qtbot):
 
 
 def test_ticks_follow_the_span():
-    assert scales.time_ticks(0, 0.3, 8).unit == "ms"
-    assert scales.time_ticks(0, 0.3, 8).labels == ["0", "50", "100", "150", "200", "250", "300"]
-    deep = scales.time_ticks(12.345, 12.345 + 40e-9, 5)
+    assert time_ticks(0, 0.3, 8).unit == "ms"
+    assert time_ticks(0, 0.3, 8).labels == ["0", "50", "100", "150", "200", "250", "300"]
+    deep = time_ticks(12.345, 12.345 + 40e-9, 5)
     assert deep.unit == "ns" and deep.offset.startswith("+12.345") and max(map(len, deep.labels)) <= 3
-    assert scales.level_ticks(0, 3.2, 20, whole=True).labels == ["0", "1", "2", "3"]
+    assert level_ticks(0, 3.2, 20, whole=True).labels == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("a", [0.0, 1.0, 987.654321, 86400.0])
 @pytest.mark.parametrize("span", [3e-8, 1e-6, 2.7e-3, 0.9, 50.0])
 def test_labels_and_offset_add_up_to_the_position(a, span):
-    ticks = scales.time_ticks(a, a + span, 8)
+    ticks = time_ticks(a, a + span, 8)
     scale = {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[ticks.unit]
     offset = float(ticks.offset.removesuffix(" s") or 0)
     assert 2 <= len(ticks.positions) <= 10
@@ -740,7 +742,7 @@ def test_the_title_of_a_low_lane_stays_within_a_picture_of_any_scale(dpr):
     with QPainter(image) as painter:
         painter.setFont(QFont("DejaVu Sans", 9))
         long = QFontMetricsF(painter.font()).horizontalAdvance("W" * 9)
-        scales.level_axis(painter, lane, scales.level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "W" * 9)
+        scales.level_axis(painter, lane, level_ticks(0.0, 1.0, 2.0), theme.LIGHT, "W" * 9)
     inked = [
         y
         for y in range(image.height())

@@ -205,6 +205,7 @@ def test_the_curve_page_states_what_its_figures_state(
     on_screen = paint(qtbot, view, painted)
     here, look = view.description(), Look(width=200, height=120, span=(1.5, 15.0), levels=levels, phase=2)
     assert here is not None and here.figure == figure and len(here.lanes) == 2
+    assert view.activities == (frozenset({"computing"}) if figure == "curve" else frozenset(made.stack))
     there = figures.describe(figure, made, look)
     curve, left = here.lanes
     same(replace(here, lanes=(curve,)), there)
@@ -342,3 +343,40 @@ def test_the_timeline_states_what_its_figure_states(
         assert said(there) <= set(sheet) and {e.words for e in here.legend} | {"Rank"} <= set(on_screen)
         assert set(there.rows) <= set(sheet) and {"Collective begins", "Message"} <= said(there)
         view.set_timeline(None, None, np.zeros(1), np.zeros(5))
+        lane.close()
+
+
+def test_what_the_window_leaves_out_its_export_leaves_out(qtbot: QtBot, painted: list[str]) -> None:
+    made, view = run_of(), view_of(run_of())
+    view.set_shown(frozenset({"idle"}))
+    on_screen = paint(qtbot, view, painted)
+    here, look = view.description(), Look(width=200, height=100, shown=view.activities)
+    assert here is not None
+    there = figures.describe("stack", made, look)
+    same(replace(here, lanes=here.lanes[:1]), there)
+    assert not there.lanes[0].fitted and [one.ink for one in there.lanes[0].series] == ["idle"]
+    assert "Computing" in on_screen and "Computing" not in texts_of("stack", made, look), (
+        "it can be switched on"
+    )
+
+
+def test_held_breakpoints_and_limits_are_seen_on_paper() -> None:
+    """A padlock above the breakpoint that is held, a veil over what is not analysed."""
+    made, look = run_of(), Look(width=200, height=100)
+    free = figures.svg("curve", replace(made, locked=()), look)
+    held = ElementTree.fromstring(figures.svg("curve", made, look))
+    drawn = {p.attrib["d"] for p in ElementTree.fromstring(free).iter(f"{SVG}path")}
+    (body,) = [
+        p.attrib["d"] for p in held.iter(f"{SVG}path") if p.attrib["d"] not in drawn and "h" in p.attrib["d"]
+    ]
+    left, wide = (float(v) for v in re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", body)[0])
+    lines = {float(x) for d in drawn for x, y in re.findall(r"M([\d.]+) [\d.]+L\1 ([\d.]+)", d)}
+    assert min(abs(left + wide / 2 - x) for x in lines) < 0.02
+    limited = figures.svg("curve", replace(made, limit=(2.0, 12.0)), look)
+    ground = figures.ink(look).ground
+    veils = [
+        p.attrib["d"].count("z")
+        for p in ElementTree.fromstring(limited).iter(f"{SVG}path")
+        if p.attrib.get("fill") == ground and p.attrib.get("fill-opacity") == "0.6"
+    ]
+    assert veils == [2] and 'fill-opacity="0.6"' not in figures.svg("curve", made, look)

@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 
 from desktop.cli import _column
 from desktop.core.frames import TABLES, Field, frame
+from desktop.core.ticks import time_unit
 from desktop.resources import samples
 from desktop.ui.compare.cells import COLUMNS
 from desktop.ui.exporting import FigureDialog
@@ -22,7 +23,6 @@ from desktop.ui.frame import Frame
 from desktop.ui.panels import why_empty
 from desktop.ui.panels.profile import FLAT, TREE
 from desktop.ui.plots.navigation import Navigation
-from desktop.ui.plots.scales import time_unit
 from desktop.ui.settings import Settings
 from desktop.ui.tables import Column, FrameModel
 from desktop.ui.units import instant, processor_seconds

@@ -16,6 +16,7 @@ from desktop.core.contrast import Contrast
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
+from desktop.core.ticks import format_number
 from desktop.data.chart import MARKS, AxisChoice
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
@@ -103,6 +104,11 @@ class RunsView(TimePlot):
     def set_look(self, *, side_by_side: bool, relative: bool) -> None:
         self._side_by_side, self._relative = side_by_side, relative
         self._anew()
+
+    @property
+    def how(self) -> Comparing:
+        """How the runs are seen."""
+        return Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
 
     def set_row(self, row: int) -> None:
         """Mark a row of the alignment; -1: none."""
@@ -268,7 +274,7 @@ class RunsView(TimePlot):
         fine = dpr / self._coarse
         m = TimeMap(self._nav.a, self._nav.b, 0.0, self._lanes[0].rect.width())
         x = scales.column_edges(m, max(round(m.width * fine), 1))
-        how = Comparing(self._side_by_side, self._relative, self._by_hand, self._row, self._asked)
+        how = self.how
         of = (alignment, placement, how)
         self._plot = plot = comparison(
             Contrast(alignment, placement), how, lambda curve: x, words(), span=(self._nav.a, self._nav.b),
@@ -616,7 +622,7 @@ class RunsView(TimePlot):
         ]
         levels = [float(curve.at([at])[0]) for curve in placement.curves]
         for k, (run, level) in enumerate(zip(alignment.runs, levels, strict=True)):
-            value = f"{100 * level:.4g} %" if placement.share else scales.format_number(level)
+            value = f"{100 * level:.4g} %" if placement.share else format_number(level)
             line = f"{run.name}: {value}"
             spans = placement.spans[k]
             phase = int(np.searchsorted(spans[:, 0], at, side="right")) - 1

@@ -624,7 +624,7 @@ class Chart(PlotView):
         """Other words for what is chosen, in the room that they have."""
         assert self._laid is not None
         metrics = QFontMetricsF(self.font())
-        room = self.width() - 6.3 * self._laid.line
+        room = self.width() - 4.5 * self._laid.line
         self._legend.items[0][1].setText(
             escape(printable(chart.elided(text, room, metrics.horizontalAdvance)))
         )

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
+from desktop.core.ticks import format_number
 from desktop.data.chart import AxisChoice
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries
@@ -183,10 +184,15 @@ class CurveView(TimePlot):
             self._redraw(base=False)
 
     def set_shown(self, activities: frozenset[str]) -> None:
-        """Which of `ACTIVITIES` are drawn; computing alone gives the plain curve with its extremes."""
+        """Which activities are drawn; computing alone gives the plain curve with its extremes."""
         self._shown = frozenset(activities)
         self._redraw()
         self.dirty()
+
+    @property
+    def activities(self) -> frozenset[str]:
+        """Which of them are drawn."""
+        return self._shown
 
     def set_theme(self, theme: Theme) -> None:
         self._overview = None
@@ -673,7 +679,8 @@ class CurveView(TimePlot):
 
     def _paint_whole_time(self, painter: QPainter, rect: QRectF) -> None:
         painter.setFont(self.font())
-        scales.time_axis(painter, rect, self._run_map(), self._theme, "")
+        axis = replace(time_axis(self._nav.start, self._nav.end, words()), title="")
+        scales.across_axis(painter, rect, self._run_map(), self._theme, axis)
 
     def _paint_levels_note(self, painter: QPainter) -> None:
         """A mark in the upper corner where not all processors are shown."""
@@ -858,7 +865,7 @@ class CurveView(TimePlot):
         found = self.reading(t)
         if found is None:
             return []
-        number = scales.format_number
+        number = format_number
         rows = [scales.format_time(t, (m.b - m.a) / m.width)]
         rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
         if found.minimum != found.maximum:
@@ -887,9 +894,9 @@ class CurveView(TimePlot):
             self.setAccessibleDescription(self.tr("No curve is open."))
             return
         text = self.tr("{0} processors over {1}, on average {2} computing.").format(
-            scales.format_number(self._curve.capacity),
+            format_number(self._curve.capacity),
             scales.format_time(self._curve.duration, self._curve.duration / 1000),
-            scales.format_number(envelope(self._curve).range(-math.inf, math.inf)[2] / self._curve.duration),
+            format_number(envelope(self._curve).range(-math.inf, math.inf)[2] / self._curve.duration),
         )
         if self._fit is not None:
             text += " " + self.tr("Fitted with {0} phases.").format(self._fit.breaks.size - 1)

@@ -8,11 +8,7 @@ import numpy as np
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage
 
-from desktop.core.pieces import Residual as Residual
 from desktop.core.pieces import pieces
-from desktop.core.pieces import polynomial as polynomial
-from desktop.core.pieces import residual as residual
-from desktop.core.pieces import visible as visible
 from desktop.ui.plots.raster import Tint, stroke
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.theme import Theme

@@ -1,4 +1,4 @@
-"""Axes of time and of processors: ticks (`desktop.core.ticks`) in the units asked for, and their painting."""
+"""Axes of time and of processors: where values lie, and their painting."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen
 
 from desktop.core import ticks
-from desktop.core.ticks import Ticks as Ticks
-from desktop.core.ticks import format_number as format_number
-from desktop.core.ticks import level_ticks as level_ticks
-from desktop.core.ticks import nice_step as nice_step
+from desktop.core.ticks import Ticks
 from desktop.ui.guard import saved
 from desktop.ui.theme import Theme
 from desktop.ui.units import asked_unit
@@ -21,22 +18,6 @@ from desktop.workbench.levels import at_share, share
 from desktop.workbench.time_plots import Axis
 
 _UNITS = tuple((seconds, name) for name, seconds in ticks.TIME_UNITS.items())
-
-
-def time_unit(span: float) -> tuple[float, str]:
-    """The unit (seconds, name) that was asked for, or in which a visible span is read most easily."""
-    return ticks.time_unit(span, asked_unit())
-
-
-def time_ticks(a: float, b: float, count: float) -> Ticks:
-    """At most about `count` ticks from `a` to `b` seconds, with an offset when labels would grow long."""
-    return ticks.time_ticks(a, b, count, asked_unit())
-
-
-def log_ticks(low: float, high: float, count: float) -> Ticks:
-    """Ticks of a logarithmic axis from `low` to `high`."""
-    found = ticks.power_ticks(math.log10(low), math.log10(high), count)
-    return Ticks([10.0**v for v in found.positions], found.labels)
 
 
 def format_time(t: float, resolution: float) -> str:
@@ -80,11 +61,6 @@ class TimeMap:
         if self.width <= 0:  # a wheel can turn before the first layout
             return self.a
         return self.a + (x - self.left) / self.width * (self.b - self.a)
-
-
-def time_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, title: str) -> None:
-    """The axis of a range of time."""
-    across_axis(painter, at, m, theme, Axis(title, m.a, m.b, time=True, asked=asked_unit()))
 
 
 def across_axis(painter: QPainter, at: QRectF, m: TimeMap, theme: Theme, axis: Axis) -> None:

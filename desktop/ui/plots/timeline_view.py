@@ -453,8 +453,8 @@ class TimelineView(TimePlot):
             fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
         with self._upon(sheet) as painter:
             if self._grid:
-                m, wide = self._map(), self.fontMetrics().horizontalAdvance("000.000") * 1.5
-                places = scales.time_ticks(m.a, m.b, m.width / wide).positions
+                m, width = self._map(), self.fontMetrics().horizontalAdvance
+                places = time_axis(m.a, m.b, words()).across(m.width, width).positions
                 scales.grid(painter, Lane(plot), t, [m.x(v) for v in places], [])
             self._paint_links(painter)
             self._grey_outside(painter, [plot], self._map())
