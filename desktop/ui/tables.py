@@ -33,7 +33,16 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QFont, QGuiApplication, QKeySequence, QPainter, QPixmap
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFont,
+    QFontMetrics,
+    QGuiApplication,
+    QKeySequence,
+    QPainter,
+    QPixmap,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -585,17 +594,21 @@ class FrameModel(QAbstractItemModel):
         return 0 if parent.isValid() and self._parents is None else len(self.columns)
 
     def tone(self, k: int, column: int) -> str:
-        tone = self.marks.tone.get(k, "")
+        tone = self.marks.tone.get(k, "") if self.marks.tone else ""
         choices = self.columns[column].choices
         return tone or ("choice" if choices is not None and choices(k) else "")
 
     def colour(self, tone: str) -> QColor | None:
         """Of text; None: as other text."""
+        if not tone:
+            return None
         t = self.theme
         name = {"faint": t.muted, "warning": t.warning, "error": t.error, "choice": t.accent}.get(tone)
         return None if name is None else QColor(name)
 
     def bold(self, k: int, column: int) -> bool:
+        if self.marks is NO_MARKS:
+            return False
         strong = self.marks.tone.get(k) in ("strong", "warning")
         return strong or self.columns[column].source in self.marks.bold.get(k, ())
 
@@ -1212,6 +1225,8 @@ class FrameView(_Framed, QTableView):
         bold.setBold(True)
         chosen, height, margin = self.selectionModel(), self.rowHeight(first), self._margin()
         base = (height - metrics.height()) // 2 + metrics.ascent()
+        plain, wide_metrics, now = self.font(), QFontMetrics(bold), None
+        text_pen, chosen_pen = palette.text().color(), palette.highlightedText().color()
         columns = [
             (c, header.sectionViewportPosition(c), header.sectionSize(c))
             for c in range(len(model.cells))
@@ -1233,22 +1248,28 @@ class FrameView(_Framed, QTableView):
                         self.initViewItemOption(option)
                         option.rect = QRect(left, top, width, height)
                         self.itemDelegate().paint(painter, option, model.index(row, c))
+                        now = None
                         continue
                     colour = None if selected else model.colour(model.tone(k, c))
-                    role = palette.highlightedText() if selected else palette.text()
-                    painter.setPen(role.color() if colour is None else colour)
-                    font = bold if model.bold(k, c) else self.font()
-                    painter.setFont(font)
-                    self._draw(painter, cells, k, QRect(left + margin, top, width - 2 * margin, height), base)
+                    strong = model.bold(k, c)
+                    look = (chosen_pen if selected else text_pen) if colour is None else colour, strong
+                    if look != now:
+                        painter.setPen(look[0])
+                        painter.setFont(bold if strong else plain)
+                        now = look
+                    box = QRect(left + margin, top, width - 2 * margin, height)
+                    self._draw(painter, wide_metrics if strong else metrics, cells, k, box, base)
             if self.hasFocus() and self.currentIndex().isValid():
                 frame: Any = QStyleOptionFocusRect()
                 frame.initFrom(self.viewport())
                 frame.rect = self.visualRect(self.currentIndex())
                 self.style().drawPrimitive(QStyle.PrimitiveElement.PE_FrameFocusRect, frame, painter, self)
 
-    def _draw(self, painter: QPainter, cells: _Cells, k: int, box: QRect, base: int) -> None:
+    def _draw(
+        self, painter: QPainter, metrics: QFontMetrics, cells: _Cells, k: int, box: QRect, base: int
+    ) -> None:
         """The text of a cell; a number that has too little room is rounded, as one that is cut is another."""
-        metrics, room, left = painter.fontMetrics(), box.width(), box.left()
+        room, left = box.width(), box.left()
         if cells.swatches is not None:
             square = QRect(left, box.top() + (box.height() - _SWATCH) // 2, _SWATCH, _SWATCH)
             painter.fillRect(square, QColor(cells.swatches[k]))
