@@ -572,7 +572,8 @@ def lay_out(
             apart = 1.5 * measure("000.000")
         x_ticks = _ticks(content.x, x, max(wide / apart, 1.5), unit)
     if whole:
-        left, top, wide, tall = (float(math.ceil(v)) for v in (left, top, wide - 1, tall - 1))
+        left, top = float(math.ceil(left)), float(math.ceil(top))
+        wide, tall = (float(max(math.ceil(v - 1), 1)) for v in (wide, tall))
     titles = [
         f"{axis.title} ({found.unit})" if axis.time and found.unit else axis.title
         for axis, found in ((content.x, x_ticks), (content.y, y_ticks))

@@ -23,7 +23,7 @@ from desktop.ui.crashes import Trouble
 from desktop.ui.dialogs import Dialog
 from desktop.ui.experiment.pilot import PilotDialog
 from desktop.ui.experiment_page import ExperimentPage
-from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog, SheetDialog
 from desktop.ui.frame import Frame
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
@@ -34,6 +34,8 @@ from desktop.ui.palette import Palette
 from desktop.ui.panels import panels
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
+from desktop.ui.plots import plot_menu
+from desktop.ui.plots.axis_dialog import AxisDialog
 from desktop.ui.preferences import Preferences
 from desktop.ui.settings import Settings
 from desktop.ui.trace_page import TracePage
@@ -197,6 +199,17 @@ def _pilot(scene: Scene) -> QDialog:
     return shown(PilotDialog, window)
 
 
+def _of_chart(ask: Callable[[Any], None], kind: type[QDialog]) -> Callable[[Scene], QDialog]:
+    """What the menu of a chart opens."""
+
+    def made(scene: Scene) -> QDialog:
+        chart = scene.page(ModelPage).plots.scaling
+        ask(chart)
+        return shown(kind, chart)
+
+    return made
+
+
 def _trouble(scene: Scene) -> QDialog:
     scene.main.frame.activateWindow()
     made = Trouble("Something went wrong.", "More about it.", "The report.")
@@ -215,6 +228,8 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     OpenDialog: _by("open_with", OpenDialog),
     ChoiceDialog: _of_several,
     FigureDialog: _by("export_figure", FigureDialog),
+    ChartDialog: _of_chart(plot_menu.export, ChartDialog),
+    AxisDialog: _of_chart(plot_menu.ask_axes, AxisDialog),
     ReportDialog: _by("report", ReportDialog),
     PartDialog: _part,
     BundleDialog: _bundle,
@@ -228,7 +243,7 @@ OPENERS: dict[type[QDialog], Callable[[Scene], QDialog]] = {
     Trouble: _trouble,
 }
 #: What others derive from.
-BASES = {Dialog, ExportDialog, Page}
+BASES = {Dialog, ExportDialog, Page, SheetDialog}
 
 
 def classes(of: type[QWidget]) -> set[type[QWidget]]:

@@ -21,7 +21,7 @@ from desktop.resources import example_table, folder, samples
 from desktop.ui.app import Windows
 from desktop.ui.compare_page import ComparePage
 from desktop.ui.experiment_page import ExperimentPage
-from desktop.ui.exporting import ExportDialog, FigureDialog, ReportDialog
+from desktop.ui.exporting import ChartDialog, ExportDialog, FigureDialog, ReportDialog
 from desktop.ui.frame import Frame
 from desktop.ui.handbook import Handbook, handbook
 from desktop.ui.model_page import ModelPage
@@ -112,7 +112,7 @@ def test_a_dialog_ends_and_opens_again(qtbot: QtBot, scene: Scene, kind: type[QD
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", [FigureDialog, ReportDialog], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [FigureDialog, ChartDialog, ReportDialog], ids=lambda kind: kind.__name__)
 def test_an_export_ends_with_its_dialog_and_saves_in_the_next(
     qtbot: QtBot, scene: Scene, tmp_path: Path, kind: type[ExportDialog], way: str
 ) -> None:

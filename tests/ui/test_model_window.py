@@ -170,10 +170,10 @@ def test_a_table_is_kept_in_the_project_of_its_window(
         model.actions_by_id["to_project"].trigger()
         assert [one.name for one in first.trace.desk.keeper.workspace.tables] == [example_table().name]
         assert not other.trace.desk.keeper.workspace.tables
-        assert "Kept in project" in first.frame.statusBar().currentMessage()
+        assert "Kept in project" in first.statusBar().currentMessage()
     finally:
         for window in windows._open[:]:
-            window.frame.close_unasked()
+            window.close_unasked()
 
 
 def test_drop_and_paste(qtbot: QtBot, window: ModelPage) -> None:
