@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from desktop.core.phases import PhaseFit
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from desktop.core.frames import ArrayTable, Field
 
 
 class PhaseRow(NamedTuple):
@@ -62,10 +64,27 @@ def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
     those of ``TABLES["phase statistics"]`` of `desktop.core.frames`, all float64: mean, min, max (proc),
     efficiency (a part of 1), work (proc·s), rms (proc), end_range_s (s); units also in ``attrs["units"]``.
     """
-    from desktop.core.frames import TABLES, frame
+    from desktop.core.frames import frame
 
+    return frame(_fields(), _columns(rows, fit))
+
+
+def phase_arrays(rows: Sequence[PhaseRow], fit: PhaseFit) -> ArrayTable:
+    """`phase_frame` without pandas."""
+    from desktop.core.frames import array_table
+
+    return array_table(_fields(), _columns(rows, fit))
+
+
+def _fields() -> tuple[Field, ...]:
+    from desktop.core.frames import TABLES
+
+    return *TABLES["phases"], *TABLES["phase statistics"]
+
+
+def _columns(rows: Sequence[PhaseRow], fit: PhaseFit) -> dict[str, Any]:
     length = fit.break_high[1:] - fit.break_low[1:]
-    columns = fit.columns() | {
+    return fit.columns() | {
         "mean": [row.mean for row in rows],
         "min": [row.min for row in rows],
         "max": [row.max for row in rows],
@@ -75,4 +94,3 @@ def phase_frame(rows: Sequence[PhaseRow], fit: PhaseFit) -> DataFrame:
         # What rounding alone makes of a fixed breakpoint is no range.
         "end_range_s": np.where(length > 1e-9 * fit.duration, length, 0.0),
     }
-    return frame((*TABLES["phases"], *TABLES["phase statistics"]), columns)

@@ -21,6 +21,7 @@ from desktop.data.tables import holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
 from desktop.ui.frame import Frame
+from desktop.ui.guard import guarded
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.sizes import stand_beside
 from desktop.ui.warming import WarmUp
@@ -32,6 +33,7 @@ class Application(QApplication):
 
     fileAsked = Signal(str)
 
+    @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
         if isinstance(event, QFileOpenEvent) and event.file():
             self.fileAsked.emit(event.file())

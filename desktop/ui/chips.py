@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QToolButton, QWidget
 
+from desktop.ui.guard import guarded
 from desktop.ui.units import count, instant
 from desktop.workbench.limiting import waiting
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -125,6 +126,7 @@ class ChipBar(QWidget):
             button.setAccessibleName(chip.text)
             button.setAccessibleDescription(chip.tip)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         """Chips that do not fit must not make the window wider."""
         return QSize(1, super().minimumSizeHint().height())

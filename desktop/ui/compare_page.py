@@ -30,6 +30,7 @@ from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, CO
 from desktop.ui.compare.cells import CellsTable
 from desktop.ui.compare.runs_view import RunsView, sums
 from desktop.ui.exporting import FigureDialog
+from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet
 from desktop.ui.tables import tab_separated
@@ -173,10 +174,12 @@ class ComparePage(Page):
         self._selected.setMinimumWidth(1)
         self.status = (self._selected,)
 
+    @guarded
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self.bench.watch(True)
 
+    @guarded
     def hideEvent(self, event: QHideEvent) -> None:
         """Nothing is compared while nobody looks."""
         super().hideEvent(event)

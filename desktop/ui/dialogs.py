@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QDialog, QWidget
 
+from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
 from desktop.ui.sizes import keep_on_screen
 
@@ -25,6 +26,7 @@ class Dialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._finished = False
 
+    @guarded
     def showEvent(self, event: QShowEvent) -> None:
         settle(self)
         super().showEvent(event)

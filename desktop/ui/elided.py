@@ -6,15 +6,18 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel
 
+from desktop.ui.guard import guarded
 from desktop.ui.plots.notes import plain
 
 
 class Elided(QLabel):
     """What does not fit is in the tip."""
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
 
+    @guarded
     def paintEvent(self, _event: QPaintEvent) -> None:
         text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
         self.setToolTip("" if text == self.text() else plain(self.text()))

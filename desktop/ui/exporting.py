@@ -35,6 +35,7 @@ from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
+from desktop.ui.guard import guarded
 from desktop.ui.theme import LIGHT
 from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
@@ -296,6 +297,7 @@ class SheetDialog(ExportDialog):
         image.setDevicePixelRatio(dpr)
         self.preview.setPixmap(QPixmap.fromImage(image))
 
+    @guarded
     def resizeEvent(self, event: Any) -> None:
         super().resizeEvent(event)
         self._later.start()

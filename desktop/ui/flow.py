@@ -5,6 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QPoint, QRect, QSize, Qt
 from PySide6.QtWidgets import QLayout, QLayoutItem
 
+from desktop.ui.guard import guarded
+
 
 class Flow(QLayout):
     """From left to right and from top to bottom, each at the size that it asks for."""
@@ -39,6 +41,7 @@ class Flow(QLayout):
         super().setGeometry(rect)
         self._place(rect, move=True)
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         hints = [item.sizeHint() for item in self._items]
         wide = sum(hint.width() for hint in hints) + self.spacing() * max(len(hints) - 1, 0)

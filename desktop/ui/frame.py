@@ -39,6 +39,7 @@ from desktop.ui import theme as themes
 from desktop.ui import units
 from desktop.ui.commands import KINDS, translated
 from desktop.ui.dialogs import end_dialogs
+from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Message, Page, Running
@@ -95,10 +96,12 @@ class _Strip(QTabBar):
         self.setUsesScrollButtons(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         size = super().sizeHint()
         return QSize(min(size.width(), max(self._room(), 6 * self.fontMetrics().height())), size.height())
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         return self.sizeHint().boundedTo(super().minimumSizeHint())
 
@@ -179,7 +182,7 @@ class Frame(QMainWindow):
 
     def _room_for_bars(self) -> QRect:
         """The centre of the page in front: toolbars and docks stay within reach."""
-        if self.current is None:
+        if self.current is None or self._ended:  # pages are deleted one by one then
             return self.stack.rect()
         return self.current.centralWidget().geometry()
 
@@ -619,6 +622,7 @@ class Frame(QMainWindow):
         self._leaving = True
         self.close()
 
+    @guarded
     def closeEvent(self, event: QCloseEvent) -> None:
         """However it is closed: a frame beside the main one gives its pages back; the main one asks, and ends
         all pages and frames of the project."""
@@ -762,6 +766,7 @@ class Frame(QMainWindow):
 
     # ---- files from elsewhere
 
+    @guarded
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
@@ -769,9 +774,11 @@ class Frame(QMainWindow):
             self._drop_hint.show()
             self._drop_hint.raise_()
 
+    @guarded
     def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
         self._drop_hint.hide()
 
+    @guarded
     def dropEvent(self, event: QDropEvent) -> None:
         self._drop_hint.hide()
         event.acceptProposedAction()
@@ -779,10 +786,12 @@ class Frame(QMainWindow):
         if paths and self.current is not None:
             self.current.open_paths(paths)
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._drop_hint.setGeometry(self.centralWidget().geometry())
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The title of the page in front is that of the window; bars lie above its centre."""
         if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and not isinstance(watched, Page):

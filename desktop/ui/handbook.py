@@ -42,6 +42,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import settle
 from desktop.ui.sizes import fitting, keep_on_screen
 
@@ -198,6 +199,7 @@ class Handbook(QMainWindow):
         self.resize(fitting(self, 62, 46))
         split.setSizes([self.width() * 28 // 100, self.width() * 72 // 100])
 
+    @guarded
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
@@ -328,6 +330,7 @@ class Handbook(QMainWindow):
                 at = self.page.document().find(word, at)
         self.page.setExtraSelections(marks)
 
+    @guarded
     def closeEvent(self, event: QCloseEvent) -> None:
         Handbook.last = None
         super().closeEvent(event)

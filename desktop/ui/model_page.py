@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from desktop import resources
 from desktop.ui import theme as themes
+from desktop.ui.guard import guarded
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
 from desktop.ui.model.dialogs import AddRuns, AssignColumns
 from desktop.ui.model.plot_pane import PlotPane
@@ -68,6 +69,7 @@ class _Summary(QScrollArea):
         wanted = self._label.heightForWidth(max(self.viewport().width(), 1))
         self.setFixedHeight(max(0, min(wanted, self.window().height() // 4)))
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.fit()

@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from desktop.ui import theme as themes
 from desktop.ui.commands import Command, translated
 from desktop.ui.dialogs import Dialog, end_dialogs
+from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import letter_menu, plain, settle
 from desktop.ui.settings import Settings
 from desktop.ui.sizes import fitting
@@ -297,6 +298,7 @@ class Page(QMainWindow):
 
     # ---- Qt's own
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """What is dragged over a dock is dragged over the window."""
         if isinstance(watched, QDockWidget):
@@ -311,6 +313,7 @@ class Page(QMainWindow):
                 return True
         return super().eventFilter(watched, event)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         """What needs more room than there is scrolls or is clipped: a page behind others must not make the
         window larger than the one in front needs."""

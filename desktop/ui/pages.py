@@ -8,6 +8,8 @@ from PySide6.QtCore import QEvent, QObject, QRect, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QVBoxLayout, QWidget
 
+from desktop.ui.guard import guarded
+
 
 def heading(text: str, factor: float) -> QLabel:
     """Bold, and so many times as large as other text."""
@@ -87,10 +89,12 @@ class Floating(QWidget):
         self._over.setGeometry(area.x(), area.y(), wide, high)
         self._over.raise_()
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.place()
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest:
             self.place()

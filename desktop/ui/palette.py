@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog
 from desktop.ui.frame import Frame
+from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Page
 
@@ -207,6 +208,7 @@ class Palette(Dialog):
             self._frame.go_to(entry.page)
         entry.action.trigger()
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Up and Down move in the list while the words have the focus; Return runs what is chosen."""
         if watched is self.words and event.type() == QEvent.Type.KeyPress and isinstance(event, QKeyEvent):

@@ -34,6 +34,7 @@ from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, MM_PER_POINT, QtSheet
 from desktop.ui.exporting import material_of
 from desktop.ui.figures import Look
+from desktop.ui.guard import guarded
 from desktop.ui.theme import Theme
 from desktop.ui.units import digits, instant, quantity
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -171,6 +172,7 @@ class Presentation(QWidget):
         top = _HEAD * self.height()
         return QRectF(0, top, self.width(), (1 - _HEAD - _FOOT) * self.height())
 
+    @guarded
     def paintEvent(self, _event: QPaintEvent) -> None:
         if self._scene is None:
             self._scene = self._make_scene()
@@ -301,6 +303,7 @@ class Presentation(QWidget):
 
     # ---- the speaker's hand
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         bench, key, text = self._bench, event.key(), event.text()
         held = event.isAutoRepeat()
@@ -333,6 +336,7 @@ class Presentation(QWidget):
         else:
             super().keyPressEvent(event)
 
+    @guarded
     def keyReleaseEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_P and not event.isAutoRepeat():
             self._let_go("key")
@@ -390,6 +394,7 @@ class Presentation(QWidget):
         self._bench.set_n(n)
         self._stir()
 
+    @guarded
     def wheelEvent(self, event: QWheelEvent) -> None:
         self._wheel += event.angleDelta().y()
         steps = int(self._wheel / 120)
@@ -397,12 +402,15 @@ class Presentation(QWidget):
             self._wheel -= 120 * steps
             self._bench.step_n(steps)
 
+    @guarded
     def mousePressEvent(self, event: QMouseEvent) -> None:
         self._point("mouse", event.position())
 
+    @guarded
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._let_go("mouse")
 
+    @guarded
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         if self._pointing:
             self._trail.append((time.monotonic(), event.position()))
@@ -443,6 +451,7 @@ class Presentation(QWidget):
 
     # ---- the window
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         strip = round(_STRIP * self.height())
@@ -460,11 +469,13 @@ class Presentation(QWidget):
         )
         self._redraw()
 
+    @guarded
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.DevicePixelRatioChange:
             self._redraw()
         super().changeEvent(event)
 
+    @guarded
     def closeEvent(self, event: QCloseEvent) -> None:
         for timer in (self._idle, self._fading):
             timer.stop()

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.flow import Flow
+from desktop.ui.guard import guarded
 from desktop.ui.theme import LIGHT, Theme
 from desktop.workbench.side import Side
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -151,6 +152,7 @@ class SidePanel(QWidget):
         """The height in which some rows and a chart are seen."""
         return 19 * self.fontMetrics().height()
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(14 * em, 11 * em)
@@ -209,10 +211,12 @@ class SidePanel(QWidget):
 
     # ---- room
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
 
+    @guarded
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:

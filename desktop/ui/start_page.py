@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.naming import run_name
 from desktop.resources import Sample
+from desktop.ui.guard import guarded
 from desktop.ui.pages import heading, quiet
 
 
@@ -138,6 +139,7 @@ class _Link(QCommandLinkButton):
         self.setIconSize(QSize(0, 0))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
+    @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
         sized = event.type() in (QEvent.Type.Polish, QEvent.Type.FontChange, QEvent.Type.Resize)
         # Only where it differs: a new height is another resize.
@@ -146,6 +148,7 @@ class _Link(QCommandLinkButton):
             self.updateGeometry()
         return super().event(event)
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         """As high as its text at the width that it has."""
         metrics = self.fontMetrics()
@@ -153,6 +156,7 @@ class _Link(QCommandLinkButton):
         text = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap, self.description())
         return QSize(super().sizeHint().width(), int(2.6 * metrics.height()) + text.height())
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         return QSize(0, self.sizeHint().height())
 

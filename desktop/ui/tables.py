@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import math
 import re
-import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,16 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QAction, QColor, QFont, QGuiApplication, QKeySequence, QPainter, QPixmap
+from PySide6.QtGui import (
+    QAction,
+    QColor,
+    QFont,
+    QFontMetrics,
+    QGuiApplication,
+    QKeySequence,
+    QPainter,
+    QPixmap,
+)
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QApplication,
@@ -53,8 +61,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.frames import ArrayTable
 from desktop.errors import reason
-from desktop.printing import as_csv, guarded
+from desktop.printing import as_csv
+from desktop.printing import guarded as harmless
+from desktop.ui.guard import guarded
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.units import Scale, common, digits, grouped, time_scale
 from desktop.ui.workers import MainThread
@@ -67,6 +78,8 @@ else:
     _Base = object
 
 Index = QModelIndex | QPersistentModelIndex
+#: What a table shows.
+Shown = Union["DataFrame", ArrayTable]
 Texts = list[list[str]]
 ROLE = Qt.ItemDataRole
 COPY, PASTE = QKeySequence.StandardKey.Copy, QKeySequence.StandardKey.Paste
@@ -84,20 +97,6 @@ _SWATCH = 10
 #: Time in a unit: alone, of processors, or below a fraction bar.
 _TIME = re.compile(r"(^|·|/)s(²?)$")
 _COMPARED = re.compile(r"\s*(.+?)\s*(<=|>=|<|>|=)\s*([-+−]?[\d.]+(?:[eE][-+]?\d+)?)\s*$")
-
-
-def _safely(method: Callable[..., Any]) -> Callable[..., Any]:
-    """An override that Qt calls: an error in it reaches the crash dialog and does not end the process."""
-
-    @functools.wraps(method)
-    def safe(*args: Any, **named: Any) -> Any:
-        try:
-            return method(*args, **named)
-        except Exception:
-            sys.excepthook(*sys.exc_info())
-            return None
-
-    return safe
 
 
 @dataclass(frozen=True)
@@ -170,24 +169,50 @@ class Row:
     fixed: frozenset[str] = frozenset()
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[DataFrame, Marks]:
-    """The frame of rows that are put together cell by cell, for `FrameView.show_frame`."""
-    import pandas as pd
+def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[ArrayTable, Marks]:
+    """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
-    def values(k: int) -> Any:
+    def values(k: int) -> NDArray[Any]:
         cells = [row.cells[k] for row in rows]
         kinds = {type(cell) for cell in cells}
-        return (
-            cells if len(kinds) == 1 and kinds <= {int, float, bool, str} else pd.Series(cells, dtype=object)
-        )
+        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
 
-    made = pd.DataFrame({column.source: values(k) for k, column in enumerate(columns)})
-    made.index = pd.Index([row.key for row in rows], dtype=object)
-    return made, Marks(
+    made = {column.source: values(k) for k, column in enumerate(columns)}
+    return ArrayTable(made, index=_objects([row.key for row in rows])), Marks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
     )
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    """(K,) as they are: a tuple is one of them."""
+    made = np.empty(len(values), object)
+    made[:] = values
+    return made
+
+
+def _array(shown: Shown, name: str) -> NDArray[Any]:
+    """A column: of numbers and truth values, else of objects."""
+    if isinstance(shown, ArrayTable):
+        return shown.values[name]
+    values = shown[name]
+    return values.to_numpy() if values.dtype.kind in "iufb" else values.to_numpy(object)
+
+
+def _names(shown: Shown) -> list[Any]:
+    return list(shown.values if isinstance(shown, ArrayTable) else shown.columns)
+
+
+def _units(shown: Shown) -> Mapping[str, str]:
+    return shown.units if isinstance(shown, ArrayTable) else shown.attrs.get("units", {})
+
+
+def _index(shown: Shown | None) -> NDArray[Any] | None:
+    """(K,) what rows are called; None: by their place, from 0."""
+    if isinstance(shown, ArrayTable) or shown is None:
+        return None if shown is None else shown.index
+    return shown.index.to_numpy()
 
 
 def unit_scale(unit: str, values: Iterable[float]) -> Scale:
@@ -208,21 +233,22 @@ def unit_scale(unit: str, values: Iterable[float]) -> Scale:
 class _Cells:
     """One column of a frame under its declaration: texts, order, what a filter looks through."""
 
-    def __init__(self, column: Column, frame: DataFrame) -> None:
+    def __init__(self, column: Column, shown: Shown) -> None:
         self.column = column
-        values = frame[column.source]
+        values = self.values = _array(shown, column.source)
         self.numeric = values.dtype.kind in "iufb"
-        self.values: Any = values.to_numpy() if self.numeric else values.to_numpy(object)
-        unit = frame.attrs.get("units", {}).get(column.source, "")
+        unit = _units(shown).get(column.source, "")
         self.scale = Scale(1.0, column.unit)
         if column.unit == "%" and unit == "1":
             self.scale = Scale(0.01, "%")
         elif unit and not column.unit:
-            of = frame[column.like or column.source].to_numpy(float) if self.numeric else np.zeros(0)
+            of = np.zeros(0)
+            if self.numeric:
+                of = _array(shown, column.like or column.source).astype(float, copy=False)
             finite = of[np.isfinite(of)]
             self.scale = unit_scale(unit, [float(np.abs(finite).max())] if finite.size else ())
-        self.labels = frame[column.label].to_numpy(object) if column.label else None
-        self.swatches = frame[column.swatch].to_numpy(object) if column.swatch else None
+        self.labels = _array(shown, column.label) if column.label else None
+        self.swatches = _array(shown, column.swatch) if column.swatch else None
         texts = not self.numeric and (column.label or any(isinstance(v, str) for v in self.values[:_SAMPLED]))
         self.right = not texts and not column.check
         self.whole = column.whole or (self.numeric and values.dtype.kind in "iu" and self.scale.factor == 1)
@@ -335,7 +361,8 @@ class FrameModel(QAbstractItemModel):
     def __init__(self) -> None:
         super().__init__()
         self.theme: Theme = LIGHT
-        self.frame: DataFrame | None = None
+        self._shown: Shown | None = None
+        self._index: NDArray[Any] | None = None
         self.columns: tuple[Column, ...] = ()
         self.marks = NO_MARKS
         self.cells: list[_Cells] = []
@@ -348,9 +375,14 @@ class FrameModel(QAbstractItemModel):
 
     # ---- what is shown
 
+    @property
+    def frame(self) -> DataFrame | None:
+        """What is shown, in full and in its own units."""
+        return self._shown.frame if isinstance(self._shown, ArrayTable) else self._shown
+
     def show(
         self,
-        frame: DataFrame | None,
+        frame: Shown | None,
         columns: Sequence[Column] | None = None,
         marks: Marks = NO_MARKS,
         parents: NDArray[np.int64] | None = None,
@@ -361,13 +393,14 @@ class FrameModel(QAbstractItemModel):
         end, so that a table keeps its place.
         """
         if columns is None:
-            columns = self.columns or (() if frame is None else [Column(str(c)) for c in frame.columns])
+            columns = self.columns or (() if frame is None else [Column(str(c)) for c in _names(frame)])
         before, same = len(self.order), self.columns and parents is None and self._parents is None
         same = bool(same) and [c.title for c in columns] == [c.title for c in self.columns]
         heads = [cells.head for cells in self.cells]
         if not same:
             self.beginResetModel()
-        self.frame, self.columns, self.marks = frame, tuple(columns), marks
+        self._shown, self.columns, self.marks = frame, tuple(columns), marks
+        self._index = _index(frame)
         self._parents = parents
         self.cells = [] if frame is None else [_Cells(column, frame) for column in columns]
         self._arrange(before if same else None)
@@ -411,7 +444,7 @@ class FrameModel(QAbstractItemModel):
             self._place[rows] = np.arange(rows.size)
 
     def _chosen(self) -> NDArray[np.int64]:
-        size = 0 if self.frame is None else len(self.frame)
+        size = 0 if self._shown is None else len(self._shown)
         order = np.arange(size)
         column = next((c for c in self.cells if self._sort and c.column.source == self._sort[0]), None)
         if column is not None and self._sort is not None:
@@ -503,16 +536,27 @@ class FrameModel(QAbstractItemModel):
 
     def key(self, k: int) -> Any:
         """The frame's index of a row."""
-        assert self.frame is not None
-        key = self.frame.index[k]
+        key = k if self._index is None else self._index[k]
         return key.item() if isinstance(key, np.generic) else key
+
+    def keys(self, rows: Sequence[int] | NDArray[np.int64]) -> tuple[Any, ...]:
+        """The frame's index of some of its rows."""
+        return tuple(self.key(k) for k in rows)
 
     def rows_of(self, keys: Iterable[Any]) -> list[int]:
         """Shown rows whose index is among some keys, from the top."""
         wanted = list(keys)
-        if self.frame is None or not wanted:
+        if self._shown is None or not wanted:
             return []
-        found: list[int] = np.flatnonzero(self.frame.index.isin(wanted)[self.order]).tolist()
+        if self._index is None:
+            places = [int(key) for key in wanted if isinstance(key, int | np.integer)]
+            among = np.isin(self.order, places)
+        else:
+            named = set(wanted)
+            among = np.fromiter(
+                (key in named for key in self._index[self.order].tolist()), bool, self.order.size
+            )
+        found: list[int] = np.flatnonzero(among).tolist()
         return found
 
     def column(self, source: str) -> int:
@@ -550,17 +594,21 @@ class FrameModel(QAbstractItemModel):
         return 0 if parent.isValid() and self._parents is None else len(self.columns)
 
     def tone(self, k: int, column: int) -> str:
-        tone = self.marks.tone.get(k, "")
+        tone = self.marks.tone.get(k, "") if self.marks.tone else ""
         choices = self.columns[column].choices
         return tone or ("choice" if choices is not None and choices(k) else "")
 
     def colour(self, tone: str) -> QColor | None:
         """Of text; None: as other text."""
+        if not tone:
+            return None
         t = self.theme
         name = {"faint": t.muted, "warning": t.warning, "error": t.error, "choice": t.accent}.get(tone)
         return None if name is None else QColor(name)
 
     def bold(self, k: int, column: int) -> bool:
+        if self.marks is NO_MARKS:
+            return False
         strong = self.marks.tone.get(k) in ("strong", "warning")
         return strong or self.columns[column].source in self.marks.bold.get(k, ())
 
@@ -638,6 +686,7 @@ class FrameModel(QAbstractItemModel):
 class _Choice(QStyledItemDelegate):
     """A combo box in a cell with choices; boxes with a frame that is seen on a dark ground, too."""
 
+    @guarded
     def paint(self, painter: QPainter, option: Any, index: Index) -> None:  # Qt's stubs lack its fields
         super().paint(painter, option, index)
         model = index.model()
@@ -754,7 +803,7 @@ class _Framed(_Base):
 
     def show_frame(
         self,
-        frame: DataFrame | None,
+        frame: Shown | None,
         columns: Sequence[Column] | None = None,
         marks: Marks = NO_MARKS,
         parents: NDArray[np.int64] | None = None,
@@ -826,10 +875,10 @@ class _Framed(_Base):
     @property
     def keys(self) -> tuple[Any, ...]:
         """Indices of the selected rows."""
-        frame, rows = self.frames.frame, self.selected_rows()
-        if frame is None or not rows:
+        rows = self.selected_rows()
+        if not rows or not self.frames.cells:
             return ()
-        return tuple(frame.index[rows if isinstance(self, QTreeView) else self.frames.order[rows]].tolist())
+        return self.frames.keys(rows if isinstance(self, QTreeView) else self.frames.order[rows].tolist())
 
     @property
     def key(self) -> Any:
@@ -1113,10 +1162,12 @@ class FrameView(_Framed, QTableView):
         # A number at the far end of a wide column would belong to no heading.
         header.setStretchLastSection(bool(cells) and not stretched and not cells[-1].right)
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(20 * em, 12 * em)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(12 * em, 5 * em)
@@ -1140,7 +1191,7 @@ class FrameView(_Framed, QTableView):
         if not self.frames.flags(index) & Qt.ItemFlag.ItemIsEditable:
             self.activatedKey.emit(self.frames.key(self.frames.row_of(index)))
 
-    @_safely
+    @guarded
     def keyPressEvent(self, event: Any) -> None:
         enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         if enter and self.currentIndex().isValid() and self.state() != QAbstractItemView.State.EditingState:
@@ -1148,20 +1199,20 @@ class FrameView(_Framed, QTableView):
         else:
             super().keyPressEvent(event)
 
-    @_safely
+    @guarded
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.FontChange:
             self._measure()
             self.fit()
         super().changeEvent(event)
 
-    @_safely
+    @guarded
     def contextMenuEvent(self, event: Any) -> None:
         menu = self.table_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
 
-    @_safely
+    @guarded
     def paintEvent(self, event: Any) -> None:
         """All rows in view at once; a delegate, asked cell by cell, takes three times as long."""
         first, last = self.rowAt(0), self.rowAt(self.viewport().height() - 1)
@@ -1174,6 +1225,8 @@ class FrameView(_Framed, QTableView):
         bold.setBold(True)
         chosen, height, margin = self.selectionModel(), self.rowHeight(first), self._margin()
         base = (height - metrics.height()) // 2 + metrics.ascent()
+        plain, wide_metrics, now = self.font(), QFontMetrics(bold), None
+        text_pen, chosen_pen = palette.text().color(), palette.highlightedText().color()
         columns = [
             (c, header.sectionViewportPosition(c), header.sectionSize(c))
             for c in range(len(model.cells))
@@ -1195,22 +1248,28 @@ class FrameView(_Framed, QTableView):
                         self.initViewItemOption(option)
                         option.rect = QRect(left, top, width, height)
                         self.itemDelegate().paint(painter, option, model.index(row, c))
+                        now = None
                         continue
                     colour = None if selected else model.colour(model.tone(k, c))
-                    role = palette.highlightedText() if selected else palette.text()
-                    painter.setPen(role.color() if colour is None else colour)
-                    font = bold if model.bold(k, c) else self.font()
-                    painter.setFont(font)
-                    self._draw(painter, cells, k, QRect(left + margin, top, width - 2 * margin, height), base)
+                    strong = model.bold(k, c)
+                    look = (chosen_pen if selected else text_pen) if colour is None else colour, strong
+                    if look != now:
+                        painter.setPen(look[0])
+                        painter.setFont(bold if strong else plain)
+                        now = look
+                    box = QRect(left + margin, top, width - 2 * margin, height)
+                    self._draw(painter, wide_metrics if strong else metrics, cells, k, box, base)
             if self.hasFocus() and self.currentIndex().isValid():
                 frame: Any = QStyleOptionFocusRect()
                 frame.initFrom(self.viewport())
                 frame.rect = self.visualRect(self.currentIndex())
                 self.style().drawPrimitive(QStyle.PrimitiveElement.PE_FrameFocusRect, frame, painter, self)
 
-    def _draw(self, painter: QPainter, cells: _Cells, k: int, box: QRect, base: int) -> None:
+    def _draw(
+        self, painter: QPainter, metrics: QFontMetrics, cells: _Cells, k: int, box: QRect, base: int
+    ) -> None:
         """The text of a cell; a number that has too little room is rounded, as one that is cut is another."""
-        metrics, room, left = painter.fontMetrics(), box.width(), box.left()
+        room, left = box.width(), box.left()
         if cells.swatches is not None:
             square = QRect(left, box.top() + (box.height() - _SWATCH) // 2, _SWATCH, _SWATCH)
             painter.fillRect(square, QColor(cells.swatches[k]))
@@ -1269,7 +1328,7 @@ class FrameTree(_Framed, QTreeView):
             self.selectionModel().setCurrentIndex(at[0], _SELECT.NoUpdate)
             self.scrollTo(at[0])
 
-    @_safely
+    @guarded
     def contextMenuEvent(self, event: Any) -> None:
         menu = self.table_menu()
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -1290,7 +1349,7 @@ def _stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
 
 def tab_separated(texts: Iterable[Sequence[str]]) -> str:
     """What a spreadsheet takes from the clipboard."""
-    return "".join("\t".join(guarded(cell) for cell in line) + "\n" for line in texts)
+    return "".join("\t".join(harmless(cell) for cell in line) + "\n" for line in texts)
 
 
 def comma_separated(texts: Iterable[Sequence[str]]) -> str:

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.ui.guard import guarded
 from desktop.ui.units import left
 from desktop.workbench.jobs import Task
 
@@ -141,6 +142,7 @@ class TaskList(QWidget):
         self.list.move(corner.x(), max(0, corner.y() - self.list.height() - 4))
         self.list.raise_()
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Esc closes the list before it does anything else; it stays above the status bar."""
         if not self.list.isHidden():

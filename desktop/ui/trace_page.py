@@ -46,6 +46,7 @@ from desktop.ui.actions import COMMANDS, MENUS, MOUSE
 from desktop.ui.chips import ChipBar
 from desktop.ui.commands import Command
 from desktop.ui.exporting import FigureDialog, ReportDialog
+from desktop.ui.guard import guarded
 from desktop.ui.icons import icon
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
@@ -90,9 +91,11 @@ class _Scrolled(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         return self._panel.sizeHint()
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(12 * em, 6 * em)
@@ -112,6 +115,7 @@ class _Plots(QSplitter):
         low = self._divide(whole)
         self.setSizes([whole - low, low])
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.share()
@@ -388,6 +392,7 @@ class TracePage(Page):
         panel.rangeAsked.connect(self.desk.go_to)
         panel.noteAsked.connect(self.annotate)
 
+    @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
         """Left and Right belong to a table, slider or picture that has the focus, else to the plot."""
         if (
@@ -942,6 +947,7 @@ class TracePage(Page):
         self.resizeDocks([self._docks["phases"]], [wide], Qt.Orientation.Horizontal)
         self.resizeDocks([self._docks["table"]], [high], Qt.Orientation.Vertical)
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         # Without a document there are no docks, and those of a window that is not on screen are of no size.

@@ -68,10 +68,11 @@ def window(
     qtbot.addWidget(made.frame)
     made.frame.resize(1280, 720)
     made.frame.show()
+    frame = made.frame
     yield made
-    made.frame.close()
-    made.deleteLater()
-    QApplication.sendPostedEvents(made, QEvent.Type.DeferredDelete.value)
+    frame.close_unasked()
+    frame.deleteLater()
+    QApplication.sendPostedEvents(frame, QEvent.Type.DeferredDelete.value)
 
 
 def settle(qtbot: QtBot, window: ExperimentPage) -> None:

@@ -18,6 +18,7 @@ from desktop.core.envelope import envelope
 from desktop.core.matching import NONE
 from desktop.core.ticks import format_number
 from desktop.data.chart import MARKS, AxisChoice
+from desktop.ui.guard import guarded
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.chart import draw_mark
 from desktop.ui.plots.raster import Raster, mix
@@ -130,9 +131,11 @@ class RunsView(TimePlot):
 
     # ---- geometry
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         return QSize(900, 480)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 20, em * 13)

@@ -24,6 +24,7 @@ from desktop.core.effects import Effect, Effects
 from desktop.data.chart import Axis, Content
 from desktop.ui.experiment import charts, effect_rows
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, quiet, row, scrolled, stacked
+from desktop.ui.guard import guarded
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
@@ -301,6 +302,7 @@ class ReadStep(Step):
         content = charts.pareto(new.effects, new.every, half, new.unit, new.selected, max(4, min(30, rows)))
         self.pareto.set_content(content, self.said.text())
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.bench.snapshot.effects is not None:
             self._draw_pareto(self.bench.snapshot)

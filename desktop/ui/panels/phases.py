@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from desktop.ui.actions import MODEL_TIPS, MODELS
 from desktop.ui.commands import translated
+from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
@@ -58,12 +59,14 @@ class NumberBox(QSpinBox):
         super().__init__()
         self.lineEdit().installEventFilter(self)
 
+    @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
         if self._for_window(event):
             event.ignore()
             return False
         return super().event(event)
 
+    @guarded(otherwise=bool)
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if self._for_window(event):
             event.ignore()
@@ -85,6 +88,7 @@ class NumberBox(QSpinBox):
 class Figure(QLabel):
     """A text whose room grows with it and then stays, so that what lies below does not jump."""
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         same = event.size().width() == event.oldSize().width()
         self.setMinimumHeight(self.height() if same else 0)
@@ -130,6 +134,7 @@ class PhasesPanel(QScrollArea):
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         """As wide as what it holds where figures stand below their names."""
         return QSize(12 * self.fontMetrics().height(), super().minimumSizeHint().height())
@@ -224,6 +229,7 @@ class PhasesPanel(QScrollArea):
             if widget.font() != font:
                 widget.setFont(font)
 
+    @guarded
     def changeEvent(self, event: QEvent) -> None:
         # With a style sheet, widgets that have a font of their own get that back after a change of all fonts.
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.StyleChange):
@@ -241,6 +247,7 @@ class PhasesPanel(QScrollArea):
             value.setMinimumHeight(0)
             self._facts.addWidget(value, *((2 * i + 1, 0, 1, 2) if narrow else (2 * i, 1)))
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         narrow = event.size().width() < _NARROW * self.fontMetrics().averageCharWidth()
         if narrow != self._narrow:

@@ -71,6 +71,7 @@ class ProjectPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._held: tuple[Held, ...] = ()
+        self._cells: list[tuple[str, str, str, str]] = []
         self.table = FrameView(self.tr("Contents of the project"))
         self.model = self.table.frames
         self.table.show_frame(None, COLUMNS)
@@ -116,13 +117,18 @@ class ProjectPanel(QWidget):
         """The project is the window's: see `show_contents`."""
 
     def show_contents(self, rows: Sequence[Held]) -> None:
-        if len(rows) != len(self._held):
-            self.table.select_key("")  # places mean other rows now
-        self._held = tuple(rows)
+        before, self._held = self._held, tuple(rows)
         cells = [
             (one.name, _KINDS[one.kind], one.state, "" if one.path is None else str(one.path.parent))
             for one in rows
         ]
+        if cells == self._cells:  # it is told of every change of a fit
+            if before != self._held:
+                self._refresh()
+            return
+        if len(rows) != len(before):
+            self.table.select_key("")  # places mean other rows now
+        self._cells = cells
         self.table.show_rows(COLUMNS, [Row(one, k) for k, one in enumerate(cells)])
         self._refresh()
 

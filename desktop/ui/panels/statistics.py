@@ -20,6 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.data.chart import Axis, Content, Series
+from desktop.ui.guard import guarded
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.tables import Column, FrameView, Marks
@@ -140,6 +141,7 @@ class StatisticsPanel(QWidget):
         self._narrow = False
         self._draw()
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(super().minimumSizeHint().width(), self.chart.minimumSizeHint().height() + em // 2)
@@ -153,10 +155,12 @@ class StatisticsPanel(QWidget):
         """What a scroll area asks for, as the note is wrapped: not the height that one would like to have."""
         return self.minimumSizeHint().height()
 
+    @guarded
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
 
+    @guarded
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.FontChange:

@@ -10,7 +10,7 @@ from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, FrameView, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
 
-#: Columns of `desktop.core.phase_stats.phase_frame`.
+#: Columns of `desktop.core.phase_stats.phase_arrays`.
 COLUMNS: tuple[Column, ...] = (
     Column("#", "Number of the phase", name="phase"),
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
@@ -52,10 +52,9 @@ class TablePanel(QWidget):
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.rows is not old.rows:
-            from desktop.core.phase_stats import phase_frame
+            from desktop.core.phase_stats import phase_arrays
 
-            frame = None if new.fit is None else phase_frame(new.rows, new.fit)
-            self.view.show_frame(frame)
+            self.view.show_frame(None if new.fit is None else phase_arrays(new.rows, new.fit))
         phase = new.project.view.phase
         if self.view.keys != (() if phase is None else (phase,)):
             self.view.select_key("" if phase is None else phase)

@@ -28,20 +28,22 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPainterPath,
+    QPaintEvent,
     QPen,
     QPolygonF,
     QTransform,
 )
-from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QToolTip, QWidget
 
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
 from desktop.printing import printable
+from desktop.ui.guard import guarded
 from desktop.ui.plots import plot_menu, scales
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.scales import Lane
-from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, guarded, lane_plot, place_lane
-from desktop.ui.theme import SERIES, Theme, paint_note
+from desktop.ui.plots.scene import Axis, PixelItem, PlotView, QuietBox, lane_plot, place_lane, saved
+from desktop.ui.theme import SERIES, Theme, paint_focus, paint_note
 from desktop.ui.units import asked_unit
 
 Floats = chart.Floats
@@ -88,6 +90,8 @@ class Chart(PlotView):
         self._chosen_items: list[Any] = []
         self._hover: tuple[int, int] | None = None
         self._dpr = 1.0
+        self._still: tuple[QImage, QImage] | None = None  # all below and above what is chosen along an axis
+        self._bottomless = False  # no ground is painted
         super().__init__(parent)
         if help_at:
             self.HELP = help_at
@@ -126,10 +130,12 @@ class Chart(PlotView):
         self._built = None
         self.dirty()
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 26, em * 17)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 12, em * 7)
@@ -178,6 +184,7 @@ class Chart(PlotView):
         self._grid = shown
         self.dirty()
 
+    @guarded
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         plot_menu.popup(self, event)
 
@@ -202,7 +209,7 @@ class Chart(PlotView):
         wanted = (size.width(), size.height(), font.key(), self._theme, dpr, asked_unit())
         if wanted == self._built:
             return
-        self._built, self._dpr = wanted, dpr
+        self._built, self._dpr, self._still = wanted, dpr, None
         metrics = QFontMetricsF(font)
         measure = lambda text: metrics.horizontalAdvance(printable(text))  # noqa: E731 - handed on
         content = self.content
@@ -522,7 +529,88 @@ class Chart(PlotView):
                 self._rebuild()
                 return
             self._say_chosen(chosen.label)
-        self.dirty(*(rect for one in (old, chosen) if one is not None for rect in self._reached(laid, one)))
+        super().dirty(
+            *(rect for one in (old, chosen) if one is not None for rect in self._reached(laid, one))
+        )
+
+    def dirty(self, *rects: QRectF) -> None:
+        self._still = None
+        super().dirty(*rects)
+
+    @guarded
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """What is chosen along an axis moves between two pictures of all else."""
+        watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
+        if self._content.chosen is None or self.closed or watched:
+            super().paintEvent(event)
+            return
+        dpr = self.viewport().devicePixelRatioF()
+        self.prepare(dpr)
+        self._whole = False
+        laid = self._laid
+        if laid is None or not self._chosen_items:
+            super().paintEvent(event)
+            return
+        line, mark, *rows = self._chosen_items
+        said: list[Any] = [self._legend.items[0][1].item] if self._content.chosen.label else []
+        if self._still is None or self._still[0].devicePixelRatio() != dpr:
+            self._still = self._pictures(dpr, [line, mark, *rows, *said])
+        below, above = self._still
+        reached = QRectF(laid.left, laid.top, laid.width, laid.height)
+        reached.adjust(-_OVER, -_OVER, _OVER, _OVER)
+        with QPainter(self.viewport()) as painter:
+            painter.setRenderHints(self.renderHints())
+            painter.setFont(self.font())
+            painter.setClipRegion(event.region())
+            painter.drawImage(0, 0, below)
+            self._paint_items(painter, rows, reached)
+            painter.drawImage(0, 0, above)
+            self._paint_items(painter, [line, mark], reached)
+            self._paint_items(painter, said)
+            paint_focus(painter, self, self._theme)
+
+    def _paint_items(self, painter: QPainter, items: list[Any], within: QRectF | None = None) -> None:
+        for item in items:
+            if item.isVisible():
+                with saved(painter):
+                    if within is not None:
+                        painter.setClipRect(within, Qt.ClipOperation.IntersectClip)
+                    painter.setTransform(item.deviceTransform(self.viewportTransform()), True)
+                    option = QStyleOptionGraphicsItem()
+                    option.exposedRect = item.boundingRect()
+                    item.paint(painter, option, None)
+
+    def _pictures(self, dpr: float, without: list[Any]) -> tuple[QImage, QImage]:
+        """Ground and grid; all that lies over what is chosen."""
+        below, above = (
+            QImage(self.viewport().size() * dpr, QImage.Format.Format_ARGB32_Premultiplied) for _ in range(2)
+        )
+        for image in (below, above):
+            image.setDevicePixelRatio(dpr)
+            image.fill(Qt.GlobalColor.transparent)
+        with QPainter(below) as painter:
+            painter.setRenderHints(self.renderHints())
+            self.drawBackground(painter, QRectF(self.viewport().rect()))
+            self._paint_items(painter, [self._under])
+        hidden = [item for item in (*without, self._under) if item.isVisible()]
+        for item in hidden:
+            item.setVisible(False)
+        self._bottomless = True
+        try:
+            with QPainter(above) as painter:
+                painter.setFont(self.font())
+                whole = self.viewport().rect()
+                self.render(painter, QRectF(whole), whole)
+        finally:
+            self._bottomless = False
+            for item in hidden:
+                item.setVisible(True)
+        return below, above
+
+    @guarded
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        if not self._bottomless:
+            super().drawBackground(painter, rect)
 
     def _reached(self, laid: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
         """Where what is chosen is drawn."""

@@ -17,13 +17,14 @@ from desktop.core.envelope import Columns, envelope
 from desktop.core.pieces import breakpoints, polynomial, residual
 from desktop.core.ticks import format_number
 from desktop.data.chart import AxisChoice
+from desktop.ui.guard import guarded
 from desktop.ui.plots import curve_lanes, fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved, title_reach
+from desktop.ui.plots.scene import Axis, PixelItem, blit, lane_plot, place_lane, saved, title_reach
 from desktop.ui.plots.time_plot import GRAB, Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.words import words
 from desktop.ui.theme import Theme
@@ -285,9 +286,11 @@ class CurveView(TimePlot):
 
     # ---- geometry ------------------------------------------------------------------------------
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         return QSize(900, 560)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 20, em * 10)

@@ -15,8 +15,8 @@ from desktop.core.ticks import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
 from desktop.data.sweep_charts import Floats, Row
+from desktop.ui.guard import guarded
 from desktop.ui.plots.chart import Chart
-from desktop.ui.plots.scene import guarded
 
 
 class SweepPlot(Chart):
@@ -49,10 +49,12 @@ class SweepPlot(Chart):
     def _swept(self, n: int) -> bool:
         return self._first <= n < self._first + self._count
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 20, em * 12)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 10, em * 8)

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.message_filter import MessageFilter
 from desktop.ui.elided import Elided
+from desktop.ui.guard import guarded
 from desktop.ui.plots import scales
 from desktop.ui.plots.message_form import MessageForm
 from desktop.ui.plots.navigation import Navigation
@@ -73,6 +74,7 @@ class _FindField(QLineEdit):
     findAsked = Signal(bool)  # forward
     left = Signal()
 
+    @guarded(otherwise=bool)
     def event(self, event: QEvent) -> bool:
         """Esc is this field's own before it is the window's."""
         mine = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape
@@ -81,6 +83,7 @@ class _FindField(QLineEdit):
             return True
         return super().event(event)
 
+    @guarded
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key, shift = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         completer = self.completer()

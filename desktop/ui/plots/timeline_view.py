@@ -22,13 +22,14 @@ from desktop.data.events import Activity
 from desktop.data.message_filter import MessageFilter
 from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
+from desktop.ui.guard import guarded
 from desktop.ui.plots import fit_overlay, plot_menu, scales
 from desktop.ui.plots.legend import Entry, Legend, entries
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
 from desktop.ui.plots.raster import Raster, mix
 from desktop.ui.plots.scales import Lane, TimeMap
-from desktop.ui.plots.scene import Axis, PixelItem, blit, guarded, lane_plot, place_lane, saved
+from desktop.ui.plots.scene import Axis, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
 from desktop.ui.plots.timeline_rows import Row, Rows
 from desktop.ui.plots.timeline_tiles import Marks, Placed, Tiles, View
@@ -264,9 +265,11 @@ class TimelineView(TimePlot):
     def _ready(self) -> bool:
         return self._timeline is not None
 
+    @guarded(otherwise=QSize)
     def sizeHint(self) -> QSize:
         return QSize(900, 260)
 
+    @guarded(otherwise=QSize)
     def minimumSizeHint(self) -> QSize:
         em = self.fontMetrics().height()
         return QSize(em * 20, em * 5)
