@@ -205,6 +205,7 @@ def headed(cells: DataFrame) -> tuple[list[str], list[tuple[int, list[str]]]]:
 def safe(frame: DataFrame) -> DataFrame:
     """A copy whose texts and headings no spreadsheet takes for a formula; what is infinite is empty."""
     import numpy as np
+    import pandas as pd
 
     made = frame.copy()
     made.attrs = {}
@@ -212,7 +213,9 @@ def safe(frame: DataFrame) -> DataFrame:
         if column.dtype.kind == "f":
             made.isetitem(k, column.where(np.isfinite(column)))
         elif column.dtype.kind not in "iub":
-            made.isetitem(k, column.astype(object).map(lambda v: guarded(v) if isinstance(v, str) else v))
+            # Not by `map`, which makes floats of whole numbers beside which something is missing.
+            values = [guarded(v) if isinstance(v, str) else v for v in column.astype(object)]
+            made.isetitem(k, pd.Series(values, column.index, dtype=object))
     made.columns = [guarded(str(name)) for name in frame.columns]
     return made
 

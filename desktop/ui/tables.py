@@ -1011,11 +1011,14 @@ class _Framed(_Base):
         places = self.frames.order[list(rows)]
 
         def done(text: str) -> None:
+            board = QGuiApplication.clipboard()
+            if form is not html:
+                board.setText(text)
+                return
             made = QMimeData()
             made.setText(text)
-            if form is html:
-                made.setHtml(text)
-            QGuiApplication.clipboard().setMimeData(made)
+            made.setHtml(text)
+            board.setMimeData(made)
 
         self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
 

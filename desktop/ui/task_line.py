@@ -89,6 +89,8 @@ class TaskList(QWidget):
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(0, 0, 0, 0)
         self._row.addWidget(self.more)
+        #: Height of a line with its buttons, which a status bar needs before there is a task as well.
+        self.line_height = max(TaskLine().sizeHint().height(), self.more.sizeHint().height())
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.hide()
         window.installEventFilter(self)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QSettings
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from desktop.ui.app import load_font
@@ -30,6 +31,13 @@ def garbage_is_collected_here() -> Iterator[None]:
     gc.disable()
     yield
     gc.collect()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clipboard_is_left_empty(qapp: QApplication) -> Iterator[None]:
+    """The offscreen clipboard would free what Python made after Python has ended, which ends the process."""
+    yield
+    QGuiApplication.clipboard().clear()
 
 
 @pytest.fixture

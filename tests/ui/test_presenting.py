@@ -117,7 +117,7 @@ def test_a_figure_is_exported_with_its_data(qtbot: QtBot, window: TracePage, tmp
     made.save_to(tmp_path / "no folder" / "figure.svg")
     qtbot.waitUntil(lambda: not made.lane.busy, timeout=30_000)
     assert "Nothing was written" in made.status.text()
-    made.frame.close()
+    made.close()
 
 
 def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:
@@ -151,10 +151,10 @@ def test_a_report_is_made_and_told_as_a_command(qtbot: QtBot, window: TracePage,
     assert kept == ReportChoices("pptx", without=frozenset({"residual", "table formulas"}), appendix=True)
     again = ReportDialog(window.workbench.snapshot, lambda call: call(), window)
     assert again.choices == kept and not again.tables["formulas"].isChecked()
-    again.frame.close()
+    again.close()
     # Closing in the midst of it ends the work and leaves no file.
     made.save_to(tmp_path / "late.pptx")
-    made.frame.close()
+    made.close()
     QApplication.processEvents()
     assert not [p for p in tmp_path.iterdir() if p.name.startswith("late") and p.suffix != ".pptx"]
 
@@ -337,7 +337,7 @@ def test_the_dialog_says_what_it_is_for(qtbot: QtBot, window: TracePage) -> None
     assert made.preview.accessibleName() == "Preview"
     labels = {label.text().replace("&", "") for label in made.findChildren(QLabel)}
     assert {"Figure", "Format", "Width", "Height", "Text size", "Style"} <= labels
-    made.frame.close()
+    made.close()
 
 
 def test_a_timeline_is_exported_for_a_range_and_by_region(

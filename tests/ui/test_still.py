@@ -46,9 +46,11 @@ USED = (
 
 
 def places(window: QWidget) -> dict[str, QRect]:
-    """Where everything is that can be clicked, but for what comes and goes itself."""
+    """Where everything is that can be clicked in a page and the frame around it, but for what comes and goes
+    itself."""
     QApplication.processEvents()
     found: dict[str, QRect] = {}
+    window = window.window()
     for widget in window.findChildren(QWidget):
         if not widget.isVisible() or widget.window() is not window or not isinstance(widget, USED):
             continue
@@ -94,8 +96,8 @@ def bars(window: Page) -> dict[str, Callable[[], object]]:
         "a problem": lambda: problem.show_message(LONG, "details"),
         "its details": lambda: problem._fold.setChecked(True),
         "no problem": problem.hide,
-        "a task": lambda: line.show_task(Task("Reading", LONG, 1, 3)),
-        "no task": lambda: line.show_task(None),
+        "a task": lambda: line.show_tasks({line: (Task("Reading", LONG, 1, 3), None, True, "")}),
+        "no task": lambda: line.show_tasks({}),
         "a message": lambda: window.frame.statusBar().showMessage(LONG),
         "no message": lambda: window.frame.statusBar().clearMessage(),
     }
@@ -137,14 +139,14 @@ def test_a_click_in_the_pictures_of_the_error_moves_none_of_them(scene: Scene, n
     [(ComparePage, 0), (ModelPage, 0), (ExperimentPage, 0), (ExperimentPage, 1)],
 )
 def test_other_windows_are_still(scene: Scene, kind: type[Page], number: int) -> None:
-    window = scene.window(kind, number)
+    window = scene.page(kind, number)
     found = moved(window, bars(window), scene.settle)
     assert not found, "\n".join(found)
 
 
 def test_the_run_page_is_still(qtbot: QtBot, scene: Scene) -> None:
     """While trials run, its buttons and its table stay where they are."""
-    window = scene.window(ExperimentPage, 1)
+    window = scene.page(ExperimentPage, 1)
     window.show_step(2)
     page, now = window.run_page, window.bench.snapshot
     running = replace(now, running="running", consented=True, task=Task("Trials", "trial 3 of 8, F1 + F2"))

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QGuiApplication, QImage, QMouseEvent, QWheelEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QMouseEvent, QPainter, QRegion, QWheelEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -759,6 +759,64 @@ def test_large_pictures_are_made_beside_the_window(
         QApplication.processEvents()
     settle(qtbot, opened)
     assert view.tiles._detail is not None and view.tiles._detail.tile.a <= 0.88 <= view.tiles._detail.tile.b
+
+
+def test_what_is_painted_in_parts_is_as_what_is_painted_whole(qtbot: QtBot, opened: TracePage) -> None:
+    """The heading of the rows stands above them whole, and what changes is painted wherever it changed."""
+    view = opened.timeline.view
+    opened.frame.resize(1280, 1400)  # rows so high that nothing of theirs reaches above them
+    settle(qtbot, opened)
+    # The heading has the ink of its words.
+    image, plot, line = view.grab().toImage(), view._plot, view.fontMetrics().tightBoundingRect("Ranks")
+    ground = QColor(view._theme.background)
+    inked = [
+        y
+        for y in range(int(plot.top()) - 1)
+        if any(image.pixelColor(x, y) != ground for x in range(int(plot.left()) - 8))
+    ]
+    assert len(inked) >= line.height() - 1, inked
+
+    class Painted(QObject):
+        region = QRegion()
+
+        def eventFilter(self, _watched: QObject, event: QEvent) -> bool:
+            if event.type() == QEvent.Type.Paint:
+                self.region = self.region.united(event.region())  # type: ignore[attr-defined]
+            return False
+
+    port, watch = view.viewport(), Painted()
+    port.installEventFilter(watch)
+    rows = view.rows
+    assert rows is not None
+    acts = (
+        lambda: view.set_marked(frozenset({0})),
+        lambda: view.set_marked(frozenset()),
+        lambda: view.set_by_region(not view.by_region),
+        lambda: view._open_all(True),
+        lambda: view.scale_rows(4.0, plot.center().y()),
+        lambda: view.scroll_rows(2),
+        lambda: view.fit_rows(),
+        lambda: view.zoom_to(0.2, 0.4),
+    )
+    for act in acts:
+        QApplication.processEvents()
+        before = port.grab().toImage()
+        watch.region = QRegion()
+        act()
+        settle_unseen(qtbot, opened)
+        parts, after = watch.region, port.grab().toImage()
+        with QPainter(before) as painter:
+            painter.setClipRegion(parts)
+            painter.drawImage(0, 0, after)
+        assert before == after
+    port.removeEventFilter(watch)
+
+
+def settle_unseen(qtbot: QtBot, window: TracePage) -> None:
+    """Wait until all is painted that is to be, by the window alone."""
+    for _ in range(2):
+        qtbot.waitUntil(lambda: not window.busy, timeout=60_000)
+        qtbot.wait(250)  # what moves is drawn exactly when it rests
 
 
 def test_legend_entries_switch_classes(qtbot: QtBot, opened: TracePage) -> None:

@@ -409,7 +409,7 @@ class TimelineView(TimePlot):
         self._layout(screen)
         plot, box = self._plot, self.lanes["rows"].vb
         place_lane(self.lanes["rows"], plot)
-        self._head.place(QRectF(plot.left(), 0, plot.width(), plot.top()))
+        self._head.place(QRectF(0, 0, plot.right(), plot.top()))
         for item in (self.lanes["rows"], self._head, self._frames):
             item.setVisible(self._timeline is not None)
         self._marked = self._mark_rects()
@@ -486,6 +486,10 @@ class TimelineView(TimePlot):
     def _draw_legend(self, painter: QPainter, rect: QRectF) -> None:
         if self._timeline is not None:
             painter.setFont(self.font())
+            # Here, as the axis below is cut off where its rows end.
+            painter.setPen(QColor(self._theme.text))
+            head = QRectF(3, 0, self._plot.left() - 10, self._plot.top())
+            painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, words()(self._heading))
             self._paint_legend(painter, self._entries(), self._note())
 
     def _draw_frame(self, painter: QPainter, rect: QRectF) -> None:
@@ -580,9 +584,6 @@ class TimelineView(TimePlot):
                 ]
                 for k in places:
                     painter.fillRect(QRectF(plot.left() - 4, self._y(k), 3, max(h - 1, 1)), QColor(t.accent))
-        painter.setPen(QColor(t.text))
-        head = QRectF(3, 0, plot.left() - 10, plot.top())
-        painter.drawText(head, Qt.AlignmentFlag.AlignRight | _MIDDLE, words()(self._heading))
 
     def _paint_legend(self, painter: QPainter, entries: list[Entry], note: str) -> None:
         plot, metrics = self._plot, self.fontMetrics()
