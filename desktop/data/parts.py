@@ -43,7 +43,7 @@ def all_summaries(writer: StoreWriter) -> EventDigest:
         writer,
         strips=Strips(writer, writer.derive),
         notes=PathNotes(writer),
-        steps=Steps(writer.path.parent),
+        steps=Steps(writer.path),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -33,10 +34,11 @@ class Replayed(NamedTuple):
 
 
 class Steps:
-    """The steps of all locations, of one after the other."""
+    """The steps of all locations, of one after the other, in a temporary file beside `target`, which errors
+    name."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, target: Path) -> None:
+        self._target = target
         self._file: IO[bytes] | None = None
         self._classes = np.zeros(0, np.uint8)
         self._about: dict[int, Replayed] = {}
@@ -74,12 +76,13 @@ class Steps:
     def _flush(self) -> None:
         if not self._filled:
             return
-        with naming(self._folder):
+        with naming(self._target):
             if self._file is None:
-                self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115  lives as long as this
+                self._file = tempfile.TemporaryFile(dir=self._target.parent)  # noqa: SIM115  lives on
             self._file.seek(self._written)
             self._file.write(self._time[: self._filled].data)
             self._file.write(self._code[: self._filled].data)
+            self._file.flush()  # here, where an error is told
         self._pieces[self._location].append((self._written, self._filled))
         self._written += self._filled * (self._time.itemsize + self._code.itemsize)
         self._filled = 0
@@ -123,4 +126,5 @@ class Steps:
     def release(self) -> None:
         """Give the file up."""
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # nobody wants what it could not write
+                self._file.close()
