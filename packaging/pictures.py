@@ -299,7 +299,7 @@ def _palette(stage: Stage) -> QImage:
 
     window = stage.main()
     window.frame.show_palette()
-    palette = window.findChild(Palette)
+    palette = window.frame.findChild(Palette)
     assert palette is not None
     words = palette.findChild(QLineEdit)
     assert words is not None
@@ -312,7 +312,7 @@ def _preferences(stage: Stage) -> QImage:
 
     window = stage.main()
     window.frame.show_preferences()
-    preferences = window.findChild(Preferences)
+    preferences = window.frame.findChild(Preferences)
     assert preferences is not None
     preferences.pages.setCurrentWidget(preferences.appearance)
     return _closed(stage, window, preferences)
