@@ -170,7 +170,7 @@ class Frame(QMainWindow):
             self.setCentralWidget(below)
         self.task_list = TaskList(self)
         self.statusBar().addWidget(self.task_list, 1)
-        self.statusBar().setMinimumHeight(self.task_list.line_height + 4)  # so that nothing moves with a task
+        self.statusBar().setMinimumHeight(self.task_list.line_height)  # so that nothing moves with a task
         self._drop_hint = QLabel(self.tr("Drop to open"), self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(

@@ -37,6 +37,7 @@ class TaskLine(QWidget):
         self.progress.setAccessibleName(self.tr("Progress"))
         self.cancel = QPushButton(self.tr("Cancel"))
         self.cancel.setObjectName("cancel")
+        self.cancel.setStyleSheet("padding: 0px 8px;")  # a line of the status bar is no higher than its text
         self.cancel.clicked.connect(self._cancel)
         self._act: Callable[[], object] | None = None
         row = QHBoxLayout(self)

@@ -245,6 +245,7 @@ def test_texts_as_they_are_drawn_have_contrast(scene: Scene, theme: themes.Theme
                 there = isinstance(widget, (*TEXTS, *PLOTS, QComboBox, QLineEdit, QAbstractItemView))
                 empty = isinstance(widget, QAbstractItemView) and not widget.model().rowCount()
                 empty |= isinstance(widget, QComboBox) and not widget.currentText()
+                empty |= isinstance(widget, QLineEdit) and not (widget.text() or widget.placeholderText())
                 if not there or empty or not text or min(widget.width(), widget.height()) < 8:
                     continue
                 found = strongest(widget.grab().toImage())

@@ -192,7 +192,7 @@ class EffectsPanel(SidePanel):
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
         name = place.factor if place is not None else self.tr("factor")
-        self.region_label.setText(self.tr("Re&gion of {0}").format(name.replace("&", "&&")))
+        self.region_label.setText(self.tr("Region o&f {0}").format(name.replace("&", "&&")))
         if place is not None and shown is not None:
             said = shown.project.regions.get(place.factor, "")
             self.region.setCurrentIndex(max(self.region.findData(said), 0))
