@@ -456,6 +456,14 @@ class Layout:
         x, y = self.content.values(series)
         return self.px(x), self.py(y)
 
+    def dots(self, series: Series, side: float, *, faint: bool = False) -> NDArray[np.int64]:
+        """(K, 2) columns and rows, of squares with this side, that marks fall into: one where many lie."""
+        found = np.stack(self.marks(series), axis=1)
+        if series.faint or faint:
+            found = found[np.isin(np.arange(len(found)), list(series.faint), invert=not faint)]
+        at = np.floor(found[np.isfinite(found).all(axis=1)] / side).astype(np.int64)
+        return np.stack(np.divmod(np.unique(at[:, 0] << 32 | at[:, 1]), 1 << 32), axis=1)
+
     def ends(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: where `low` and `high` stand on the axis of the values, within reach of the picture."""
         assert series.low is not None and series.high is not None
