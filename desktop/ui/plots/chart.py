@@ -310,7 +310,9 @@ class Chart(PlotView):
 
     def _add_segments(self, laid: Layout, series: Series) -> None:
         x, y = self._in_box(laid, series)
-        if x.size:
+        if x.size > 2 * MANY:
+            self._add_cloud(laid, series)
+        elif x.size:
             pen = self._line_pen(series, series.width)
             self._add(_Curve(x, y, pen=pen, antialias=True, connect="pairs"), 2)
 
@@ -391,7 +393,9 @@ class Chart(PlotView):
             a, *rgb = colour.alpha(), colour.red(), colour.green(), colour.blue()
             r, g, b = (v * a // 255 for v in rgb)
             ink = a << 24 | r << 16 | g << 8 | b  # premultiplied
-            for k in range(side * side):
+            for k in range(
+                side if series.kind == "segments" else side * side
+            ):  # those are pixels along lines
                 pixels[rows + k // side, columns + k % side] = ink
 
     def _paint_cloud(self, painter: QPainter, _rect: QRectF) -> None:

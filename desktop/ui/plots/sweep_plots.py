@@ -220,16 +220,14 @@ class BreakPicture(SweepPlot):
             (np.asarray(b, float), np.asarray(lo, float), np.asarray(hi, float)) for b, lo, hi in rows
         ]
         self._first, self._count = first, len(self._rows)
-        text = ""
+        content, text = self._drawn(), ""
         if self._count:
             total = sum(r[0].size - 2 for r in self._rows[:-1])
-            lasting = len(sweep_charts.links(self._rows))
+            lasting = content.series[1].x.size // 2
             text = f"{lasting} of {total} breaks stay when n grows by one."
-        self.set_content(self._drawn(), text)
+        self.set_content(content, text)
 
-    def _chosen(self) -> Chosen | None:
-        if not self.swept(self._n) and not self.swept(self._pointed):
-            return None
+    def _chosen(self) -> Chosen:
         return Chosen(
             row=float(self._n) if self.swept(self._n) else None,
             pointed=float(self._pointed) if self.swept(self._pointed) else None,
