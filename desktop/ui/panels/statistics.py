@@ -109,12 +109,12 @@ class StatisticsPanel(QWidget):
             (self.tr("Selection"), "selection"),
         ):
             self.scope.addItem(text, key)
-        self.scope.activated.connect(lambda _: workbench.explainer.set_scope(self.scope.currentData()))
+        self.scope.activated.connect(lambda _: workbench.set_scope(self.scope.currentData()))
         self.replay = QPushButton(self.tr("&Transfer and waiting"))
         self.replay.setToolTip(
             self.tr("Also what takes a pass over all messages: replay on an ideal network")
         )
-        self.replay.clicked.connect(workbench.explainer.want_replay)
+        self.replay.clicked.connect(workbench.want_replay)
         self.note = QLabel()
         self.note.setWordWrap(True)
         self._explained = Explained()
