@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from desktop.data import memory
 from desktop.ui import theme as themes
 from desktop.ui import units
-from desktop.ui.commands import KINDS, translated
+from desktop.ui.commands import KINDS
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
@@ -91,7 +91,7 @@ class _Strip(QTabBar):
         super().__init__()
         self._room = room
         self.setObjectName("pages")
-        self.setAccessibleName(self.tr("Pages"))
+        self.setAccessibleName("Pages")
         self.setDrawBase(False)
         self.setExpanding(False)
         self.setUsesScrollButtons(True)
@@ -175,7 +175,7 @@ class Frame(QMainWindow):
         self.task_list = TaskList(self)
         self.statusBar().addWidget(self.task_list, 1)
         self.statusBar().setMinimumHeight(self.task_list.line_height)  # so that nothing moves with a task
-        self._drop_hint = QLabel(self.tr("Drop to open"), self)
+        self._drop_hint = QLabel("Drop to open", self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(
             "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
@@ -290,7 +290,7 @@ class Frame(QMainWindow):
 
     def _name_tabs(self) -> None:
         for k, place in enumerate(self._places):
-            text = tip = translated(KINDS[place if isinstance(place, str) else place.KIND])
+            text = tip = KINDS[place if isinstance(place, str) else place.KIND]
             if isinstance(place, Page):
                 tip = self.title_of(place)
                 text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
@@ -303,7 +303,7 @@ class Frame(QMainWindow):
     def title_of(self, page: Page) -> str:
         """What a page is called in its tab, and before what it tells while it is not in front; with the title
         of its window where that is of another project."""
-        kind = translated(KINDS[page.KIND])
+        kind = KINDS[page.KIND]
         title = f"{kind}: {page.name}" if page.name else kind
         if page.frame.main is self.main:
             return title
@@ -461,10 +461,10 @@ class Frame(QMainWindow):
         """Keep what a page shows in the project of this window."""
         kept, desk = page.bench.kept(), self.main.trace.desk
         if kept is None:
-            page.say(self.tr("Save the experiment first, so that a project can refer to it"), 8000)
+            page.say("Save the experiment first, so that a project can refer to it", 8000)
             return
         desk.take_in(kept, page.bench)
-        page.say(self.tr("Kept in {0}; save it there").format(desk.name), 8000)
+        page.say(f"Kept in {desk.name}; save it there", 8000)
 
     # ---- what pages tell
 
@@ -583,11 +583,11 @@ class Frame(QMainWindow):
             return False
         button = QMessageBox.StandardButton
         if losing:
-            text = self.tr("Save {0}?").format(self.tr(" and ").join(page.unsaved for page in losing))
-            more = [self.tr("What is not saved is lost."), *stopped]
+            text = "Save {}?".format(" and ".join(page.unsaved for page in losing))
+            more = ["What is not saved is lost.", *stopped]
             buttons = button.Save | button.Discard | button.Cancel
         else:
-            text, more = self.tr("Close all the same?"), stopped
+            text, more = "Close all the same?", stopped
             buttons = button.Discard | button.Cancel
         box = self._box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, buttons, self)
         box.setObjectName("save_question")
@@ -822,7 +822,7 @@ class Frame(QMainWindow):
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
-            self.statusBar().showMessage(self.tr("The log is in {0}").format(folder), 8000)
+            self.statusBar().showMessage(f"The log is in {folder}", 8000)
 
     def focused(self) -> QWidget | None:
         """What has the keys on the page in front."""

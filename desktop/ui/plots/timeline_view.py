@@ -109,10 +109,10 @@ class TimelineView(TimePlot):
         self._notes = Notes()
         self._names: Mapping[str, str] = {}
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
-        self._bar.setAccessibleName(self.tr("Rows"))
+        self._bar.setAccessibleName("Rows")
         self._bar.valueChanged.connect(self._scrolled)
         self._build()
-        self.setAccessibleName(self.tr("Timeline of all locations"))
+        self.setAccessibleName("Timeline of all locations")
 
     # ---- what is shown -------------------------------------------------------------------------
 
@@ -148,7 +148,7 @@ class TimelineView(TimePlot):
         self._height, self._scroll = 0.0, 0.0
         self.rows_changed()
         count = 0 if rows is None else len(rows.rows)
-        self.setAccessibleDescription(self.tr("{0} rows, one for each location or process.").format(count))
+        self.setAccessibleDescription(f"{count} rows, one for each location or process.")
 
     def rows_changed(self) -> None:
         """The rows are others, or in another order."""
@@ -653,10 +653,10 @@ class TimelineView(TimePlot):
         notes = []
         marks = self._tiles.marks
         if not self._messages.shown:
-            notes.append(self.tr("messages are hidden"))
+            notes.append("messages are hidden")
         elif not self._messages.everything:
             shown = 0 if marks is None else marks.count
-            notes.append(self.tr("{0} messages meet the filter").format(f"{shown:,}".replace(",", " ")))
+            notes.append("{} messages meet the filter".format(f"{shown:,}".replace(",", " ")))
         if self._per > 1:
             notes.append(shared_rows(self._count, self._bands, say))
         return notes
@@ -886,11 +886,9 @@ class TimelineView(TimePlot):
         if self._per > 1 and self._rows is not None:
             band = row // self._per * self._per
             last = self._rows.rows[min(band + self._per, self._count) - 1].title
-            rows = [
-                self.tr("{0} to {1}, {2} rows in one").format(self._rows.rows[band].title, last, self._per)
-            ]
+            rows = [f"{self._rows.rows[band].title} to {last}, {self._per} rows in one"]
         elif len(here.locations) > 1:
-            rows = [self.tr("{0}, {1} threads in one row").format(here.title, len(here.locations))]
+            rows = [f"{here.title}, {len(here.locations)} threads in one row"]
         rows.append(scales.format_time(t, (self._nav.b - self._nav.a) / max(self._plot.width(), 1)))
         band = row // self._per
         view = View(self._nav.a, self._nav.b, self._device_columns, band, band + 1)
@@ -903,15 +901,13 @@ class TimelineView(TimePlot):
             names = [self._class_name(most)]
             rest = [c for c in range(gantt.CLASSES - 1) if held >> c & 1 and c != most]
             if rest:
-                names.append(
-                    self.tr("this column also holds {0}").format(", ".join(map(self._class_name, rest)))
-                )
+                names.append("this column also holds {}".format(", ".join(map(self._class_name, rest))))
             return rows + names
         return rows
 
     def _class_name(self, number: int) -> str:
         if number == gantt.ABSENT:
-            return self.tr("not there")
+            return "not there"
         if not self._by_region:
             return Activity(number).name.lower().replace("io", words()("io"))
         if number == gantt.NO_REGION:
@@ -919,7 +915,7 @@ class TimelineView(TimePlot):
         assert self._timeline is not None
         named = [r for r in self._timeline.entered if self._classes[r + 1] == number]
         names = [self.name_of(r) for r in named[:3]]
-        return self.tr(" or ").join(names) + (" …" if len(named) > 3 else "")
+        return " or ".join(names) + (" …" if len(named) > 3 else "")
 
     @guarded
     def leaveEvent(self, event) -> None:
@@ -971,18 +967,18 @@ class TimelineView(TimePlot):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         row, t = self._row_at(p.y()), self._time(p.x())
         stack = menu.addAction(
-            self.tr("Call &stack here"), lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
+            "Call &stack here", lambda: self._clicked(Drag("", p, Qt.MouseButton.LeftButton), t)
         )
         stack.setEnabled(row >= 0)
         rows = () if row < 0 or self._rows is None else self._rows.rows[row].locations
-        remark = menu.addAction(self.tr("&Remark on this location…"), lambda: self.noteAsked.emit(rows[0], t))
+        remark = menu.addAction("&Remark on this location…", lambda: self.noteAsked.emit(rows[0], t))
         remark.setEnabled(bool(rows))
         menu.addSeparator()
-        menu.addAction(self.tr("&All rows in view"), self.fit_rows)
+        menu.addAction("&All rows in view", self.fit_rows)
         grouped = self._rows is not None and self._rows.grouped
         for text, opened in (
-            (self.tr("&Open all processes"), True),
-            (self.tr("&Close all processes"), False),
+            ("&Open all processes", True),
+            ("&Close all processes", False),
         ):
             action = menu.addAction(text, lambda opened=opened: self._open_all(opened))
             action.setEnabled(grouped)
