@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable
 
 import pyqtgraph as pg
 import shiboken6
+from pyqtgraph import debug
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
-from pyqtgraph import debug
 
 from desktop.ui.guard import guarded, saved
 from desktop.ui.theme import LIGHT, Theme, paint_focus
