@@ -34,6 +34,7 @@ from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
     Hatch,
+    Ink,
     QtSheet,
     Sheet,
     Stroke,
@@ -83,26 +84,6 @@ class Look:
     words: Mapping[str, str] = field(default_factory=dict)
     how: Comparing = field(default_factory=Comparing)
     layer: Literal["all", "below", "above"] = "all"
-
-
-@dataclass(frozen=True)
-class Ink:
-    """The colours of a look. `regions`: by the numbers of `desktop.core.gantt`. `dashed`: lines differ by
-    dashes too."""
-
-    ground: str
-    text: str
-    muted: str
-    border: str
-    grid: str
-    curve: str
-    fit: str
-    residual: str
-    mark: str
-    areas: Mapping[str, Fill]
-    regions: Mapping[int, Fill]
-    dashed: bool
-    runs: tuple[str, ...]
 
 
 _GREY = {
@@ -843,7 +824,7 @@ def epsilon_content(material: Material) -> Content:
     """The error of every n, as the window shows it."""
     assert material.sweep is not None
     first, errors, fit = int(material.sweep.n[0]), material.sweep.epsilon, material.fit
-    beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon)
+    beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon / 1.2)
     said = epsilon_words(
         errors, first, fit.requested, fit.epsilon, by_hand=material.by_hand is not None and not beyond
     )

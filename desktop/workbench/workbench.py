@@ -716,11 +716,13 @@ class Workbench(EditBench[Snapshot, Project]):
         view = before.view
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
-        self._resolve(project=replace(project, view=view), preview=False)
+        shown = {"project": replace(project, view=view), "preview": False}
         if (project.rules, project.limit) != (before.rules, before.limit):
-            self._rebuild()
+            self._rebuild(shown)
+        else:
+            self._resolve(**shown)
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, shown: dict[str, Any]) -> None:
         """The rules or the limit have changed: the curve has to be built anew, beside the window."""
         store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
         model, locked = self._phases.model, self._phases.locked
@@ -730,10 +732,10 @@ class Workbench(EditBench[Snapshot, Project]):
             whole = whole or build_run(store, rules, model, job)
             return whole, whole if limit is None else part_of(whole[0], limit, model, locked, job)
 
-        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]) -> None:
+        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
-            self._resolve(run=run, opening=None, fit=None, rows=())
+            self._resolve(run=run, opening=None, fit=None, rows=(), **more)
 
         def failed(error: BaseException) -> None:
             self._keep_rules()
@@ -741,8 +743,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         if known is not None and known[0].rules == rules and limit is None:
             self._files.cancel()
-            done((known, known))
+            done((known, known), **shown)
             return
+        self._resolve(**shown)
         title = "Building the curve" if limit is None else "Limiting the analysis"
         self._files.submit(
             title,
