@@ -191,6 +191,8 @@ class Explainer:
         while time.monotonic() - begun < self._settle:
             job.step(0, 0)
             time.sleep(0.01)
+        import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
+
         from desktop.data.statistics import Statistics
 
         if self._kept is None or self._kept[0] is not request.store:

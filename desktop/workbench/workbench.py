@@ -1018,8 +1018,6 @@ def _stamp(source: Path) -> tuple[int, int] | None:
 
 
 def _open(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> _Opened:
-    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
-
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace
