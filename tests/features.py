@@ -45,7 +45,7 @@ def features() -> set[str]:
     """One line each, its kind first."""
     return {
         *_commands(),
-        *(f"panel\t{spec.id}\t{spec.english}" for spec in panels()),
+        *(f"panel\t{spec.id}\t{spec.title}" for spec in panels()),
         *(f"figure\t{name}" for name in FIGURES),
         *(f"format\t{name}" for name in FORMATS),
         *_words(cli._parser(), "phasewright"),

@@ -15,24 +15,21 @@ from desktop.data.chart import Axis, Chosen, Content, Series
 Floats = NDArray[np.float64]
 #: Breakpoints, their low and high ends (n + 1,) each, seconds.
 Row = tuple[Floats, Floats, Floats]
-Translate = Callable[[str], str]
 #: An n that the sweep does not reach, with its error.
 Beyond = tuple[int, float] | None
 #: Share of the run within which a breakpoint of n and one of n + 1 count as the same.
 SAME = 0.005
 
 
-def epsilon_words(
-    epsilon: Floats, first: int, n: int, value: float, *, by_hand: bool = False, tr: Translate = str
-) -> str:
+def epsilon_words(epsilon: Floats, first: int, n: int, value: float, *, by_hand: bool = False) -> str:
     """The error of n, and what one more gains."""
     if by_hand:
-        return tr("n = {0}, set by hand: ε = {1}").format(n, format_number(value))
-    text = tr("n = {0}: ε = {1}").format(n, format_number(value))
+        return f"n = {n}, set by hand: ε = {format_number(value)}"
+    text = f"n = {n}: ε = {format_number(value)}"
     k = n - first
     if 0 <= k < epsilon.size - 1 and epsilon[k] > 0:
         gain = 100 * (1 - epsilon[k + 1] / epsilon[k])
-        text += tr(", one more gains {0} %").format(f"{round(gain) or 0:d}")
+        text += ", one more gains {} %".format(f"{round(gain) or 0:d}")
     return text
 
 
@@ -46,7 +43,6 @@ def epsilon_chart(
     *,
     beyond: Callable[[], Beyond] = lambda: None,
     empty: str = "",
-    tr: Translate = str,
 ) -> Content:
     """epsilon(n) on a logarithmic axis, an error of zero on its low end.
 
@@ -64,7 +60,7 @@ def epsilon_chart(
         ]
         if suggested and first <= suggested < first + errors.size:
             k = suggested - first
-            label = tr("suggested n = {0}").format(suggested)
+            label = f"suggested n = {suggested}"
             series.append(
                 Series("points", n[k : k + 1], errors[k : k + 1], label, "residual", size=2.0, hollow=True)
             )
@@ -77,8 +73,8 @@ def epsilon_chart(
 
     last, least = (None, None) if reach is None else (reach[0] + 0.5, reach[1])
     return Content(
-        Axis(tr("Parameters n") if model == "budget" else tr("Phases n"), whole=True, tight=True, high=last),
-        Axis(tr("Error ε (processors·√s)"), log=True, floor=True, low=least),
+        Axis("Parameters n" if model == "budget" else "Phases n", whole=True, tight=True, high=last),
+        Axis("Error ε (processors·√s)", log=True, floor=True, low=least),
         tuple(series), chosen=chosen, empty=empty, legend_rows=2, data=data,
     )  # fmt: skip
 
@@ -97,7 +93,7 @@ def links(rows: Sequence[Row]) -> list[tuple[int, float, float]]:
 
 
 def breakpoint_chart(
-    rows: Sequence[Row], first: int, chosen: Chosen | None = None, *, empty: str = "", tr: Translate = str
+    rows: Sequence[Row], first: int, chosen: Chosen | None = None, *, empty: str = ""
 ) -> Content:
     """The breakpoints of every n, one row per n from the top: a phase that lasts is a vertical line.
 
@@ -127,7 +123,7 @@ def breakpoint_chart(
                 yield n, k, at, low, high
 
     return Content(
-        Axis(tr("Time"), time=True, low=start, high=end if end > start else start + 1.0),
-        Axis(tr("Phases n"), whole=True, tight=True, down=True, low=first - 0.5, high=last + 0.5),
+        Axis("Time", time=True, low=start, high=end if end > start else start + 1.0),
+        Axis("Phases n", whole=True, tight=True, down=True, low=first - 0.5, high=last + 0.5),
         tuple(series), horizontal_bars=True, chosen=chosen, empty=empty, data=data,
     )  # fmt: skip

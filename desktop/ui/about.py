@@ -84,17 +84,17 @@ class About(Dialog):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("about")
-        self.setWindowTitle(self.tr("About Phasewright"))
+        self.setWindowTitle("About Phasewright")
         head = QLabel(
             f"<span style='font-size: large'><b>Phasewright {desktop.__version__}</b></span><br>"
-            + escape(self.tr("Explains why a parallel program is slow: traces become phases."))
+            + escape("Explains why a parallel program is slow: traces become phases.")
         )
         head.setWordWrap(True)
         self.pages = QTabWidget()
         for title, text in (
-            (self.tr("Versions"), "\n\n".join(f"**{name}** {number}" for name, number in versions())),
-            (self.tr("How to cite"), _CITATION.format(version=desktop.__version__)),
-            (self.tr("Licences"), _licences()),
+            ("Versions", "\n\n".join(f"**{name}** {number}" for name, number in versions())),
+            ("How to cite", _CITATION.format(version=desktop.__version__)),
+            ("Licences", _licences()),
         ):
             page = QTextBrowser()
             page.setOpenLinks(False)
@@ -102,7 +102,7 @@ class About(Dialog):
             page.setMarkdown(text)
             self.pages.addTab(page, title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        copy = buttons.addButton(self.tr("&Copy versions"), QDialogButtonBox.ButtonRole.ActionRole)
+        copy = buttons.addButton("&Copy versions", QDialogButtonBox.ButtonRole.ActionRole)
         copy.setObjectName("copy")
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(versions_text()))
         buttons.rejected.connect(self.reject)

@@ -34,17 +34,17 @@ class BundleDialog(Dialog):
     def __init__(self, parent: QWidget, found: Sequence[Outside], folder: Path | None) -> None:
         super().__init__(parent)
         self.setObjectName("bundle_dialog")
-        self.setWindowTitle(self.tr("Files for the bundle"))
+        self.setWindowTitle("Files for the bundle")
         self._found = found
         if folder is None:
-            why = self.tr("The project was not saved yet, so none of its files are in its folder.")
+            why = "The project was not saved yet, so none of its files are in its folder."
         else:
-            why = self.tr("These files are not in the folder of the project, {0}.")
+            why = "These files are not in the folder of the project, {0}."
             why = why.format(printable(str(folder)))
         said = QLabel(
             why
             + " "
-            + self.tr(
+            + (
                 "Tick those that whoever gets the bundle may have; the others are named in it, "
                 "but are not there. "
                 "A project from somebody else may name any file of yours."
@@ -53,9 +53,9 @@ class BundleDialog(Dialog):
         said.setTextFormat(Qt.TextFormat.PlainText)
         said.setWordWrap(True)
         self.files = QTreeWidget()
-        self.files.setAccessibleName(self.tr("Files outside of the project's folder"))
+        self.files.setAccessibleName("Files outside of the project's folder")
         self.files.setRootIsDecorated(False)
-        self.files.setHeaderLabels([self.tr("File"), self.tr("Kind"), self.tr("Size")])
+        self.files.setHeaderLabels(["File", "Kind", "Size"])
         self._rows = [self._row(one) for one in found]
         self.files.addTopLevelItems(self._rows)
         head = self.files.header()
@@ -67,10 +67,10 @@ class BundleDialog(Dialog):
         self.files.itemChanged.connect(lambda *_: self._count())
         self.total = QLabel()
         buttons = QDialogButtonBox()
-        self.every = QPushButton(self.tr("&Tick all"))
+        self.every = QPushButton("&Tick all")
         self.every.clicked.connect(self._tick_all)
         buttons.addButton(self.every, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(self.tr("&Export"), QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton("&Export", QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self._take)
         buttons.rejected.connect(self.reject)
@@ -84,11 +84,11 @@ class BundleDialog(Dialog):
     def _row(self, one: Outside) -> QTreeWidgetItem:
         name = printable(str(one.path), 1000)
         if one.real != one.path:
-            name = self.tr("{0} (leads to {1})").format(name, printable(str(one.real), 1000))
+            name = f"{name} (leads to {printable(str(one.real), 1000)})"
         kinds = {
-            "trace": self.tr("trace"),
-            "experiment": self.tr("experiment"),
-            "table": self.tr("table"),
+            "trace": "trace",
+            "experiment": "experiment",
+            "table": "table",
         }
         row = QTreeWidgetItem([name, kinds[one.kind], quantity(one.size, "B")])
         row.setFlags(row.flags() | Qt.ItemFlag.ItemIsUserCheckable)
@@ -116,9 +116,7 @@ class BundleDialog(Dialog):
     def _count(self) -> None:
         ticked = self.ticked
         size = quantity(sum(one.size for one in ticked), "B")
-        self.total.setText(
-            self.tr("{0} of {1} files go into the bundle, {2}").format(len(ticked), len(self._found), size)
-        )
+        self.total.setText(f"{len(ticked)} of {len(self._found)} files go into the bundle, {size}")
 
     def _take(self) -> None:
         chosen = frozenset(one.real for one in self.ticked)

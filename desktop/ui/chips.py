@@ -96,7 +96,7 @@ class ChipBar(QWidget):
         self._shown: list[Chip] = []
         self._buttons: dict[str, QToolButton] = {}
         self.setObjectName("chips")
-        self.setAccessibleName(self.tr("Active limits"))
+        self.setAccessibleName("Active limits")
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._row = QHBoxLayout(self)
         self._row.setContentsMargins(8, 0, 8, 0)

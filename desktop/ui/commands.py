@@ -2,8 +2,6 @@
 
 A page has one table: its own rows (`desktop.ui.actions` and its likes) and those of `COMMON`. Menus,
 toolbar, keys, the key list, the command palette and the preferences' page of keys all follow from it.
-Texts stand in the tables as they are in English; they are translated where they are shown, in the context
-``commands``.
 """
 
 from __future__ import annotations
@@ -12,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from PySide6.QtCore import QCoreApplication
-
 from desktop.ui.settings import TEXT_SIZES, ThemeChoice
 
 if TYPE_CHECKING:
@@ -21,11 +17,6 @@ if TYPE_CHECKING:
 
 W = TypeVar("W", contravariant=True)
 S = TypeVar("S", contravariant=True)
-
-
-def translated(text: str) -> str:
-    """A text of the tables, in the user's language."""
-    return QCoreApplication.translate("commands", text)
 
 
 @dataclass(frozen=True)
@@ -45,14 +36,14 @@ def always(_: object) -> bool:
 
 @dataclass(frozen=True)
 class Command(Generic[W, S]):
-    """One row: `english` and `says`, its text and tip; `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is
+    """One row: `text` and `tip`; `menu` as ``"View"`` or ``"View/Theme"``; `mark`: is
     it checked; `rule`: a line above it; `keys`: unless the user has chosen others; `common`: one of the rows
     that every page has, whose `enabled` is asked about the page."""
 
     id: str
-    english: str
+    text: str
     menu: str
-    says: str
+    tip: str
     run: Callable[[W], object]
     keys: tuple[str, ...] = ()
     enabled: Callable[[S], bool] = always
@@ -60,14 +51,6 @@ class Command(Generic[W, S]):
     icon: str = ""
     rule: bool = False
     common: bool = False
-
-    @property
-    def text(self) -> str:
-        return translated(self.english)
-
-    @property
-    def tip(self) -> str:
-        return translated(self.says)
 
     @property
     def title(self) -> str:
@@ -79,8 +62,8 @@ class Command(Generic[W, S]):
         """Why it cannot be had where it is disabled, as a sentence."""
         needs = getattr(self.enabled, "needs", "")
         if not needs:
-            return translated("There is nothing to do this with now.")
-        return translated("This needs {0}.").format(translated(needs))
+            return "There is nothing to do this with now."
+        return f"This needs {needs}."
 
 
 def _theme(choice: ThemeChoice, text: str, tip: str) -> Command[Page, Any]:

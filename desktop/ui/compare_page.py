@@ -108,15 +108,15 @@ class ComparePage(Page):
     def _make_controls(self) -> None:
         self.runs = QToolButton()
         self.runs.setObjectName("runs")
-        self.runs.setText(self.tr("Runs"))
-        self.runs.setToolTip(self.tr("Which runs are compared, {0} at most").format(MOST))
+        self.runs.setText("Runs")
+        self.runs.setToolTip(f"Which runs are compared, {MOST} at most")
         self.runs.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self._runs_menu = QMenu(self.runs)
         self._runs_menu.aboutToShow.connect(self._fill_runs)
         self.runs.setMenu(self._runs_menu)
         self.reference, self.axis = QComboBox(), QComboBox()
         self.reference.setObjectName("reference")
-        self.reference.setToolTip(self.tr("The run that the others are compared with"))
+        self.reference.setToolTip("The run that the others are compared with")
         self.reference.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.reference.setMinimumContentsLength(18)
         self.reference.activated.connect(lambda _: self.bench.change(reference=self.reference.currentData()))
@@ -126,22 +126,22 @@ class ComparePage(Page):
             self.axis.setItemData(self.axis.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         self.axis.activated.connect(lambda _: self.bench.change(axis=self.axis.currentData()))
         self._toggles: dict[str, QCheckBox] = {}
-        self.to_model_button = QPushButton(self.tr("To the factor model"))
+        self.to_model_button = QPushButton("To the factor model")
         self.to_model_button.setObjectName("to_model")
         self.to_model_button.setToolTip(
-            self.tr("The durations of the phases by run, as a table of run times in the factor model")
+            "The durations of the phases by run, as a table of run times in the factor model"
         )
         self.to_model_button.clicked.connect(lambda: self.to_model(None))
-        bar = self._bar = QToolBar(self.tr("Comparison"))
+        bar = self._bar = QToolBar("Comparison")
         bar.setObjectName("comparison")
         bar.setMovable(False)
         bar.addWidget(self.runs)
-        bar.addWidget(_labelled(self.tr("&Reference"), self.reference))
-        bar.addWidget(_labelled(self.tr("A&xis"), self.axis))
+        bar.addWidget(_labelled("&Reference", self.reference))
+        bar.addWidget(_labelled("A&xis", self.axis))
         for name, text in (
-            ("side_by_side", self.tr("Side by side")),
-            ("share", self.tr("% of all processors")),
-            ("relative", self.tr("Relative difference")),
+            ("side_by_side", "Side by side"),
+            ("share", "% of all processors"),
+            ("relative", "Relative difference"),
         ):
             button = QCheckBox(text)
             button.setObjectName(name)
@@ -151,8 +151,8 @@ class ComparePage(Page):
         space = QWidget()
         space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(space)
-        self._again = QPushButton(self.tr("Match again"))
-        self._again.setToolTip(self.tr("Let go of all matches that were set by hand"))
+        self._again = QPushButton("Match again")
+        self._again.setToolTip("Let go of all matches that were set by hand")
         self._again.clicked.connect(self.bench.match_again)
         bar.addWidget(self._again)
         bar.addWidget(self.to_model_button)
@@ -161,10 +161,10 @@ class ComparePage(Page):
     def _start_page(self) -> QWidget:
         self._needs = quiet()
         self._needs.setObjectName("needs")
-        self.open = QPushButton(self.tr("Add a trace to the project…"))
+        self.open = QPushButton("Add a trace to the project…")
         self.open.setObjectName("open")
         self.open.clicked.connect(self.add_run)
-        page, layout = first_page(self.tr("Compare runs"), self._needs)
+        page, layout = first_page("Compare runs", self._needs)
         layout.addWidget(self.open, 0, Qt.AlignmentFlag.AlignLeft)
         layout.addStretch(1)
         return page
@@ -215,13 +215,13 @@ class ComparePage(Page):
         if new.problem != old.problem:
             self.tell_problem(new.problem, lambda: self.bench.complain(""))
         if new.outdated != old.outdated:
-            waiting = self.tr(
+            waiting = (
                 "Matches set by hand wait for as many phases as they were set for; until then the "
                 "phases are matched anew."
             )
             self.tell(
                 "outdated", "notice", waiting if new.outdated else "",
-                action=self.tr("Match again"), act=self.bench.match_again,
+                action="Match again", act=self.bench.match_again,
             )  # fmt: skip
         self._refresh_actions()
 
@@ -239,20 +239,20 @@ class ComparePage(Page):
     def _show_needs(self, new: ContrastSnapshot) -> None:
         count = len(new.entries)
         if new.refining and new.alignment is None:
-            text = self.tr("The runs are being read…")
+            text = "The runs are being read…"
         elif count == 0:
-            text = self.tr("A comparison needs two runs or more. Open a trace in the main window first.")
+            text = "A comparison needs two runs or more. Open a trace in the main window first."
         elif count == 1:
-            text = self.tr(
-                "A comparison needs two runs or more, and the project has one, {0}. Add another trace: a run "
-                "on more processors, of another version, or of another input."
-            ).format(new.entries[0].name)
+            text = (
+                f"A comparison needs two runs or more, and the project has one, {new.entries[0].name}. "
+                "Add another trace: a run on more processors, of another version, or of another input."
+            )
         elif sum(entry.shown for entry in new.entries) < 2:
-            text = self.tr("A comparison needs two runs or more: choose them under Runs, above.")
+            text = "A comparison needs two runs or more: choose them under Runs, above."
         else:
-            text = self.tr("There is nothing to compare yet.")
+            text = "There is nothing to compare yet."
         self._needs.setText(text)
-        self.open.setText(self.tr("Open…") if count == 0 else self.tr("Add a trace to the project…"))
+        self.open.setText("Open…" if count == 0 else "Add a trace to the project…")
 
     def _show_selection(self) -> None:
         """What the runs add up to over the selected range."""
@@ -260,7 +260,7 @@ class ComparePage(Page):
         if alignment is None or placement is None or span is None:
             self._selected.setText("")
             return
-        unit = self.tr("of all") if placement.share else self.tr("processors")
+        unit = "of all" if placement.share else "processors"
         length = (span[1] - span[0]) or 1.0
         means = [total / length for total in sums(placement.curves, span)]
         factor = 100.0 if placement.share else 1.0
@@ -268,7 +268,7 @@ class ComparePage(Page):
             f"{run.name} {digits(mean * factor)}{' %' if placement.share else ''}"
             for run, mean in zip(alignment.runs, means, strict=True)
         ]
-        self._selected.setText(self.tr("Selected, {0} on average: {1}").format(unit, ", ".join(told)))
+        self._selected.setText("Selected, {} on average: {}".format(unit, ", ".join(told)))
 
     def _fill_runs(self) -> None:
         self._runs_menu.clear()
@@ -342,11 +342,11 @@ class ComparePage(Page):
 
     def copy_table(self) -> None:
         self.table.copy(tab_separated, everything=True)
-        self.say(self.tr("The table is on the clipboard"))
+        self.say("The table is on the clipboard")
 
     def copy_picture(self) -> None:
         QGuiApplication.clipboard().setImage(self.view.picture())
-        self.say(self.tr("The picture is on the clipboard"))
+        self.say("The picture is on the clipboard")
 
     def export_figure(self, _figure: str = "") -> None:
         """The comparison in a file, of a size in mm."""
@@ -375,7 +375,7 @@ class ComparePage(Page):
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(
-            self, self.tr("Export table"), self.settings.folder, "CSV (*.csv);;Spreadsheet (*.xlsx)"
+            self, "Export table", self.settings.folder, "CSV (*.csv);;Spreadsheet (*.xlsx)"
         )
         if name:
             self.export_to(Path(name))

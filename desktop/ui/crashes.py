@@ -251,14 +251,12 @@ class Watch(QObject):
         if self._open:
             return
         self.dialog = Trouble(
-            self.tr("Something went wrong inside the program."),
-            self.tr(
-                "{0}\n\nYou can go on, but what you see may be incomplete. Nothing has been sent anywhere; "
-                "the report may name files, read it before you give it to somebody."
-            ).format(sentence),
+            "Something went wrong inside the program.",
+            f"{sentence}\n\nYou can go on, but what you see may be incomplete. Nothing has "
+            "been sent anywhere; the report may name files, read it before you give it to somebody.",
             report(details, self._last.lines),
         )
-        save = self.dialog.add(self.tr("&Save a copy and quit"), QDialogButtonBox.ButtonRole.ActionRole)
+        save = self.dialog.add("&Save a copy and quit", QDialogButtonBox.ButtonRole.ActionRole)
         save.clicked.connect(self._save)
         self.dialog.finished.connect(self._told)
         self.dialog.open()
@@ -307,14 +305,14 @@ class Trouble(Dialog):
         self.report = QPlainTextEdit(report_text)
         self.report.setReadOnly(True)
         self.report.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.report.setAccessibleName(self.tr("Report"))
+        self.report.setAccessibleName("Report")
         self.report.hide()
         self._buttons = QDialogButtonBox()
-        go_on = self.add(self.tr("&Continue"), QDialogButtonBox.ButtonRole.AcceptRole)
+        go_on = self.add("&Continue", QDialogButtonBox.ButtonRole.AcceptRole)
         go_on.setDefault(True)
-        copy = self.add(self.tr("Copy &report"), QDialogButtonBox.ButtonRole.ActionRole)
+        copy = self.add("Copy &report", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(report_text))
-        show = self.add(self.tr("S&how report"), QDialogButtonBox.ButtonRole.ActionRole)
+        show = self.add("S&how report", QDialogButtonBox.ButtonRole.ActionRole)
         show.setCheckable(True)
         show.toggled.connect(self._unfold)
         self._buttons.accepted.connect(self.accept)
@@ -337,11 +335,8 @@ class Trouble(Dialog):
 def tell_of(crash: Crash) -> Trouble:
     """The dialog on a session that has crashed."""
     return Trouble(
-        QApplication.translate("crashes", "The last session ended in a crash."),
-        QApplication.translate(
-            "crashes",
-            "What was not saved is kept every two minutes; if there is any, you are asked next whether to "
-            "go on with it. The report says where in the program it was. Nothing has been sent anywhere.",
-        ),
+        "The last session ended in a crash.",
+        "What was not saved is kept every two minutes; if there is any, you are asked next whether to "
+        "go on with it. The report says where in the program it was. Nothing has been sent anywhere.",
         crash.report(),
     )

@@ -114,13 +114,13 @@ class ExportDialog(Dialog):
         self.status.setMinimumHeight(2 * self.fontMetrics().lineSpacing())
         self.status.setTextFormat(Qt.TextFormat.PlainText)
         self.progress = QProgressBar()
-        self.progress.setAccessibleName(self.tr("Progress"))
+        self.progress.setAccessibleName("Progress")
         self.progress.hide()
-        self.stop = QPushButton(self.tr("Cancel"))
+        self.stop = QPushButton("Cancel")
         self.stop.hide()
         self.stop.clicked.connect(self._stopped)
         self.buttons = QDialogButtonBox()
-        self.save = self.buttons.addButton(self.tr("Save…"), QDialogButtonBox.ButtonRole.AcceptRole)
+        self.save = self.buttons.addButton("Save…", QDialogButtonBox.ButtonRole.AcceptRole)
         self.buttons.addButton(QDialogButtonBox.StandardButton.Close)
         self.buttons.rejected.connect(self.reject)
 
@@ -156,7 +156,7 @@ class ExportDialog(Dialog):
             said = sentence(error)
             if not said:
                 said = f"Something went wrong inside the program ({type(error).__name__}: {error})"
-            self.status.setText(self.tr("Nothing was written. {0}").format(said))
+            self.status.setText(f"Nothing was written. {said}")
 
         self._busy(True)
         self.status.setText(title)
@@ -177,7 +177,7 @@ class ExportDialog(Dialog):
     def _stopped(self) -> None:
         self.lane.cancel()
         self._busy(False)
-        self.status.setText(self.tr("Stopped, nothing was written."))
+        self.status.setText("Stopped, nothing was written.")
 
     def _finish(self) -> None:
         self.lane.close(wait=False)  # a slide that is being drawn would hold up the window
@@ -194,15 +194,15 @@ class SheetDialog(ExportDialog):
         self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
             for key, title in entries.items():
-                box.addItem(self.tr(title), key)
+                box.addItem(title, key)
         self.wide = _spin(160, 40, 1000, " mm")
         self.high = _spin(90, 30, 1000, " mm")
         self.points = _spin(9, 4, 48, " pt")
         self.dpi = _spin(300, 50, 1200, " dpi")
-        self.with_csv = QCheckBox(self.tr("Also write the data behind it as CSV"))
+        self.with_csv = QCheckBox("Also write the data behind it as CSV")
         self._words: dict[str, QLineEdit] = {}
         self._texts = QFormLayout()
-        texts = QGroupBox(self.tr("Texts"))
+        texts = QGroupBox("Texts")
         texts.setLayout(self._texts)
         self._form = QFormLayout()
         for label, widget in (
@@ -213,14 +213,14 @@ class SheetDialog(ExportDialog):
             ("&Resolution", self.dpi),
             ("St&yle", self.style_box),
         ):
-            self._form.addRow(self.tr(label), widget)
+            self._form.addRow(label, widget)
         self._form.addRow(self.with_csv)
         left = QVBoxLayout()
         left.addLayout(self._form)
         left.addWidget(texts)
         left.addStretch(1)
         self.preview = QLabel()
-        self.preview.setAccessibleName(self.tr("Preview"))
+        self.preview.setAccessibleName("Preview")
         self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         em = self.fontMetrics().height()
@@ -231,7 +231,7 @@ class SheetDialog(ExportDialog):
         whole = QVBoxLayout(self)
         whole.addLayout(body, 1)
         whole.addLayout(self._foot())
-        copy = self.buttons.addButton(self.tr("Copy picture"), QDialogButtonBox.ButtonRole.ActionRole)
+        copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
         self._later = QTimer(self)
         self._later.setSingleShot(True)
@@ -305,7 +305,7 @@ class SheetDialog(ExportDialog):
     def copy(self) -> None:
         """The figure onto the clipboard, twice as fine as a screen."""
         QGuiApplication.clipboard().setImage(self._image(self.look(), 192))
-        self.status.setText(self.tr("The picture is on the clipboard."))
+        self.status.setText("The picture is on the clipboard.")
 
     def _choose(self) -> None:
         path = self._ask_file(self.windowTitle(), self._what(), self.format.currentData())
@@ -317,7 +317,7 @@ class SheetDialog(ExportDialog):
 
         def done(written: list[Path]) -> None:
             names = ", ".join(file.name for file in written)
-            self.status.setText(self.tr("Written to {0}: {1}").format(path.parent, names))
+            self.status.setText(f"Written to {path.parent}: {names}")
 
         self._begin("Writing", self._writer(path), done)
 
@@ -349,7 +349,7 @@ class FigureDialog(SheetDialog):
         self._activities, self._how = activities, how or Comparing()
         self._shown, self._levels, self._messages = shown, levels, messages
         self.setObjectName("export_figure")
-        self.setWindowTitle(self.tr("Export figure"))
+        self.setWindowTitle("Export figure")
         made = material_of(shown)
         assert made is not None
         self._material = replace(made, contrast=contrast)
@@ -360,17 +360,17 @@ class FigureDialog(SheetDialog):
         self._fill_figures()
         if contrast is not None:
             self.choose("comparison")
-        self.range.addItem(self.tr("Whole run"), None)
+        self.range.addItem("Whole run", None)
         seen, curve = _within(self._shown, span), self._material.curve
-        label = self.tr("What is in view")
+        label = "What is in view"
         if seen is not None:
             ends = (instant(t, seen[1] - seen[0], curve.start, curve.duration) for t in seen)
-            label = self.tr("What is in view ({0})").format(" – ".join(ends))
+            label = "What is in view ({})".format(" – ".join(ends))
         self.range.addItem(label, seen)
-        self._form.insertRow(0, self.tr("&Figure"), self.figure)
+        self._form.insertRow(0, "&Figure", self.figure)
         last = self._form.rowCount() - 1
-        self._form.insertRow(last, self.tr("&Colours"), self.states)
-        self._form.insertRow(last, self.tr("&Time"), self.range)
+        self._form.insertRow(last, "&Colours", self.states)
+        self._form.insertRow(last, "&Time", self.range)
         self.figure.currentIndexChanged.connect(self._other_figure)
         for combo in (self.range, self.states):
             combo.currentIndexChanged.connect(self._other_bars)
@@ -469,7 +469,7 @@ class ChartDialog(SheetDialog):
         super().__init__(home / "chart", self._thread.deliver, theme.colours, parent)
         self._content, self._name = content, name
         self.setObjectName("export_chart")
-        self.setWindowTitle(self.tr("Export chart"))
+        self.setWindowTitle("Export chart")
         self.high.setValue(self.wide.value() * max(size.height(), 1) / max(size.width(), 1))
         self._show_texts()
 
@@ -574,10 +574,10 @@ def export(
 def states_box(by_region: bool) -> QComboBox:
     """What a timeline shows: activities or regions."""
     box = QComboBox()
-    box.addItem(box.tr("Activity"), False)
-    box.addItem(box.tr("Region"), True)
+    box.addItem("Activity", False)
+    box.addItem("Region", True)
     box.setCurrentIndex(int(by_region))
-    box.setToolTip(box.tr("What the colours of the timeline stand for"))
+    box.setToolTip("What the colours of the timeline stand for")
     return box
 
 
@@ -614,7 +614,7 @@ class ReportDialog(ExportDialog):
         assert shown.document is not None
         self._shown = shown
         self.setObjectName("report")
-        self.setWindowTitle(self.tr("Report"))
+        self.setWindowTitle("Report")
         self.save.clicked.connect(self._choose)
         self._remember, self._colours = remember, colours
         kept = shown.project.report
@@ -626,29 +626,27 @@ class ReportDialog(ExportDialog):
             (self.ground, GROUNDS, kept.theme),
         ):
             for entry, title in entries.items():
-                box.addItem(self.tr(title), entry)
+                box.addItem(title, entry)
             box.setCurrentIndex(box.findData(key))
         self.states = states_box(kept.by_region or (by_region and kept == ReportChoices()))
-        self.figures = {key: QCheckBox(self.tr(title)) for key, title in FIGURES.items()}
-        self.tables = {key: QCheckBox(self.tr(title)) for key, title in TABLES.items()}
+        self.figures = {key: QCheckBox(title) for key, title in FIGURES.items()}
+        self.tables = {key: QCheckBox(title) for key, title in TABLES.items()}
         for key, check in self._parts().items():
             check.setChecked(key not in kept.without)
-        self.statistics = QCheckBox(
-            self.tr("Statistics of each phase, and what changed (reads all events once)")
-        )
+        self.statistics = QCheckBox("Statistics of each phase, and what changed (reads all events once)")
         self.statistics.setChecked(kept.statistics)
-        self.appendix = QCheckBox(self.tr("Appendix behind the story: what is ticked and not told in it"))
+        self.appendix = QCheckBox("Appendix behind the story: what is ticked and not told in it")
         self.appendix.setChecked(kept.appendix)
         form = QFormLayout()
-        form.addRow(self.tr("&Title"), self.title)
-        form.addRow(self.tr("For&mat"), self.format)
-        form.addRow(self.tr("St&yle"), self.style_box)
-        form.addRow(self.tr("Slides &on"), self.ground)
-        form.addRow(self.tr("&Colours of the timeline"), self.states)
+        form.addRow("&Title", self.title)
+        form.addRow("For&mat", self.format)
+        form.addRow("St&yle", self.style_box)
+        form.addRow("Slides &on", self.ground)
+        form.addRow("&Colours of the timeline", self.states)
         parts = QHBoxLayout()
         for name, checks in (
-            (self.tr("Figures (those that the run has)"), self.figures),
-            (self.tr("Tables (of slides: in the appendix)"), self.tables),
+            ("Figures (those that the run has)", self.figures),
+            ("Tables (of slides: in the appendix)", self.tables),
         ):
             group = self._group = QGroupBox(name)
             column = QVBoxLayout(group)
@@ -663,8 +661,8 @@ class ReportDialog(ExportDialog):
         whole.addWidget(self.statistics)
         whole.addWidget(self.appendix)
         whole.addLayout(self._foot())
-        command = self.buttons.addButton(self.tr("Copy as command"), QDialogButtonBox.ButtonRole.ActionRole)
-        command.setToolTip(self.tr("The words that make this report in a terminal"))
+        command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
+        command.setToolTip("The words that make this report in a terminal")
         command.clicked.connect(self.copy_command)
         self.format.currentIndexChanged.connect(self._other_format)
         self.appendix.toggled.connect(self._other_format)
@@ -717,7 +715,7 @@ class ReportDialog(ExportDialog):
         words = self._command(f"report.{self.format.currentData()}")
         QGuiApplication.clipboard().setText(words)
         self._keep()
-        self.status.setText(self.tr("The command is on the clipboard."))
+        self.status.setText("The command is on the clipboard.")
 
     def save_to(self, path: Path) -> None:
         """Write the report."""
@@ -751,6 +749,4 @@ class ReportDialog(ExportDialog):
                 )
             return path
 
-        self._begin(
-            "Making the report", work, lambda _: self.status.setText(self.tr("Written to {0}").format(path))
-        )
+        self._begin("Making the report", work, lambda _: self.status.setText(f"Written to {path}"))

@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 from desktop.data import memory
 from desktop.ui import theme as themes
 from desktop.ui import units
-from desktop.ui.commands import KINDS, translated
+from desktop.ui.commands import KINDS
 from desktop.ui.dialogs import end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
@@ -48,6 +48,7 @@ from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
 from desktop.workbench.bench import Bench
+from desktop.workbench.history import Branch, History
 from desktop.workbench.jobs import Task
 
 if TYPE_CHECKING:  # each is loaded with its first page
@@ -82,6 +83,11 @@ def chosen_theme(settings: Settings) -> themes.Theme:
     return themes.coloured(themes.DARK if choice == "dark" else themes.LIGHT, settings.colours)
 
 
+def _bench_of(page: Page) -> Any:
+    """Where what a page shows is worked on; None of the page of traces."""
+    return getattr(page, "bench", None)
+
+
 class _Strip(QTabBar):
     """The tabs of the pages, at the right end of the menu bar where they cost no height: as wide as they
     need, as far as the menus leave room; then they scroll."""
@@ -90,7 +96,7 @@ class _Strip(QTabBar):
         super().__init__()
         self._room = room
         self.setObjectName("pages")
-        self.setAccessibleName(self.tr("Pages"))
+        self.setAccessibleName("Pages")
         self.setDrawBase(False)
         self.setExpanding(False)
         self.setUsesScrollButtons(True)
@@ -117,6 +123,7 @@ class Frame(QMainWindow):
 
     settings: Settings
     main: Frame
+    history: History  # of all pages of the project
     trace: TracePage  # of the project; in whichever of its frames
 
     def __init__(self, settings: Settings | None = None, main: Frame | None = None) -> None:
@@ -134,6 +141,8 @@ class Frame(QMainWindow):
         self._box: QMessageBox | None = None
         self._labels: tuple[str | None, str | None] = (None, None)
         self._leaving = self._ended = False
+        self.history = main.history if main else History()
+        self.history.changed = self.main._name_steps
         self._unit = self.settings.time_unit
         self.setObjectName("frame")
         self.setWindowTitle("Phasewright")
@@ -171,7 +180,7 @@ class Frame(QMainWindow):
         self.task_list = TaskList(self)
         self.statusBar().addWidget(self.task_list, 1)
         self.statusBar().setMinimumHeight(self.task_list.line_height)  # so that nothing moves with a task
-        self._drop_hint = QLabel(self.tr("Drop to open"), self)
+        self._drop_hint = QLabel("Drop to open", self)
         self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(
             "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
@@ -287,7 +296,7 @@ class Frame(QMainWindow):
 
     def _name_tabs(self) -> None:
         for k, place in enumerate(self._places):
-            text = tip = translated(KINDS[place if isinstance(place, str) else place.KIND])
+            text = tip = KINDS[place if isinstance(place, str) else place.KIND]
             if isinstance(place, Page):
                 tip = self.title_of(place)
                 text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
@@ -299,7 +308,7 @@ class Frame(QMainWindow):
     def title_of(self, page: Page) -> str:
         """What a page is called in its tab, and before what it tells while it is not in front; with the title
         of its window where that is of another project."""
-        kind = translated(KINDS[page.KIND])
+        kind = KINDS[page.KIND]
         title = f"{kind}: {page.name}" if page.name else kind
         if page.frame.main is self.main:
             return title
@@ -440,7 +449,9 @@ class Frame(QMainWindow):
         if not wanted:
             return self.show_kind(kind)
         if isinstance(wanted, Bench):
-            page = next((page for page in there if page.undoing is wanted), None) or self._make(kind, wanted)
+            page = next((page for page in there if _bench_of(page) is wanted), None) or self._make(
+                kind, wanted
+            )
             for idle in there:
                 if not (idle.name or idle.source or idle.tasks or idle is page):
                     self._close_page(idle)  # nothing was on it
@@ -457,10 +468,10 @@ class Frame(QMainWindow):
         """Keep what a page shows in the project of this window."""
         kept, desk = page.bench.kept(), self.main.trace.desk
         if kept is None:
-            page.say(self.tr("Save the experiment first, so that a project can refer to it"), 8000)
+            page.say("Save the experiment first, so that a project can refer to it", 8000)
             return
         desk.take_in(kept, page.bench)
-        page.say(self.tr("Kept in {0}; save it there").format(desk.name), 8000)
+        page.say(f"Kept in {desk.name}; save it there", 8000)
 
     # ---- what pages tell
 
@@ -535,53 +546,38 @@ class Frame(QMainWindow):
 
     # ---- undo
 
-    def _stepping(self) -> list[Page]:
-        return [page for page in self.all_pages if page.undoing is not None]
-
-    def _last(self) -> Page | None:
-        """The page whose step was made last."""
-        pages = [page for page in self._stepping() if page.undoing.undo_number]
-        # What the project has of experiments and tables is a step of the trace's too: it is seen on its page.
-        return max(
-            pages, key=lambda page: (page.undoing.undo_number, page is not self.main.trace), default=None
-        )
-
-    def _next(self) -> Page | None:
-        """The page whose step was taken back last, unless another one was made since."""
-        pages = [page for page in self._stepping() if page.undoing.redo_number is not None]
-        page = min(pages, key=lambda page: (page.undoing.redo_number, page is self.main.trace), default=None)
-        last = self._last()
-        if page is None or (last is not None and last.undoing.undo_number > page.undoing.redo_number):
-            return None
-        return page
-
     @property
     def undo_label(self) -> str | None:
         """Name of the step that `undo` takes back, on whichever page; None if there is none."""
-        page = self._last()
-        return None if page is None else page.undoing.snapshot.undo
+        return self.history.undo_label
 
     @property
     def redo_label(self) -> str | None:
-        page = self._next()
-        return None if page is None else page.undoing.snapshot.redo
+        return self.history.redo_label
 
     def undo(self) -> None:
         """Take back the last step of all pages, and go where it is seen."""
-        page = self._last()
-        if page is not None:
-            self.go_to(page.changed_by(page.undoing.undo))
+        self._go_where(self.history.undo)
 
     def redo(self) -> None:
-        page = self._next()
-        if page is not None:
-            self.go_to(page.changed_by(page.undoing.redo))
+        self._go_where(self.history.redo)
 
-    def refresh_steps(self) -> None:
-        """Name what can be taken back on all pages."""
-        undo, redo = self.undo_label, self.redo_label
+    def _go_where(self, step: Callable[[], Branch[Any] | None]) -> None:
+        trace = self.main.trace
+        matched = trace.desk.keeper.workspace.comparison.matched
+        branch = step()
+        if branch is None:
+            return
+        page = next(
+            (page for page in self.all_pages if getattr(_bench_of(page), "branch", None) is branch), None
+        )
+        if trace.desk.keeper.workspace.comparison.matched != matched:
+            page = trace.comparing
+        self.go_to(page or trace)
+
+    def _name_steps(self) -> None:
         for page in self.all_pages:
-            page.name_steps(undo, redo)
+            page.name_steps()
 
     # ---- closing
 
@@ -596,11 +592,11 @@ class Frame(QMainWindow):
             return False
         button = QMessageBox.StandardButton
         if losing:
-            text = self.tr("Save {0}?").format(self.tr(" and ").join(page.unsaved for page in losing))
-            more = [self.tr("What is not saved is lost."), *stopped]
+            text = "Save {}?".format(" and ".join(page.unsaved for page in losing))
+            more = ["What is not saved is lost.", *stopped]
             buttons = button.Save | button.Discard | button.Cancel
         else:
-            text, more = self.tr("Close all the same?"), stopped
+            text, more = "Close all the same?", stopped
             buttons = button.Discard | button.Cancel
         box = self._box = QMessageBox(QMessageBox.Icon.Question, "Phasewright", text, buttons, self)
         box.setObjectName("save_question")
@@ -835,7 +831,7 @@ class Frame(QMainWindow):
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
         if not QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder))):
-            self.statusBar().showMessage(self.tr("The log is in {0}").format(folder), 8000)
+            self.statusBar().showMessage(f"The log is in {folder}", 8000)
 
     def focused(self) -> QWidget | None:
         """What has the keys on the page in front."""

@@ -140,22 +140,22 @@ class Handbook(QMainWindow):
     def __init__(self) -> None:
         super().__init__()
         self.setObjectName("handbook")
-        self.setWindowTitle(self.tr("Handbook – Phasewright"))
+        self.setWindowTitle("Handbook – Phasewright")
         self._address = ""
         self.words = QLineEdit()
-        self.words.setPlaceholderText(self.tr("Search in all pages"))
-        self.words.setAccessibleName(self.tr("Words to search for"))
+        self.words.setPlaceholderText("Search in all pages")
+        self.words.setAccessibleName("Words to search for")
         self.words.setClearButtonEnabled(True)
         self.words.textChanged.connect(self._list)
         self.words.returnPressed.connect(lambda: self._choose(self.list.currentItem()))
         self.list: QListWidget = QListWidget()
-        self.list.setAccessibleName(self.tr("Pages"))
+        self.list.setAccessibleName("Pages")
         self.list.setWordWrap(True)
         self.list.setSpacing(2)
         self.list.itemClicked.connect(self._choose)
         self.list.itemActivated.connect(self._choose)
         self.page = _Page()
-        self.page.setAccessibleName(self.tr("Page"))
+        self.page.setAccessibleName("Page")
         self.page.setOpenLinks(False)
         self.page.anchorClicked.connect(self._follow)
         self.page.sourceChanged.connect(self._arrived)
@@ -173,9 +173,9 @@ class Handbook(QMainWindow):
         row = QHBoxLayout(self._outside)
         row.addWidget(self._outside_text, 1)
         for text, act in (
-            (self.tr("&Copy address"), lambda: QGuiApplication.clipboard().setText(self._address)),
-            (self.tr("&Open in the browser"), lambda: QDesktopServices.openUrl(QUrl(self._address))),
-            (self.tr("&Dismiss"), self._outside.hide),
+            ("&Copy address", lambda: QGuiApplication.clipboard().setText(self._address)),
+            ("&Open in the browser", lambda: QDesktopServices.openUrl(QUrl(self._address))),
+            ("&Dismiss", self._outside.hide),
         ):
             button = QPushButton(text)
             button.clicked.connect(act)
@@ -205,22 +205,22 @@ class Handbook(QMainWindow):
         QTimer.singleShot(0, self, partial(keep_on_screen, self))
 
     def _make_actions(self) -> None:
-        bar = QToolBar(self.tr("Pages"))
+        bar = QToolBar("Pages")
         bar.setObjectName("pages")
         bar.setMovable(False)
         bar.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.addToolBar(bar)
         page = self.page
         for text, tip, keys, act, known in (
-            (self.tr("Back"), self.tr("The page before"), ("Alt+Left", "Backspace"), page.backward,
+            ("Back", "The page before", ("Alt+Left", "Backspace"), page.backward,
              page.backwardAvailable),
-            (self.tr("Forward"), self.tr("Forward again"), ("Alt+Right",), page.forward,
+            ("Forward", "Forward again", ("Alt+Right",), page.forward,
              page.forwardAvailable),
-            (self.tr("Contents"), self.tr("All pages"), ("Alt+Home",), lambda: self.show_place(INDEX), None),
-            (self.tr("Search"), self.tr("Words in all pages"), ("Ctrl+F",), self._search, None),
-            (self.tr("Larger text"), self.tr("This page's text"), ("Ctrl++", "Ctrl+="), page.zoomIn, None),
-            (self.tr("Smaller text"), self.tr("This page's text"), ("Ctrl+-",), page.zoomOut, None),
-            (self.tr("Close"), self.tr("Close the handbook"), ("Ctrl+W", "Esc"), self.close, None),
+            ("Contents", "All pages", ("Alt+Home",), lambda: self.show_place(INDEX), None),
+            ("Search", "Words in all pages", ("Ctrl+F",), self._search, None),
+            ("Larger text", "This page's text", ("Ctrl++", "Ctrl+="), page.zoomIn, None),
+            ("Smaller text", "This page's text", ("Ctrl+-",), page.zoomOut, None),
+            ("Close", "Close the handbook", ("Ctrl+W", "Esc"), self.close, None),
         ):  # fmt: skip
             action = QAction(text, self)
             action.setShortcuts([QKeySequence(key) for key in keys])
@@ -258,7 +258,7 @@ class Handbook(QMainWindow):
             self._go(target)
             return
         self._address = url.toString()
-        self._outside_text.setText(self.tr("This is outside of the handbook: {0}").format(self._address))
+        self._outside_text.setText(f"This is outside of the handbook: {self._address}")
         self._outside.show()
 
     def _arrived(self, url: QUrl) -> None:
@@ -304,7 +304,7 @@ class Handbook(QMainWindow):
             item.setData(Qt.ItemDataRole.UserRole, place)
             self.list.addItem(item)
         if words.strip() and not rows:
-            item = QListWidgetItem(self.tr("No page holds all these words."))
+            item = QListWidgetItem("No page holds all these words.")
             item.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(item)
         elif rows and words.strip():

@@ -40,17 +40,17 @@ class OpenDialog(Dialog):
         super().__init__(parent)
         self._opened, self._folder = opened, folder
         self.setObjectName("open_with")
-        self.setWindowTitle(self.tr("Open with options"))
+        self.setWindowTitle("Open with options")
         self._make_fields()
         form = QFormLayout()
-        trace = QLabel(self.tr("&Trace"))
+        trace = QLabel("&Trace")
         trace.setBuddy(self.source)
         form.addRow(trace, self._source_row())
         for label, field in (
-            (self.tr("&Kind"), self.kind),
-            (self.tr("&Unit of time"), self.unit),
-            (self.tr("&Processes"), self.workers),
-            (self.tr("&Scheduler"), self.scheduler),
+            ("&Kind", self.kind),
+            ("&Unit of time", self.unit),
+            ("&Processes", self.workers),
+            ("&Scheduler", self.scheduler),
             ("", self.force),
         ):
             form.addRow(label, field)
@@ -73,7 +73,7 @@ class OpenDialog(Dialog):
         self.source.textChanged.connect(lambda _: self._refresh())
         self.kind = QComboBox()
         self.kind.setObjectName("kind")
-        self.kind.addItem(self.tr("Found from the content"), None)
+        self.kind.addItem("Found from the content", None)
         for format_id in FORMATS:
             title = importer(format_id).title
             self.kind.addItem(title[:1].upper() + title[1:], format_id)
@@ -82,31 +82,31 @@ class OpenDialog(Dialog):
         self.unit.setObjectName("unit")
         for unit in UNITS:
             self.unit.addItem(unit, unit)
-        self.unit.setToolTip(self.tr("Of the times in a curve file, or in an OTF trace that does not say it"))
+        self.unit.setToolTip("Of the times in a curve file, or in an OTF trace that does not say it")
         self.workers = QSpinBox()
         self.workers.setObjectName("workers")
         self.workers.setRange(0, _MOST_PROCESSES)
-        self.workers.setSpecialValueText(self.tr("As many as pay"))
-        self.workers.setToolTip(self.tr("That read the locations of a large trace side by side, here"))
+        self.workers.setSpecialValueText("As many as pay")
+        self.workers.setToolTip("That read the locations of a large trace side by side, here")
         self.scheduler = QLineEdit()
         self.scheduler.setObjectName("scheduler")
         if importlib.util.find_spec("distributed") is None:
             self.scheduler.setEnabled(False)
-            self.scheduler.setPlaceholderText(self.tr("for a cluster, install phasewright[cluster]"))
+            self.scheduler.setPlaceholderText("for a cluster, install phasewright[cluster]")
         else:
-            self.scheduler.setPlaceholderText(self.tr("none; such as tcp://host:8786"))
+            self.scheduler.setPlaceholderText("none; such as tcp://host:8786")
         self.scheduler.setToolTip(
-            self.tr("Of a dask.distributed cluster that reads instead; it must see the trace and your cache")
+            "Of a dask.distributed cluster that reads instead; it must see the trace and your cache"
         )
-        self.force = QCheckBox(self.tr("&Import anew, even if it was imported before"))
+        self.force = QCheckBox("&Import anew, even if it was imported before")
         self.force.setObjectName("force")
 
     def _source_row(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.addWidget(self.source, 1)
         for text, choose in (
-            (self.tr("&File…"), self._choose_file),
-            (self.tr("Fol&der…"), self._choose_folder),
+            ("&File…", self._choose_file),
+            ("Fol&der…", self._choose_folder),
         ):
             button = QPushButton(text)
             button.setAutoDefault(False)
@@ -115,12 +115,12 @@ class OpenDialog(Dialog):
         return row
 
     def _choose_file(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(self, self.tr("Open a trace"), self._folder)
+        name, _ = QFileDialog.getOpenFileName(self, "Open a trace", self._folder)
         if name:
             self.source.setText(name)
 
     def _choose_folder(self) -> None:
-        title = self.tr("Open a trace that is a folder")
+        title = "Open a trace that is a folder"
         name = QFileDialog.getExistingDirectory(self, title, self._folder)
         if name:
             self.source.setText(name)

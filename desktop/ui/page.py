@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import theme as themes
-from desktop.ui.commands import Command, translated
+from desktop.ui.commands import Command
 from desktop.ui.dialogs import Dialog, end_dialogs
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import letter_menu, plain, settle
@@ -127,16 +127,6 @@ class Page(QMainWindow):
         return self.PAGE
 
     @property
-    def undoing(self) -> Any:
-        """What of it can be undone: the bench that holds its steps, or None."""
-        return None
-
-    def changed_by(self, step: Callable[[], None]) -> Page:
-        """Take a step back or make it again; the page where the change is seen."""
-        step()
-        return self
-
-    @property
     def unsaved(self) -> str:
         """What would be lost with it, as what to save: "the changes to quicksort"; "" if nothing."""
         return ""
@@ -189,11 +179,11 @@ class Page(QMainWindow):
 
     def _make_actions(self) -> None:
         self.actions_by_id = {}
-        self.menus = {name: QMenu(f"&{translated(name)}", self) for name in self.MENUS}
+        self.menus = {name: QMenu(f"&{name}", self) for name in self.MENUS}
         for command in self.COMMANDS:
             parent, _, name = command.menu.partition("/")
             if command.menu not in self.menus:
-                self.menus[command.menu] = self.menus[parent].addMenu(translated(name))
+                self.menus[command.menu] = self.menus[parent].addMenu(name)
             menu = self.menus[command.menu]
             if command.rule:
                 menu.addSeparator()
@@ -218,11 +208,12 @@ class Page(QMainWindow):
             action.setEnabled(command.enabled(self if command.common else shown))
             if command.mark is not None:
                 action.setChecked(command.mark(self))
-        self.frame.refresh_steps()
+        self.name_steps()
 
-    def name_steps(self, undo: str | None, redo: str | None) -> None:
-        """What the commands that take a step back and make it again are about; None: there is none."""
-        for name, text, label in (("undo", self.tr("Undo {0}"), undo), ("redo", self.tr("Redo {0}"), redo)):
+    def name_steps(self) -> None:
+        """What the commands that take a step back and make it again are about."""
+        undo, redo = self.frame.undo_label, self.frame.redo_label
+        for name, text, label in (("undo", "Undo {0}", undo), ("redo", "Redo {0}", redo)):
             told, action = text.format(label or "").strip(), self.actions_by_id[name]
             action.setEnabled(label is not None)
             if plain(action.text()) != told:
@@ -236,7 +227,7 @@ class Page(QMainWindow):
         for bar in self.findChildren(QToolBar):
             # Otherwise only a right click brings one back that was hidden.
             shown = bar.toggleViewAction()
-            shown.setStatusTip(self.tr("Show or hide the bar {0}").format(bar.windowTitle()))
+            shown.setStatusTip(f"Show or hide the bar {bar.windowTitle()}")
             self.menus["View"].addAction(shown)
         for dock in self.findChildren(QDockWidget):
             # A floating dock is a window of its own.
@@ -292,9 +283,9 @@ class Page(QMainWindow):
                 if c.menu.split("/")[0] == menu and self.keys_of(c)
             ]
             if rows:
-                parts.append(_keys_table(translated(menu), rows))
-        gestures = [(translated(how), translated(what)) for how, what in self.MOUSE]
-        return "".join([*parts, _keys_table(self.tr("Mouse"), gestures)])
+                parts.append(_keys_table(menu, rows))
+        gestures = [(how, what) for how, what in self.MOUSE]
+        return "".join([*parts, _keys_table("Mouse", gestures)])
 
     # ---- Qt's own
 
@@ -336,24 +327,16 @@ class Page(QMainWindow):
         KeyList(self).open()
 
 
-def page_of(widget: QWidget) -> Page | None:
-    """The page that a widget stands on."""
-    parent: QWidget | None = widget
-    while parent is not None and not isinstance(parent, Page):
-        parent = parent.parentWidget()
-    return parent
-
-
 class KeyList(Dialog):
     """The keys and gestures of a page."""
 
     def __init__(self, page: Page) -> None:
         super().__init__(page)
         self.setObjectName("keys")
-        self.setWindowTitle(self.tr("Keys and mouse"))
+        self.setWindowTitle("Keys and mouse")
         text = QTextBrowser()
         text.setHtml(page.keys_html())
-        text.setAccessibleName(self.tr("Keys and gestures"))
+        text.setAccessibleName("Keys and gestures")
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         layout = QVBoxLayout(self)

@@ -52,7 +52,7 @@ class Entry:
     def same(self) -> tuple[str, str]:
         """Equal for entries that do the same, whatever page they act on."""
         command = self.command
-        return (self.place, self.text) if command is None else (command.id, command.english)
+        return (self.place, self.text) if command is None else (command.id, command.text)
 
     @property
     def tip(self) -> str:
@@ -118,7 +118,7 @@ class Palette(Dialog):
     def __init__(self, parent: Frame) -> None:
         super().__init__(parent)
         self.setObjectName("palette")
-        self.setWindowTitle(self.tr("Command palette"))
+        self.setWindowTitle("Command palette")
         self._frame = parent
         found: dict[tuple[str, str], Entry] = {}
         for page in self._pages(parent):
@@ -126,14 +126,14 @@ class Palette(Dialog):
                 found.setdefault(entry.same, entry)
         self._entries = list(found.values())
         self.words = QLineEdit()
-        self.words.setPlaceholderText(self.tr("Words of a command, such as: zoom sel"))
-        self.words.setAccessibleName(self.tr("Words of a command"))
+        self.words.setPlaceholderText("Words of a command, such as: zoom sel")
+        self.words.setAccessibleName("Words of a command")
         self.words.setClearButtonEnabled(True)
         self.words.textChanged.connect(self._find)
         self.words.installEventFilter(self)
         self.list = QTreeWidget()
-        self.list.setAccessibleName(self.tr("Commands found"))
-        self.list.setHeaderLabels([self.tr("Command"), self.tr("Menu"), self.tr("Key")])
+        self.list.setAccessibleName("Commands found")
+        self.list.setHeaderLabels(["Command", "Menu", "Key"])
         self.list.setRootIsDecorated(False)
         self.list.setUniformRowHeights(True)
         self.list.header().setStretchLastSection(False)
@@ -195,7 +195,7 @@ class Palette(Dialog):
 
     def _tell(self) -> None:
         entry = self.chosen()
-        self.note.setText(self.tr("No command has these words.") if entry is None else entry.tip)
+        self.note.setText("No command has these words." if entry is None else entry.tip)
 
     def _run(self) -> None:
         entry = self.chosen()

@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui import theme as themes
-from desktop.ui.commands import COMMON, STEPS, Command, translated
+from desktop.ui.commands import COMMON, STEPS, Command
 from desktop.ui.dialogs import Dialog
 from desktop.ui.settings import COLOUR_SETS, MEMORY, TEXT_SIZES, TIME_UNITS, Settings
 from desktop.ui.sizes import fitting
@@ -47,23 +47,21 @@ class Preferences(Dialog):
     def __init__(self, settings: Settings, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("preferences")
-        self.setWindowTitle(self.tr("Preferences"))
+        self.setWindowTitle("Preferences")
         self.general = _General(settings, self.changed.emit)
         self.appearance = _Appearance(settings, self.changed.emit)
         self.keys = _Keys(settings, self.changed.emit)
         self.pages = QTabWidget()
         for title, page in (
-            (self.tr("&General"), self.general),
-            (self.tr("&Appearance"), self.appearance),
-            (self.tr("&Keys"), self.keys),
+            ("&General", self.general),
+            ("&Appearance", self.appearance),
+            ("&Keys", self.keys),
         ):
             self.pages.addTab(page, title)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.reset_page = buttons.addButton(
-            self.tr("&Reset this page"), QDialogButtonBox.ButtonRole.ResetRole
-        )
+        self.reset_page = buttons.addButton("&Reset this page", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_page.clicked.connect(lambda: self._reset([self.pages.currentWidget()]))
-        self.reset_all = buttons.addButton(self.tr("Reset a&ll pages"), QDialogButtonBox.ButtonRole.ResetRole)
+        self.reset_all = buttons.addButton("Reset a&ll pages", QDialogButtonBox.ButtonRole.ResetRole)
         self.reset_all.clicked.connect(lambda: self._reset([self.general, self.appearance, self.keys]))
         for button in buttons.buttons():
             if isinstance(button, QPushButton):
@@ -130,16 +128,16 @@ class _General(_Form):
 
     def __init__(self, settings: Settings, changed: Callable[[], None]) -> None:
         super().__init__(settings, changed)
-        self.reopen = QCheckBox(self.tr("&Open the last project at the start"))
+        self.reopen = QCheckBox("&Open the last project at the start")
         self.reopen.setObjectName("reopen")
         self.reopen.clicked.connect(lambda on: self._take("reopen", on))
-        self._add("", self.reopen, self.tr("Only if no file is named and nothing is to be recovered."))
-        names = {"": self.tr("Automatic"), "s": self.tr("Seconds"), "ms": self.tr("Milliseconds (ms)"),
-                 "µs": self.tr("Microseconds (µs)"), "ns": self.tr("Nanoseconds (ns)")}  # fmt: skip
+        self._add("", self.reopen, "Only if no file is named and nothing is to be recovered.")
+        names = {"": "Automatic", "s": "Seconds", "ms": "Milliseconds (ms)",
+                 "µs": "Microseconds (µs)", "ns": "Nanoseconds (ns)"}  # fmt: skip
         self.unit = self._choice("time_unit", [(names[unit], unit) for unit in TIME_UNITS])
         self._add(
-            self.tr("&Unit of time"), self.unit,
-            self.tr("On axes, in tables and in sentences. Automatic takes what can be read best."),
+            "&Unit of time", self.unit,
+            "On axes, in tables and in sentences. Automatic takes what can be read best.",
         )  # fmt: skip
         self.memory = QSpinBox()
         self.memory.setObjectName("memory")
@@ -149,12 +147,10 @@ class _General(_Form):
         self.memory.setKeyboardTracking(False)
         self.memory.valueChanged.connect(lambda value: self._take("memory", value))
         self._add(
-            self.tr("&Memory for what is kept"), self.memory,
-            self.tr(
-                "Of an open trace: positions of the profile, messages, events and cells of a picture. With "
+            "&Memory for what is kept", self.memory,
+            "Of an open trace: positions of the profile, messages, events and cells of a picture. With "
                 "less, more is read again, and of traces with very many messages none are drawn. It is no "
-                "limit for curves and phases, nor for an import, which has a bound of its own."
-            ),
+                "limit for curves and phases, nor for an import, which has a bound of its own.",
         )  # fmt: skip
         self.show_settings()
 
@@ -171,18 +167,18 @@ class _Appearance(_Form):
         super().__init__(settings, changed)
         self.theme = self._choice(
             "theme",
-            [(self.tr("As the system"), "system"), (self.tr("Light"), "light"), (self.tr("Dark"), "dark")],
+            [("As the system", "system"), ("Light", "light"), ("Dark", "dark")],
         )
-        self._add(self.tr("&Theme"), self.theme, self.tr("Exported figures are on white whatever the theme."))
+        self._add("&Theme", self.theme, "Exported figures are on white whatever the theme.")
         self.text = self._choice("text_size", [(f"{percent} %", percent) for percent in TEXT_SIZES])
-        self._add(self.tr("Te&xt size"), self.text, self.tr("Of all text, in percent of the system's."))
+        self._add("Te&xt size", self.text, "Of all text, in percent of the system's.")
         self.colours = self._choice("colours", [(title, name) for name, title in COLOUR_SETS.items()])
         self._add(
-            self.tr("&Colours"), self.colours,
-            self.tr("Of states, regions and lines. All sets can be told apart by the colour-blind."),
+            "&Colours", self.colours,
+            "Of states, regions and lines. All sets can be told apart by the colour-blind.",
         )  # fmt: skip
         self._samples = QLabel()
-        self._samples.setAccessibleName(self.tr("Samples of the colours"))
+        self._samples.setAccessibleName("Samples of the colours")
         self._form.addRow("", self._samples)
         self.show_settings()
 
@@ -194,9 +190,9 @@ class _Appearance(_Form):
         dark = self.palette().window().color().lightnessF() < 0.5
         theme = themes.coloured(themes.DARK if dark else themes.LIGHT, self._settings.colours)
         rows = (
-            (self.tr("States"), (theme.computing, theme.overhead, theme.io, theme.idle, theme.unmeasured)),
-            (self.tr("Regions"), theme.regions),
-            (self.tr("Lines"), (theme.curve, theme.fit, theme.residual, *theme.series)),
+            ("States", (theme.computing, theme.overhead, theme.io, theme.idle, theme.unmeasured)),
+            ("Regions", theme.regions),
+            ("Lines", (theme.curve, theme.fit, theme.residual, *theme.series)),
         )
         self._samples.setText(
             "<table cellspacing='4'>"
@@ -250,13 +246,13 @@ class _Keys(QWidget):
         self._settings, self._changed = settings, changed
         self._windows = _windows()
         self.filter = QLineEdit()
-        self.filter.setPlaceholderText(self.tr("Words of a command, or a key"))
-        self.filter.setAccessibleName(self.tr("Words of a command, or a key"))
+        self.filter.setPlaceholderText("Words of a command, or a key")
+        self.filter.setAccessibleName("Words of a command, or a key")
         self.filter.setClearButtonEnabled(True)
         self.filter.textChanged.connect(lambda _: self._filter())
         self.table = QTreeWidget()
-        self.table.setAccessibleName(self.tr("Commands and their keys"))
-        self.table.setHeaderLabels([self.tr("Command"), self.tr("Keys"), self.tr("At first")])
+        self.table.setAccessibleName("Commands and their keys")
+        self.table.setHeaderLabels(["Command", "Keys", "At first"])
         self.table.setUniformRowHeights(True)
         self.table.header().setStretchLastSection(False)
         self.table.header().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -266,16 +262,16 @@ class _Keys(QWidget):
         self.edit = QKeySequenceEdit()
         self.edit.setMaximumSequenceLength(1)
         self.edit.setClearButtonEnabled(True)
-        self.edit.setAccessibleName(self.tr("New key"))
+        self.edit.setAccessibleName("New key")
         self.edit.keySequenceChanged.connect(self._tell)
         self.table.itemActivated.connect(lambda *_: self.edit.setFocus())
-        self.apply = QPushButton(self.tr("&Set"))
+        self.apply = QPushButton("&Set")
         self.apply.clicked.connect(lambda: self._assign(self._asked()))
-        self.add = QPushButton(self.tr("A&dd"))
+        self.add = QPushButton("A&dd")
         self.add.clicked.connect(self._append)
-        self.none = QPushButton(self.tr("&No key"))
+        self.none = QPushButton("&No key")
         self.none.clicked.connect(lambda: self._assign(()))
-        self.restore = QPushButton(self.tr("As at &first"))
+        self.restore = QPushButton("As at &first")
         self.restore.clicked.connect(lambda: self._assign(None))
         for button in (self.apply, self.add, self.none, self.restore):
             button.setAutoDefault(False)  # Return in the words above is no answer
@@ -283,7 +279,7 @@ class _Keys(QWidget):
         self.note.setWordWrap(True)
         self.note.setMinimumHeight(2 * self.fontMetrics().height())
         self.note.setAlignment(Qt.AlignmentFlag.AlignTop)
-        label = QLabel(self.tr("Ne&w key:"))
+        label = QLabel("Ne&w key:")
         label.setBuddy(self.edit)
         row = QHBoxLayout()
         for widget in (label, self.edit, self.apply, self.add, self.none, self.restore):
@@ -297,7 +293,7 @@ class _Keys(QWidget):
 
     def _fill(self) -> None:
         self._heads: list[QTreeWidgetItem] = []
-        groups = [(_Window("all", self.tr("All pages"), (*STEPS, *COMMON)), True)]
+        groups = [(_Window("all", "All pages", (*STEPS, *COMMON)), True)]
         groups += [(window, False) for window in self._windows]
         for window, common in groups:
             head = QTreeWidgetItem([window.title])
@@ -307,7 +303,7 @@ class _Keys(QWidget):
                 if command.common == common:
                     title = command.title
                     if "/" in command.menu:
-                        title = f"{translated(command.menu.partition('/')[2])}: {title}"
+                        title = f"{command.menu.partition('/')[2]}: {title}"
                     item = QTreeWidgetItem([title, "", _told(command.keys)])
                     item.setToolTip(0, command.tip)
                     item.setData(0, Qt.ItemDataRole.UserRole, (window.name, command))
@@ -376,7 +372,7 @@ class _Keys(QWidget):
             button.setEnabled(current is not None)
         self.edit.setEnabled(current is not None)
         if current is None:
-            self.note.setText(self.tr("Choose a command to change its keys."))
+            self.note.setText("Choose a command to change its keys.")
             return
         window, command = current
         if not asked:
@@ -386,9 +382,9 @@ class _Keys(QWidget):
         taken = self._taken(window, command, asked[0])
         if taken:
             owners = ", ".join(f"“{other.title}” ({where})" for where, _, other in taken)
-            told = self.tr("{0} belongs to {1}, which loses it if you set it here.").format(native, owners)
+            told = f"{native} belongs to {owners}, which loses it if you set it here."
         else:
-            told = self.tr("{0} is free.").format(native)
+            told = f"{native} is free."
         self.note.setText(told)
 
     def _taken(self, window: str, command: AnyCommand, key: str) -> list[tuple[str, str, AnyCommand]]:

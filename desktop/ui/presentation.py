@@ -76,8 +76,8 @@ class Presentation(QWidget):
     def __init__(self, workbench: Workbench, theme: Theme, span: tuple[float, float] | None = None) -> None:
         super().__init__(None, Qt.WindowType.Window | Qt.WindowType.FramelessWindowHint)
         self.setObjectName("presentation")
-        self.setWindowTitle(self.tr("Phasewright presentation"))
-        self.setAccessibleName(self.tr("Presentation"))
+        self.setWindowTitle("Phasewright presentation")
+        self.setAccessibleName("Presentation")
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -96,7 +96,7 @@ class Presentation(QWidget):
         self._wheel = 0
         self._slider = QSlider(Qt.Orientation.Horizontal, self)
         self._slider.setObjectName("presented_n")
-        self._slider.setAccessibleName(self.tr("Number of phases"))
+        self._slider.setAccessibleName("Number of phases")
         self._slider.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._slider.setMouseTracking(True)
         self._slider.valueChanged.connect(self._slid)

@@ -53,7 +53,7 @@ class ProjectDesk(QObject):
         self._window, self._bench = window, window.workbench
         self.keeper = Keeper(
             self._bench, self._locate, self._tell, self._show_project, deliver,
-            make_bench=lambda record: bench_for(record, program_thread().deliver),
+            make_bench=lambda record: bench_for(record, program_thread().deliver, self._bench.history),
         )  # fmt: skip
         self.sides: dict[str, EffectsSide | ModelSide] = {
             "effects": EffectsSide(self._bench, self.keeper, deliver),
@@ -97,7 +97,7 @@ class ProjectDesk(QObject):
 
     def save_as(self) -> bool:
         known = self.keeper.path or self._suggested(".phasewright")
-        name, _ = QFileDialog.getSaveFileName(self._window, self.tr("Save project"), str(known), _PROJECTS)
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save project", str(known), _PROJECTS)
         if not name:
             return False
         path = Path(name)
@@ -107,7 +107,7 @@ class ProjectDesk(QObject):
         """Save it beside where it was saved, or where the user says; whether that is done."""
         known = self.keeper.path or self._suggested(".phasewright")
         copy = known.with_name(f"{known.stem}-copy{known.suffix}")
-        name, _ = QFileDialog.getSaveFileName(self._window, self.tr("Save a copy"), str(copy), _PROJECTS)
+        name, _ = QFileDialog.getSaveFileName(self._window, "Save a copy", str(copy), _PROJECTS)
         return bool(name) and self._save(Path(name))
 
     def _save(self, path: Path | None) -> bool:
@@ -118,7 +118,7 @@ class ProjectDesk(QObject):
             return False
         assert self.keeper.path is not None
         self._window.settings.add_recent(self.keeper.path)
-        self._window.say(self.tr("Saved as {0}").format(self.keeper.path))
+        self._window.say(f"Saved as {self.keeper.path}")
         return True
 
     def autosave(self) -> None:
@@ -156,7 +156,7 @@ class ProjectDesk(QObject):
         document = self._bench.snapshot.document
         if self.keeper.path is not None:
             return self.keeper.path.name
-        return self.tr("project") if document is None else document.title
+        return "project" if document is None else document.title
 
     def _suggested(self, suffix: str) -> Path:
         document = self._bench.snapshot.document
@@ -189,6 +189,8 @@ class ProjectDesk(QObject):
         self._panel.show_contents(rows)
         for side in self.sides.values():
             side.refresh()
+        if window.comparing is not None:
+            window.comparing.bench.refresh()
         runs = self.keeper.workspace.runs
         window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
         if document is None and rows:
@@ -210,7 +212,7 @@ class ProjectDesk(QObject):
     def _locate(self, trace: TraceId) -> Path | None:
         name, _ = QFileDialog.getOpenFileName(
             self._window,
-            self.tr("Where is {0}? It is not in {1}").format(trace.path.name, trace.path.parent),
+            f"Where is {trace.path.name}? It is not in {trace.path.parent}",
             str(self.keeper.path.parent if self.keeper.path is not None else ""),
         )
         return Path(name) if name else None
@@ -220,7 +222,7 @@ class ProjectDesk(QObject):
     def add_run(self) -> None:
         """Choose more traces for the project."""
         names, _ = QFileDialog.getOpenFileNames(
-            self._window, self.tr("Add traces to the project"), self._window.settings.folder
+            self._window, "Add traces to the project", self._window.settings.folder
         )
         self.add_runs(map(Path, names))
 
@@ -253,15 +255,15 @@ class ProjectDesk(QObject):
     def ask_of_several(self, paths: list[Path], apart: Callable[[], None]) -> None:
         """Whether several traces are runs of this project, or `apart`."""
         box = QMessageBox(
-            QMessageBox.Icon.Question, "Phasewright", self.tr("Open {0} traces together?").format(len(paths)),
+            QMessageBox.Icon.Question, "Phasewright", f"Open {len(paths)} traces together?",
             parent=self._window,
         )  # fmt: skip
         box.setObjectName("several_question")
         box.setInformativeText(
-            self.tr("Runs of one project are kept together and can be compared: Analyse > Compare runs.")
+            "Runs of one project are kept together and can be compared: Analyse > Compare runs."
         )
-        together = box.addButton(self.tr("In one project"), QMessageBox.ButtonRole.AcceptRole)
-        windows = box.addButton(self.tr("In separate windows"), QMessageBox.ButtonRole.AcceptRole)
+        together = box.addButton("In one project", QMessageBox.ButtonRole.AcceptRole)
+        windows = box.addButton("In separate windows", QMessageBox.ButtonRole.AcceptRole)
         box.addButton(QMessageBox.StandardButton.Cancel)
 
         def answered() -> None:
@@ -279,7 +281,7 @@ class ProjectDesk(QObject):
         from desktop.data.runs import holds_experiment
 
         names, _ = QFileDialog.getOpenFileNames(
-            self._window, self.tr("Add experiments or tables to the project"), self._window.settings.folder
+            self._window, "Add experiments or tables to the project", self._window.settings.folder
         )
         for path in map(Path, names):
             if holds_measurements(path):
@@ -288,7 +290,7 @@ class ProjectDesk(QObject):
                 # Its description names the folder that holds all of it.
                 self.keeper.add_files(experiments=(path.parent if holds_experiment(path.parent) else path,))
             else:
-                self._tell(self.tr("{0} is neither an experiment nor a table of run times.").format(path))
+                self._tell(f"{path} is neither an experiment nor a table of run times.")
 
     def open_held(self, kind: Kind, index: int) -> None:
         """Show a trace of the project here, or lend an experiment or table to a page of its own."""
@@ -312,7 +314,7 @@ class ProjectDesk(QObject):
         """Ask where something is now."""
         one = getattr(self.keeper.workspace, kind)[index]
         path = one.trace.path if kind == "runs" else one.path
-        title = self.tr("Where is {0}? It was in {1}").format(path.name, path.parent)
+        title = f"Where is {path.name}? It was in {path.parent}"
         if kind == "experiments" and not path.suffix:  # the folder of its description
             name = QFileDialog.getExistingDirectory(self._window, title)
         else:
@@ -344,8 +346,8 @@ class ProjectDesk(QObject):
             action.setChecked(k == current)
             action.setEnabled(k != current)
         kinds: tuple[tuple[str, Kind], ...] = (
-            (self.tr("Experiments"), "experiments"),
-            (self.tr("Tables of run times"), "tables"),
+            ("Experiments", "experiments"),
+            ("Tables of run times", "tables"),
         )
         for title, kind in kinds:
             records = getattr(self.keeper.workspace, kind)
@@ -358,7 +360,7 @@ class ProjectDesk(QObject):
         menu.addAction(self._window.actions_by_id["add_run"])
         menu.addAction(self._window.actions_by_id["add_files"])
         if len(runs) > 1:
-            out = menu.addMenu(self.tr("Take out of the project"))
+            out = menu.addMenu("Take out of the project")
             for k, run in enumerate(runs):
                 out.addAction(
                     run.trace.title.replace("&", "&&"), partial(self.keeper.remove, "runs", k)
@@ -368,7 +370,7 @@ class ProjectDesk(QObject):
         """One file with the project and all that it needs; asks for each file outside of its folder."""
         name, _ = QFileDialog.getSaveFileName(
             self._window,
-            self.tr("Export bundle"),
+            "Export bundle",
             str(self._suggested(".phasewright.zip")),
             "Bundles (*.zip)",
         )
@@ -380,7 +382,7 @@ class ProjectDesk(QObject):
             self.keeper.export_bundle(
                 target,
                 None,
-                lambda path: self._window.say(self.tr("The bundle is in {0}").format(path), 8000),
+                lambda path: self._window.say(f"The bundle is in {path}", 8000),
                 allowed,
             )
 
@@ -403,7 +405,7 @@ class ProjectDesk(QObject):
     def _save_part(self, span: tuple[float, float], locations: list[int] | None) -> None:
         name, _ = QFileDialog.getSaveFileName(
             self._window,
-            self.tr("Save selection as new trace"),
+            "Save selection as new trace",
             str(self._suggested("-part.h5")),
             "Imported traces (*.h5)",
         )
@@ -411,7 +413,7 @@ class ProjectDesk(QObject):
             self._bench.save_part(
                 Path(name),
                 *span,
-                lambda path: self._window.say(self.tr("The selection is in {0}").format(path), 8000),
+                lambda path: self._window.say(f"The selection is in {path}", 8000),
                 locations,
             )
 
@@ -422,12 +424,12 @@ class ProjectDesk(QObject):
         seen = self._seen()
         if seen is not None:
             self._bench.keep_view(number, seen)
-        self._window.say(self.tr("Kept as view {0}").format(number))
+        self._window.say(f"Kept as view {number}")
 
     def show_view(self, number: int) -> None:
         view = self._bench.show_view(number)
         if view is None:
-            self._window.say(self.tr("There is no view {0}; Ctrl+{0} keeps what is seen").format(number))
+            self._window.say(f"There is no view {number}; Ctrl+{number} keeps what is seen")
             return
         self.look_at(view)
 
@@ -458,9 +460,9 @@ class ProjectDesk(QObject):
         start, end = selection or (round(time_s, 9), None)  # a pointer has no more digits
         known = self._bench.snapshot.project.annotations
         colour = (known[-1].colour + 1) % 8 if known else 0
-        title = self.tr("Annotate the selection") if selection else self.tr("Annotate")
+        title = "Annotate the selection" if selection else "Annotate"
         if location is not None:
-            title = self.tr("Remark on a location")
+            title = "Remark on a location"
         document = self._bench.snapshot.document
         names = () if document is None else document.locations
         dialog = NoteDialog(self._window, title, Annotation(start, "", end, colour, location), names)

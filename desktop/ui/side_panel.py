@@ -47,8 +47,8 @@ class SidePanel(QWidget):
         self.tools: list[QWidget] = []
         self.useless: set[QWidget] = set()  # those of them that say nothing about what is shown
         self.choice = self._combo(what, self._choose_one)
-        self.page = self._button(self.tr("&Page…"), self._open_page)
-        self.page.setToolTip(self.tr("All of it, on a page of its own"))
+        self.page = self._button("&Page…", self._open_page)
+        self.page.setToolTip("All of it, on a page of its own")
         self.head = QWidget()
         self.flow = Flow()
         self.flow.setSpacing(6)
@@ -78,11 +78,9 @@ class SidePanel(QWidget):
         self._whole.addWidget(self.head)
         self._whole.addWidget(self.pages, 1)
         self.add = self._button("", self.addAsked.emit)
-        self.again = self._button(self.tr("&Read again"), self._read_again)
-        self.find_it = self._button(
-            self.tr("F&ind it…"), lambda: self.findAsked.emit(self.choice.currentIndex())
-        )
-        self.page_of = self._button(self.tr("Open its &page…"), self._open_page)
+        self.again = self._button("&Read again", self._read_again)
+        self.find_it = self._button("F&ind it…", lambda: self.findAsked.emit(self.choice.currentIndex()))
+        self.page_of = self._button("Open its &page…", self._open_page)
         for button in (self.add, self.again, self.find_it, self.page_of):
             self.offered.addWidget(button)
 

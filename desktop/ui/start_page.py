@@ -44,13 +44,13 @@ class StartPage(QScrollArea):
 
         left = QVBoxLayout()
         left.setSpacing(2)
-        left.addWidget(heading(self.tr("Bundled traces of real runs"), 1.2))
+        left.addWidget(heading("Bundled traces of real runs", 1.2))
         for sample in samples:
             left.addWidget(self._link(sample.title, sample.text, sample.path))
         left.addStretch(1)
         right = QVBoxLayout()
         right.setSpacing(2)
-        right.addWidget(heading(self.tr("Recent"), 1.2))
+        right.addWidget(heading("Recent", 1.2))
         right.addLayout(self._recent)
         right.addStretch(1)
         columns = QHBoxLayout()
@@ -82,41 +82,39 @@ class StartPage(QScrollArea):
             link.setEnabled(there)
             self._recent.addWidget(link)
         if paths:
-            clear = QPushButton(self.tr("Clear this list"))
+            clear = QPushButton("Clear this list")
             clear.clicked.connect(self.clearRequested)
             self._recent.addWidget(clear, 0, Qt.AlignmentFlag.AlignLeft)
         else:
-            self._recent.addWidget(quiet(self.tr("Traces that you open are listed here.")))
+            self._recent.addWidget(quiet("Traces that you open are listed here."))
 
     def _head(self) -> QVBoxLayout:
-        choose = QPushButton(self.tr("Open a trace…"))
+        choose = QPushButton("Open a trace…")
         choose.setObjectName("open_button")
         choose.setDefault(True)
         choose.setMinimumHeight(int(2.4 * choose.fontMetrics().height()))
         choose.setMinimumWidth(18 * choose.fontMetrics().averageCharWidth())
         choose.clicked.connect(self.chooseRequested)
         self.setFocusProxy(choose)
-        keys = QPushButton(self.tr("List of keys"))
+        keys = QPushButton("List of keys")
         keys.setMinimumHeight(choose.minimumHeight())
         keys.clicked.connect(self.keysRequested)
-        tour = QPushButton(self.tr("Tour in five minutes"))
+        tour = QPushButton("Tour in five minutes")
         tour.setMinimumHeight(choose.minimumHeight())
         tour.clicked.connect(self.tourRequested)
         row = QHBoxLayout()
         row.setSpacing(12)
         for button in (choose, tour, keys):
             row.addWidget(button)
-        row.addWidget(QLabel(self.tr("or drop a file or folder anywhere on this window")))
+        row.addWidget(QLabel("or drop a file or folder anywhere on this window"))
         row.addStretch(1)
         head = QVBoxLayout()
         head.setSpacing(12)
         head.addWidget(heading("Phasewright", 2.2))
         head.addWidget(
             quiet(
-                self.tr(
-                    "See how busy the processors of a parallel run were, and in which phases. "
-                    "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
-                )
+                "See how busy the processors of a parallel run were, and in which phases. "
+                "Reads OTF2, OTF, Paraver and PICL traces, curves, and projects."
             )
         )
         head.addLayout(row)

@@ -6,6 +6,7 @@ beside their values (`Marks`). `FrameTree` shows rows below their parents.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import math
 import re
@@ -338,6 +339,13 @@ class _Cells:
         return [value.casefold() if isinstance(value, str) else "" for value in self.values]
 
 
+@functools.cache
+def _empty_at_end() -> None:
+    """A platform whose clipboard is the process's own would free what Python made after Python has ended."""
+    if QGuiApplication.platformName() in ("offscreen", "minimal"):
+        atexit.register(QGuiApplication.clipboard().clear)
+
+
 def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
     """Rows of the frame under their headings, in the units of these."""
     import pandas as pd
@@ -632,7 +640,7 @@ class FrameModel(QAbstractItemModel):
             return int(RIGHT if cells.right else LEFT)
         if role == ROLE.ToolTipRole:
             if column.choices is not None and column.choices(k):
-                return self.tr("Double-click, or F2, to choose another")
+                return "Double-click, or F2, to choose another"
             return self.marks.tip.get(k) or cells.text(k) or None
         if role == ROLE.CheckStateRole and column.check:
             return Qt.CheckState.Checked if cells.values[k] else Qt.CheckState.Unchecked
@@ -676,11 +684,11 @@ class FrameModel(QAbstractItemModel):
             return None
         column = self.columns[section]
         if role == ROLE.DisplayRole:
-            title = self.tr(column.title)
+            title = column.title
             units = [cells.scale.symbol for cells in self.cells]
             return f"{title}\n{units[section]}" if any(units) else title
         if role == ROLE.ToolTipRole:
-            return self.tr(column.tip) if column.tip else None
+            return column.tip if column.tip else None
         if role == ROLE.TextAlignmentRole:
             return int(RIGHT if self.cells and self.cells[section].right else LEFT)
         return None
@@ -712,7 +720,7 @@ class _Choice(QStyledItemDelegate):
         if column.choices is None:
             return super().createEditor(parent, option, index)
         box = QComboBox(parent)
-        box.setAccessibleName(self.tr(column.title))
+        box.setAccessibleName(column.title)
         for text, value in column.choices(model.row_of(index)):
             box.addItem(text, value)
         values = [box.itemData(k) for k in range(box.count())]
@@ -789,17 +797,17 @@ class _Framed(_Base):
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         header.customContextMenuRequested.connect(self._ask_columns)
         self._keyed = [
-            keyed(self, self.tr("Copy"), COPY, lambda: self.copy(tab_separated)),
-            keyed(self, self.tr("Filter rows…"), FILTER, self.ask_filter),
+            keyed(self, "Copy", COPY, lambda: self.copy(tab_separated)),
+            keyed(self, "Filter rows…", FILTER, self.ask_filter),
         ]
         if paste:
-            self._keyed.append(keyed(self, self.tr("Paste"), PASTE, self.paste))
+            self._keyed.append(keyed(self, "Paste", PASTE, self.paste))
         self._filter_box = QLineEdit(self)
-        self._filter_box.setPlaceholderText(self.tr("Text, or Title > number"))
-        self._filter_box.setAccessibleName(self.tr("Filter of {0}").format(name))
+        self._filter_box.setPlaceholderText("Text, or Title > number")
+        self._filter_box.setAccessibleName(f"Filter of {name}")
         self._filter_box.setClearButtonEnabled(True)
         self._filter_box.textChanged.connect(self.filter)
-        keyed(self._filter_box, self.tr("Close"), "Escape", self._end_filter)
+        keyed(self._filter_box, "Close", "Escape", self._end_filter)
         self._filter_box.hide()
 
     def _header(self) -> QHeaderView:
@@ -950,14 +958,14 @@ class _Framed(_Base):
         """Which columns there are, to be shown or left out; the first stays."""
         menu, header = QMenu(self), self._header()
         for number, column in list(enumerate(self.frames.columns))[1:]:
-            action = menu.addAction(self.tr(column.title))
-            action.setToolTip(self.tr(column.tip))
+            action = menu.addAction(column.title)
+            action.setToolTip(column.tip)
             action.setCheckable(True)
             action.setChecked(not header.isSectionHidden(number))
             action.toggled.connect(lambda shown, number=number: self._show_column(number, shown))
         menu.addSeparator()
-        menu.addAction(self.tr("Columns as at &first"), lambda: self._show_column(-1, True))
-        menu.addAction(self.tr("&Order as at first"), lambda: header.setSortIndicator(-1, ASCENDING))
+        menu.addAction("Columns as at &first", lambda: self._show_column(-1, True))
+        menu.addAction("&Order as at first", lambda: header.setSortIndicator(-1, ASCENDING))
         return menu
 
     def _ask_columns(self, place: QPoint) -> None:
@@ -1025,6 +1033,7 @@ class _Framed(_Base):
             made.setText(text)
             made.setHtml(text)
             board.setMimeData(made)
+            _empty_at_end()
 
         self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
 
@@ -1043,7 +1052,7 @@ class _Framed(_Base):
 
         def done(problem: str) -> None:
             if problem:
-                text = self.tr("{0} cannot be written ({1}), choose another place").format(path, problem)
+                text = f"{path} cannot be written ({problem}), choose another place"
                 box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=self)
                 box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
                 box.open()
@@ -1069,7 +1078,7 @@ class _Framed(_Base):
         folder = Path(getattr(getattr(self.window(), "settings", None), "folder", ""))
         place = str(folder / f"{self.objectName()}.csv")
         kinds = "CSV (*.csv);;Spreadsheet (*.xlsx)"
-        name, _ = QFileDialog.getSaveFileName(self, self.tr("Export table"), place, kinds)
+        name, _ = QFileDialog.getSaveFileName(self, "Export table", place, kinds)
         if name:
             self.export_to(Path(name))
 
@@ -1085,20 +1094,20 @@ class _Framed(_Base):
         if own:
             menu.addSeparator()
         for title, form in (
-            (self.tr("&Copy"), tab_separated),
-            (self.tr("Copy as CS&V"), comma_separated),
-            (self.tr("Copy as &Markdown"), markdown),
-            (self.tr("Copy as &LaTeX"), latex),
-            (self.tr("Copy as &HTML"), html),
+            ("&Copy", tab_separated),
+            ("Copy as CS&V", comma_separated),
+            ("Copy as &Markdown", markdown),
+            ("Copy as &LaTeX", latex),
+            ("Copy as &HTML", html),
         ):
             menu.addAction(title, lambda form=form: self.copy(form))
         if self._paste:
-            menu.addAction(self.tr("&Paste"), self.paste)
+            menu.addAction("&Paste", self.paste)
         menu.addSeparator()
-        menu.addAction(self.tr("&Export table…"), self.ask_export)
-        menu.addAction(self.tr("&Filter rows…"), self.ask_filter)
+        menu.addAction("&Export table…", self.ask_export)
+        menu.addAction("&Filter rows…", self.ask_filter)
         columns = self.columns_menu()
-        columns.setTitle(self.tr("C&olumns"))
+        columns.setTitle("C&olumns")
         menu.addMenu(columns)
         return menu
 

@@ -147,7 +147,7 @@ class TracePage(Page):
         self.percent = False
         self.presentation = None
         self.comparing = None
-        self.workbench = Workbench(self._results.deliver)
+        self.workbench = Workbench(self._results.deliver, history=frame.main.history)
         self._cursor = math.nan
         self.setObjectName("trace_page")
         self.setWindowTitle("Phasewright")
@@ -166,6 +166,8 @@ class TracePage(Page):
         self._connect_plots()
         self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
+        self._fits_timer = QTimer(self, interval=300)
+        self._fits_timer.timeout.connect(self._show_fits)
         self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
         QTimer.singleShot(0, self, self._hide_stale_tabs)
@@ -195,7 +197,7 @@ class TracePage(Page):
         self._pages.addWidget(self._plots)
         self.run_tabs = QTabBar()
         self.run_tabs.setObjectName("runs")
-        self.run_tabs.setAccessibleName(self.tr("Opened traces"))
+        self.run_tabs.setAccessibleName("Opened traces")
         self.run_tabs.setExpanding(False)
         self.run_tabs.setDrawBase(False)
         self.run_tabs.setTabsClosable(True)
@@ -273,7 +275,7 @@ class TracePage(Page):
         return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
-        self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
+        self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
         if hasattr(self._panels[spec.id], "watch"):
             self._panels[spec.id].watch(on_top)
 
@@ -319,7 +321,7 @@ class TracePage(Page):
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
-        self._toolbar = QToolBar(self.tr("Toolbar"), self)
+        self._toolbar = QToolBar("Toolbar", self)
         self._toolbar.setObjectName("toolbar")
         self._toolbar.setMovable(False)
         side = int(1.4 * self.fontMetrics().height())
@@ -330,21 +332,17 @@ class TracePage(Page):
         super()._make_actions()
         self._toolbar.addSeparator()
         self._toolbar.addWidget(self.chips)  # there is room, so that none of the plots moves for them
-        shown = self.menus["View"].addMenu(self.tr("Panels"))
+        shown = self.menus["View"].addMenu("Panels")
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             turn = shown.addAction(spec.title, partial(self._turn_panel, spec.id))
             turn.setCheckable(True)
-            turn.setStatusTip(
-                self.tr("Bring the panel {0} to the front; hide it if it is there").format(spec.title.lower())
-            )
+            turn.setStatusTip(f"Bring the panel {spec.title.lower()} to the front; hide it if it is there")
             dock.toggleViewAction().toggled.connect(turn.setChecked)
             self._turns[spec.id] = turn
-        explained = self.menus["Help"].addMenu(self.tr("Panels explained"))
+        explained = self.menus["Help"].addMenu("Panels explained")
         for spec, dock in zip(panels(), self._docks.values(), strict=True):
             about = explained.addAction(spec.title, partial(self.show_help, spec.page))
-            about.setStatusTip(
-                self.tr("What the panel {0} shows, in the handbook").format(spec.title.lower())
-            )
+            about.setStatusTip(f"What the panel {spec.title.lower()} shows, in the handbook")
             dock.addAction(about)
             dock.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         modes = QActionGroup(self)
@@ -361,14 +359,14 @@ class TracePage(Page):
             else:
                 self._toolbar.addAction(action)
         if command.id == "save_as":
-            self._contents_menu = menu.addMenu(self.tr("Contents of the project"))
+            self._contents_menu = menu.addMenu("Contents of the project")
             self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
         if command.id == "open_folder":
-            self._recent_menu = menu.addMenu(self.tr("Open recent"))
+            self._recent_menu = menu.addMenu("Open recent")
             self._recent_menu.setObjectName("recent")
             self._recent_menu.setToolTipsVisible(True)
             self._recent_menu.aboutToShow.connect(self._fill_recent_menu)
-            samples = menu.addMenu(self.tr("Bundled traces"))
+            samples = menu.addMenu("Bundled traces")
             for sample in resources.samples():
                 made = samples.addAction(sample.title, partial(self.open_path, sample.path))
                 made.setStatusTip(sample.text)
@@ -492,11 +490,24 @@ class TracePage(Page):
             self.show_task("preparing", new.preparing)  # before what waits for it
         if new.opening is not old.opening:
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
+        if not self._fits_timer.isActive():
+            if self.workbench.fits_under_way:
+                self._fits_timer.start()
+        elif not new.refining:
+            self._show_fits()
         if new.problem is not old.problem:
             self._show_problem(new)
         self._show_selection()
         self._show_cursor(self._cursor)
         self._refresh_actions()
+
+    def _show_fits(self) -> None:
+        """Fits that take longer than a moment, among the tasks."""
+        running = self.workbench.fits_under_way
+        for key in ("fit", "sweep"):
+            self.show_task(key, *running.get(key, (None,)))
+        if not running:
+            self._fits_timer.stop()
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
@@ -534,11 +545,10 @@ class TracePage(Page):
         found = summary(document.report)
         if found:
             first = next(iter(document.report))
-            told = self.tr("Import report: {0}. {1}{2}").format(
-                found, first.text[:1].upper(), first.text[1:].removesuffix(".")
-            ) + (f". {document.doubt.sentence}" if document.doubt else "")
+            told = f"Import report: {found}. {first.text[:1].upper()}{first.text[1:].removesuffix('.')}"
+            told += f". {document.doubt.sentence}" if document.doubt else ""
             show = partial(self.show_panel, "trace")
-            self.tell("report", "notice", told, action=self.tr("Show report"), act=show)
+            self.tell("report", "notice", told, action="Show report", act=show)
         else:
             self.tell("report", "notice", "")
 
@@ -552,8 +562,8 @@ class TracePage(Page):
         )  # fmt: skip
         if new.problem.choices:
             names = new.problem.choices
-            question = self.tr("There are {0} traces in it. Which one is to be opened?").format(len(names))
-            title = self.tr("Open one of several traces")
+            question = f"There are {len(names)} traces in it. Which one is to be opened?"
+            title = "Open one of several traces"
             ChoiceDialog(title, question, names, self.workbench.open_member, self).open()
 
     def _show_cursor(self, time_s: float) -> None:
@@ -564,9 +574,9 @@ class TracePage(Page):
             return
         if math.isnan(time_s):
             curve = run.curve
-            text = self.tr("{0}, on average {1} of {2:g} processors computing ({3:.0f} %)")
+            text = "{0}, on average {1} of {2:g} processors computing ({3:.0f} %)"
             if run.limit is not None:
-                text = self.tr("analysed: {0}").format(text)
+                text = f"analysed: {text}"
             self._cursor_text.setText(
                 text.format(
                     quantity(curve.duration, "s"),
@@ -574,7 +584,7 @@ class TracePage(Page):
                     curve.capacity,
                     100 * curve.mean / (curve.capacity or 1),
                 )
-                + (self.tr("; shown: {0}").format(shown) if (shown := self.curve_view.levels_note) else "")
+                + (f"; shown: {shown}" if (shown := self.curve_view.levels_note) else "")
             )
             return
         a, b = self.curve_view.visible_range()
@@ -583,14 +593,13 @@ class TracePage(Page):
             self._cursor_text.setText(instant(time_s, b - a))
             return
         number = format_number  # the same words and digits as beside the cursor
-        text = self.tr("{0}   {1} of {2:g} processors at this instant").format(
-            instant(time_s, b - a), number(found.level), run.curve.capacity
+        text = (
+            f"{instant(time_s, b - a)}   {number(found.level)} of {run.curve.capacity:g} processors "
+            "at this instant"
         )
         if found.phase is not None:
             left = signed(found.level - found.fit)
-            text += self.tr("   phase {0}: fit {1}, residual {2}").format(
-                found.phase + 1, number(found.fit), left
-            )
+            text += f"   phase {found.phase + 1}: fit {number(found.fit)}, residual {left}"
         self._cursor_text.setText(text)
 
     def _show_selection(self) -> None:
@@ -602,7 +611,7 @@ class TracePage(Page):
         start, end = self.curve_view.visible_range()
         told = (instant(t, b - a, axis_s=end - start) for t in (a, b))
         long = scaled(b - a, time_scale(end - start))  # all in the unit of the axis
-        self._selection_text.setText(self.tr("selected {0} to {1} ({2})").format(*told, long))
+        self._selection_text.setText("selected {} to {} ({})".format(*told, long))
 
     @property
     def shown(self) -> Snapshot:
@@ -665,7 +674,7 @@ class TracePage(Page):
             self.workbench.open(path)
 
     def choose_file(self) -> None:
-        names, _ = QFileDialog.getOpenFileNames(self, self.tr("Open traces"), self.settings.folder)
+        names, _ = QFileDialog.getOpenFileNames(self, "Open traces", self.settings.folder)
         self.open_paths([Path(name) for name in names])
 
     def choose_with_options(self) -> None:
@@ -680,9 +689,7 @@ class TracePage(Page):
             self.frame.main.openRequested.emit(path, options)
 
     def choose_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(
-            self, self.tr("Open a trace that is a folder"), self.settings.folder
-        )
+        name = QFileDialog.getExistingDirectory(self, "Open a trace that is a folder", self.settings.folder)
         if name:
             self.open_path(Path(name))
 
@@ -708,14 +715,10 @@ class TracePage(Page):
             action = self._recent_menu.addAction(text, partial(self.open_path, path))
             action.setToolTip(str(path))
             action.setEnabled(path.exists())
-            action.setStatusTip(
-                self.tr("Open {0}").format(path)
-                if path.exists()
-                else self.tr("{0} is not there any more").format(path)
-            )
+            action.setStatusTip(f"Open {path}" if path.exists() else f"{path} is not there any more")
         self._recent_menu.addSeparator()
-        clear = self._recent_menu.addAction(self.tr("Clear"), self._clear_recent)
-        clear.setStatusTip(self.tr("Forget the files that were opened"))
+        clear = self._recent_menu.addAction("Clear", self._clear_recent)
+        clear.setStatusTip("Forget the files that were opened")
         clear.setEnabled(bool(self.settings.recent))
 
     def open_paths(self, paths: list[Path]) -> None:
@@ -827,7 +830,7 @@ class TracePage(Page):
         """A remark on the location under the pointer, or of the state that was clicked or found."""
         place = self.timeline.view.chosen_place if self.timeline.isVisible() else None
         if place is None:
-            self.say(self.tr("Point at a row of the timeline, or click a state in it"))
+            self.say("Point at a row of the timeline, or click a state in it")
         else:
             self.timeline.view.hide_stack()  # it would stick out from under the dialog
             self.desk.annotate(place[1], place[0])
@@ -858,7 +861,7 @@ class TracePage(Page):
             image = stacked([shown.picture() for shown in (self.curve_view, *below)])
             name = "Curve and timeline" if below else "Curve"
         QGuiApplication.clipboard().setImage(image)
-        self.say(self.tr("{0}: the picture is on the clipboard").format(name))
+        self.say(f"{name}: the picture is on the clipboard")
 
     def export_figure(self, figure: str = "") -> None:
         """A figure in a file, of a size in mm; `figure` is the one that is chosen first."""
@@ -899,7 +902,7 @@ class TracePage(Page):
 
     def copy_table(self) -> None:
         self.panel("table").copy()
-        self.say(self.tr("The phase table is on the clipboard"))
+        self.say("The phase table is on the clipboard")
 
     def _show_theme(self, theme: themes.Theme) -> None:
         self.curve_view.set_theme(theme)
@@ -1036,21 +1039,10 @@ class TracePage(Page):
             self.settings.timeline_share = low / (high + low)
 
     @property
-    def undoing(self) -> Workbench:
-        return self.workbench
-
-    def changed_by(self, step: Callable[[], None]) -> Page:
-        """What was matched otherwise is seen where runs are compared."""
-        before = self.desk.keeper.workspace.comparison.matched
-        step()
-        compared = self.desk.keeper.workspace.comparison.matched != before
-        return self.comparing if compared and self.comparing is not None else self
-
-    @property
     def unsaved(self) -> str:
         if not self.desk.worth_saving:
             return ""
-        return self.tr("the changes to {0}").format(self.desk.name)
+        return f"the changes to {self.desk.name}"
 
     def save_work(self) -> bool:
         return self.desk.save()

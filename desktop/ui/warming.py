@@ -47,7 +47,7 @@ class WarmUp(QObject):
 
     def begin(self) -> None:
         self._lane.submit(
-            self.tr("Getting ready for all formats (once)"), self._run, self._done, self._failed, self._show
+            "Getting ready for all formats (once)", self._run, self._done, self._failed, self._show
         )
 
     @property

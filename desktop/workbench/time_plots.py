@@ -74,7 +74,7 @@ _AROUND = 0.3
 
 
 class Words:
-    """Says the words of a plot in the reader's language, or what replaces them; `said`: by their keys.
+    """Says the words of a plot or what replaces them; `said`: by their keys.
 
     `asked`: seconds and name of the unit of time that was asked for; `quantity`: writes a number in a unit.
     """
@@ -82,17 +82,16 @@ class Words:
     def __init__(
         self,
         replaced: Mapping[str, str] | None = None,
-        translate: Callable[[str], str] = str,
         asked: tuple[float, str] | None = None,
         quantity: Callable[[float, str], str] = lambda value, unit: f"{format_number(value)} {unit}",
     ) -> None:
-        self._replaced, self.translate = replaced or {}, translate
+        self._replaced = replaced or {}
         self.asked, self.quantity = asked, quantity
         self.said: dict[str, str] = {}
 
     def __call__(self, key: str, *values: object) -> str:
         """The words of `WORDS` with what they are about."""
-        return self.name(key, self.translate(WORDS[key]).format(*values))
+        return self.name(key, WORDS[key].format(*values))
 
     def name(self, key: str, text: str) -> str:
         """A text that is not one of the program's words."""
@@ -639,9 +638,9 @@ def comparison(
     reference = alignment.reference
     others = [k for k in range(len(alignment.runs)) if k != reference]
     name = alignment.runs[reference].name
-    title = say.name("title", say.translate("Runs compared with {0}").format(name))
+    title = say.name("title", f"Runs compared with {name}")
     a, b = span or (placement.start, placement.end)
-    words = say.name("time", say.translate(WORDS[placement.axis]).format(name))
+    words = say.name("time", WORDS[placement.axis].format(name))
     normalised = placement.axis == "normalised"
     axis = Axis(
         words, a, b, "%" if normalised else "", 100.0 if normalised else 1.0,
@@ -649,8 +648,8 @@ def comparison(
     )  # fmt: skip
     legend = []
     for k, run in enumerate(alignment.runs):
-        called = say.translate(WORDS["reference"]).format(run.name) if k == reference else run.name
-        text = say.translate(WORDS["run"]).format(
+        called = WORDS["reference"].format(run.name) if k == reference else run.name
+        text = WORDS["run"].format(
             called, format_number(run.curve.capacity), say.quantity(run.curve.duration, "s")
         )
         legend.append(Entry(say.name(f"run {k + 1}", text), f"run {k}"))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,7 @@ from desktop.resources import example_table, samples
 from desktop.workbench import model_results as results
 from desktop.workbench.model import DEFAULT_FUNCTIONS
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
-from tests.inline import Inline
+from tests.inline import Inline, Later
 
 DATA = Path(__file__).parent.parent / "data" / "npb"
 P = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -150,18 +148,22 @@ def test_an_exclusion_refits_keeps_the_former_fit_and_is_undone(class_a: ModelBe
     before = fit_of(class_a)
     line = class_a.snapshot.selection.lines[5] if class_a.snapshot.selection else 0
     class_a.exclude([line], "  ")
-    assert class_a.snapshot.undo is None, "without a reason nothing happens"
+    assert class_a.history.undo_label is None, "without a reason nothing happens"
     class_a.exclude([line], "swapped")
     shown = class_a.snapshot
-    assert fit_of(class_a).n == 115 and shown.previous is before and shown.undo == f"leave out row {line}"
+    assert (
+        fit_of(class_a).n == 115
+        and shown.previous is before
+        and class_a.history.undo_label == f"leave out row {line}"
+    )
     assert shown.sheet is not None and shown.sheet.muted == {5}
     assert "swapped" in list(shown.sheet.frame["reason"])
     class_a.undo()
     assert fit_of(class_a).sse == pytest.approx(before.sse, rel=1e-12)
-    assert class_a.snapshot.redo == f"leave out row {line}"
+    assert class_a.history.redo_label == f"leave out row {line}"
     class_a.redo()
     class_a.include([line])
-    assert fit_of(class_a).n == 116 and class_a.snapshot.undo == f"take back row {line}"
+    assert fit_of(class_a).n == 116 and class_a.history.undo_label == f"take back row {line}"
 
 
 def test_without_any_row_nothing_of_the_former_fit_is_shown(class_a: ModelBench) -> None:
@@ -191,7 +193,7 @@ def test_names_are_merged_only_when_asked(bench: ModelBench) -> None:
     assert table is not None and table.similar == (("ONE", "one"),)
     assert fit_of(bench).data.systems == ("one", "two", "ONE")
     bench.merge_names(("ONE", "one"), "one")
-    assert fit_of(bench).data.systems == ("one", "two") and bench.snapshot.undo == "rename to one"
+    assert fit_of(bench).data.systems == ("one", "two") and bench.history.undo_label == "rename to one"
 
 
 def test_peak_rates_are_added_and_what_cannot_is_said(bench: ModelBench, tmp_path: Path) -> None:
@@ -199,7 +201,7 @@ def test_peak_rates_are_added_and_what_cannot_is_said(bench: ModelBench, tmp_pat
     peaks = tmp_path / "peaks.csv"
     peaks.write_text("system,r_peak (Gflop/s)\none,2\ntwo,4\n", encoding="utf-8")
     bench.add_values(peaks, "peak")
-    assert fit_of(bench).data.peak == pytest.approx([2e9, 4e9]) and bench.snapshot.undo == "add peak"
+    assert fit_of(bench).data.peak == pytest.approx([2e9, 4e9]) and bench.history.undo_label == "add peak"
     assert bench.snapshot.previous is None, "the fit before counted in other units"
     bench.add_values(tmp_path / "none.csv", "peak")
     assert "none.csv" in bench.snapshot.problem and fit_of(bench).data.peak is not None
@@ -223,10 +225,12 @@ def test_settings_are_steps_of_undo(class_a: ModelBench) -> None:
     class_a.set_positive(True)
     class_a.set_response("log")
     class_a.set_repeats("median")
-    assert class_a.snapshot.undo == "join repeats"
+    assert class_a.history.undo_label == "join repeats"
     for _ in range(5):
         class_a.undo()
-    assert class_a.snapshot.undo is None and fit_of(class_a).sse == pytest.approx(reference.sse, rel=1e-12)
+    assert class_a.history.undo_label is None and fit_of(class_a).sse == pytest.approx(
+        reference.sse, rel=1e-12
+    )
 
 
 def test_own_functions_are_judged_in_a_sentence(bench: ModelBench) -> None:
@@ -301,21 +305,6 @@ def test_all_pairs_can_be_cancelled() -> None:
     bench.rank()
     shown: ModelSnapshot = bench.snapshot
     assert shown.ranking is None and shown.task is None and shown.fit is not None and shown.problem == ""
-
-
-class Later(Inline):
-    """Runs nothing until it is told to."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, function: Callable[[], None]) -> Future[None]:
-        self.waiting.append(function)
-        return Future()
-
-    def run(self) -> None:
-        while self.waiting:
-            self.waiting.pop(0)()
 
 
 def test_results_of_a_former_fit_are_dropped() -> None:
@@ -400,7 +389,7 @@ def test_traces_are_added_to_the_table_or_make_one(
     bench.add_runs(curves, "small", "one", Quantity())
     table = bench.snapshot.project.table
     assert table is not None and [row.line for row in table.rows[-2:]] == [34, 35]
-    assert fit_of(bench).n == 34 and bench.snapshot.undo == "add 2 rows"
+    assert fit_of(bench).n == 34 and bench.history.undo_label == "add 2 rows"
     bench.open(example_table())
     bench.add_runs(curves, "BT", "IBM SP2", Quantity())
     assert "holds t'" in bench.snapshot.problem and fit_of(bench).n == 116

@@ -47,7 +47,7 @@ class CellsTable(FrameView):
     pairChosen = Signal(int, int, int)
 
     def __init__(self) -> None:
-        super().__init__(self.tr("Phases of the compared runs"))
+        super().__init__("Phases of the compared runs")
         self._alignment: Alignment | None = None
         phase = Column(
             "Phase", "Choose another to match it", name="phase", label="phase text", choices=self._choices
@@ -121,7 +121,7 @@ class CellsTable(FrameView):
         if given == (run == alignment.reference):
             return ()
         count = alignment.runs[run].fit.n
-        return ((self.tr("none"), None), *((str(phase), phase) for phase in range(1, count + 1)))
+        return (("none", None), *((str(phase), phase) for phase in range(1, count + 1)))
 
     def _matched(self, k: int, phase: int | None) -> None:
         alignment = self._alignment

@@ -75,7 +75,7 @@ class RunsView(TimePlot):
         self._plot: Plot | None = None  # what the pictures show
         self._plot_of: tuple[object, ...] = ()
         self._build()
-        self.setAccessibleName(self.tr("Compared runs"))
+        self.setAccessibleName("Compared runs")
 
     # ---- what is shown
 
@@ -119,10 +119,10 @@ class RunsView(TimePlot):
 
     def _describe(self) -> None:
         if self._alignment is None:
-            self.setAccessibleDescription(self.tr("Nothing is compared"))
+            self.setAccessibleDescription("Nothing is compared")
             return
         names = ", ".join(run.name for run in self._alignment.runs)
-        text = self.tr("{0}; {1} rows of matched phases, which the table below lists")
+        text = "{0}; {1} rows of matched phases, which the table below lists"
         self.setAccessibleDescription(text.format(names, len(self._alignment.rows)))
 
     @property
@@ -477,7 +477,7 @@ class RunsView(TimePlot):
     @property
     def _time_scale(self) -> tuple[str, float]:
         if self._placement is not None and self._placement.axis == "normalised":
-            return self.tr("Part of each run (%)"), 100.0
+            return "Part of each run (%)", 100.0
         return super()._time_scale
 
     def axis_options(self) -> list[plot_menu.AxisOption]:
@@ -630,7 +630,7 @@ class RunsView(TimePlot):
             spans = placement.spans[k]
             phase = int(np.searchsorted(spans[:, 0], at, side="right")) - 1
             if 0 <= phase < len(spans) and at < spans[phase, 1]:
-                line += self.tr(", phase {0}").format(phase + 1)
+                line += f", phase {phase + 1}"
             if k != alignment.reference:
                 apart = (level - levels[alignment.reference]) * (100 if placement.share else 1)
                 line += f" ({apart:+.4g})".replace("-", "−")
@@ -679,7 +679,7 @@ class RunsView(TimePlot):
         row = self._row_of[run][phase]
         about = alignment.runs[run].rows[phase]
         lines = [
-            self.tr("Phase {0} of {1}: {2}, {3} processors on average").format(
+            "Phase {} of {}: {}, {} processors on average".format(
                 phase + 1,
                 alignment.runs[run].name,
                 quantity(about.end_s - about.start_s, "s"),
@@ -690,22 +690,22 @@ class RunsView(TimePlot):
         matching = alignment.matchings[run]
         if matching is not None and partner != NONE:
             lines.append(
-                self.tr("Matched with phase {0} of {1}, {2} % alike").format(
+                "Matched with phase {} of {}, {} % alike".format(
                     partner + 1,
                     alignment.runs[alignment.reference].name,
                     f"{100 * matching.alike[partner]:.0f}",
                 )
             )
         elif matching is not None:
-            lines.append(self.tr("The reference has no such phase"))
-        lines.append(self.tr("Drag it onto a phase of the reference, or one of those onto it, to match them"))
+            lines.append("The reference has no such phase")
+        lines.append("Drag it onto a phase of the reference, or one of those onto it, to match them")
         return "\n".join(lines)
 
     def menu_at(self, p: QPointF) -> QMenu:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         if self._selection is not None:
-            menu.addAction(self.tr("&Zoom to selection"), lambda: self.zoom_to(*self._selection))
+            menu.addAction("&Zoom to selection", lambda: self.zoom_to(*self._selection))
         return plot_menu.finish(menu, self)
 
     def table(self) -> Iterable[plot_menu.Row]:

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
 from desktop.data.chart import Axis, Content, Series
-from desktop.data.project_file import LARGEST
+from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
 from desktop.ui.plots.chart import Chart
@@ -160,7 +160,9 @@ class CompareStep(Step):
     # ---- showing
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
-        if new.name != old.name or (new.project.imported is not old.project.imported and new.undo is None):
+        if new.name != old.name or (
+            new.project.imported is not old.project.imported and not self.bench.branch.edited
+        ):
             self.here_p = self.here_delay = 0.0
         if (
             new.effects is not old.effects

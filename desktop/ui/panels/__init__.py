@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from typing import Any, Literal
-
-from PySide6.QtCore import QCoreApplication
 
 from desktop.workbench.explaining import Part
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -20,21 +17,16 @@ from desktop.workbench.workbench import Snapshot, Workbench
 
 @dataclass(frozen=True)
 class PanelSpec:
-    """`id` names the dock in saved layouts; `english`: its title; `make(workbench)` builds the widget.
+    """`id` names the dock in saved layouts; `title` stands on its tab; `make(workbench)` builds the widget.
     `page`: place in the handbook that explains it, ``"page.md#heading"``. `parts`: which statistics it shows,
     which are computed only while it is on top."""
 
     id: str
-    english: str
+    title: str
     area: Literal["right", "bottom"]
     make: Callable[[Workbench], Any]
     page: str
     parts: frozenset[Part] = frozenset()
-
-    @property
-    def title(self) -> str:
-        """In the user's language."""
-        return QCoreApplication.translate("panels", self.english)
 
 
 def panels() -> tuple[PanelSpec, ...]:
@@ -48,13 +40,12 @@ def panels() -> tuple[PanelSpec, ...]:
 
 def why_empty(shown: Snapshot) -> str:
     """Why a panel that explains phases from the events of a trace has nothing to show yet, and what to do."""
-    words = partial(QCoreApplication.translate, "panels")
     if shown.opening is not None:
-        return words("The trace is being read.")
+        return "The trace is being read."
     if shown.run is None:
-        return words("No trace is open: open one with File > Open.")
+        return "No trace is open: open one with File > Open."
     if shown.document is not None and not shown.document.locations:
-        return words("This is a curve without events: open the trace that it was made from.")
+        return "This is a curve without events: open the trace that it was made from."
     if shown.fit is None:
-        return words("The phases are being fitted.")
-    return words("Being computed from the events of the trace.")
+        return "The phases are being fitted."
+    return "Being computed from the events of the trace."

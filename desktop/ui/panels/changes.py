@@ -19,7 +19,7 @@ class ChangesPanel(QWidget):
         super().__init__()
         self._workbench = workbench
         self.text = QTextBrowser()
-        self.text.setAccessibleName(self.tr("What changed at each break"))
+        self.text.setAccessibleName("What changed at each break")
         self.text.setOpenLinks(False)
         self.text.anchorClicked.connect(lambda url: workbench.select_phase(int(url.toString())))
         layout = QVBoxLayout(self)
@@ -39,7 +39,7 @@ class ChangesPanel(QWidget):
         if not found.changes:
             text = why_empty(new)
             if new.run is not None and len(new.rows) == 1:
-                text = self.tr("One phase has no inner break: choose two phases or more.")
+                text = "One phase has no inner break: choose two phases or more."
             self.text.setHtml(f"<p>{(found.problem and escape(found.problem)) or text}</p>")
             return
         ends = {scope.phase: scope.end_s for scope in found.scopes if scope.phase >= 0}
@@ -47,11 +47,9 @@ class ChangesPanel(QWidget):
         order = sorted(found.changes, key=lambda k: (k != phase, k))
         parts = []
         for k in order:
-            head = self.tr("Break {0} at {1}, phase {2} to {3}").format(
-                k + 1, quantity(ends[k], "s", 6), k + 1, k + 2
-            )
+            head = f"Break {k + 1} at {quantity(ends[k], 's', 6)}, phase {k + 1} to {k + 2}"
             items = "".join(f"<li>{escape(change.called(names))}</li>" for change in found.changes[k])
-            items = items or f"<li>{self.tr('Nothing differs by more than half a percent.')}</li>"
+            items = items or "<li>Nothing differs by more than half a percent.</li>"
             parts.append(f"<h4><a href='{k}'>{escape(head)}</a></h4><ol>{items}</ol>")
         self.text.setHtml("".join(parts))
 

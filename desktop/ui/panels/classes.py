@@ -38,36 +38,36 @@ class ClassesPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        intro = QLabel(self.tr("A processor counts as computing while it is:"))
+        intro = QLabel("A processor counts as computing while it is:")
         intro.setWordWrap(True)
         self.boxes: dict[Activity, QCheckBox] = {}
         boxes = QVBoxLayout()
         boxes.setSpacing(1)
         for activity, name in NAMES.items():
-            box = QCheckBox(self.tr({Activity.IO: "doing I/O"}.get(activity, name.lower())))
+            box = QCheckBox({Activity.IO: "doing I/O"}.get(activity, name.lower()))
             box.clicked.connect(self._changed)
             self.boxes[activity] = box
             boxes.addWidget(box)
-        choices = ((self.tr("As by default"), None), *((self.tr(name), key) for key, name in NAMES.items()))
+        choices = (("As by default", None), *((name, key) for key, name in NAMES.items()))
         self.columns = (
             Column("Region", name="region", editable=True, stretch=True),
             Column("Role", name="role"),
             Column("Activity", name="activity", label="class", choices=lambda _: choices),
         )
-        self.table = FrameView(self.tr("Regions and their classes"))
+        self.table = FrameView("Regions and their classes")
         self.table.show_frame(None, self.columns)
         self.table.sortByColumn(_REGION, ASCENDING)
         self.table.frames.edited.connect(self._edited)
         edit = QAbstractItemView.EditTrigger  # letters are the window's
         self.table.setEditTriggers(edit.DoubleClicked | edit.SelectedClicked | edit.EditKeyPressed)
         self.search = QLineEdit()
-        self.search.setPlaceholderText(self.tr("Find a region or role"))
-        self.search.setAccessibleName(self.tr("Find a region or role"))
+        self.search.setPlaceholderText("Find a region or role")
+        self.search.setAccessibleName("Find a region or role")
         self.search.setClearButtonEnabled(True)
         self.search.textChanged.connect(self.table.filter)
         self.note = QLabel()
         self.note.setWordWrap(True)
-        self._reset = QPushButton(self.tr("Classify as at first"))
+        self._reset = QPushButton("Classify as at first")
         self._reset.clicked.connect(workbench.reset_rules)
         row = QHBoxLayout()
         row.addWidget(self._reset)
@@ -95,7 +95,7 @@ class ClassesPanel(QWidget):
         rules = new.project.rules
         regions = new.document.regions if new.document is not None else ()
         nameless = new.document is not None and new.document.locations
-        self.note.setText(self.tr("The trace has no regions.") if nameless else why_empty(new))
+        self.note.setText("The trace has no regions." if nameless else why_empty(new))
         self.note.setVisible(not regions)
         self._show_regions(regions, dict(rules.overrides) if rules is not None else {}, new.project.names)
         computing = rules.computing if rules is not None else frozenset({Activity.COMPUTING})
@@ -123,7 +123,7 @@ class ClassesPanel(QWidget):
                 "region": [names.get(one.name, one.name) for one in regions],
                 "role": [one.role for one in regions],
                 "activity": own,
-                "class": [self.tr(NAMES[activity]) for activity in given],
+                "class": [NAMES[activity] for activity in given],
             },
             [one.name for one in regions],
         )

@@ -14,7 +14,7 @@ from desktop.ui.tables import FrameView
 from desktop.ui.theme import Theme
 from desktop.ui.units import common, scaled
 from desktop.workbench.experimenting import ExperimentSnapshot
-from desktop.workbench.pinning import Place
+from desktop.workbench.pinning import PinnedFactor
 from desktop.workbench.side import EffectsSide, EffectsSnapshot
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -28,27 +28,27 @@ class EffectsPanel(SidePanel):
     _side: EffectsSide | None
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__(workbench, self.tr("Experiment"))
-        self.add.setText(self.tr("&Open experiment…"))
-        self.response = self._combo(self.tr("Response"), self._choose_response)
-        self.numbers = self._combo(self.tr("Table"), lambda _: self._turn())
-        for text in (self.tr("Effects"), self.tr("SPT rank")):
+        super().__init__(workbench, "Experiment")
+        self.add.setText("&Open experiment…")
+        self.response = self._combo("Response", self._choose_response)
+        self.numbers = self._combo("Table", lambda _: self._turn())
+        for text in ("Effects", "SPT rank"):
             self.numbers.addItem(text)
-        self.picture = self._combo(self.tr("Chart"), lambda _: self._turn())
-        for text in (self.tr("Half-normal plot"), self.tr("Pareto chart")):
+        self.picture = self._combo("Chart", lambda _: self._turn())
+        for text in ("Half-normal plot", "Pareto chart"):
             self.picture.addItem(text)
         self.tool(self.response, self.numbers, self.picture, self.page)
         self.where = QLabel()
         self.where.setWordWrap(True)
         self.where.setTextFormat(Qt.TextFormat.RichText)
-        self.where.setAccessibleName(self.tr("Where the effect is in the trace"))
+        self.where.setAccessibleName("Where the effect is in the trace")
         self.where.setTextInteractionFlags(
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.where.linkActivated.connect(lambda phase: workbench.select_phase(int(phase)))
         self.region_label = QLabel()
         self.region = QComboBox()
-        self.region.setAccessibleName(self.tr("Region of the factor"))
+        self.region.setAccessibleName("Region of the factor")
         self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.region.setMinimumContentsLength(14)
         self.region.activated.connect(self._choose_region)
@@ -60,7 +60,7 @@ class EffectsPanel(SidePanel):
     def make_content(self) -> QWidget:
         from desktop.ui.experiment.effect_rows import let_toggle
 
-        self.effects, self.rank = FrameView(self.tr("Effects")), FrameView(self.tr("SPT rank"))
+        self.effects, self.rank = FrameView("Effects"), FrameView("SPT rank")
         for table in (self.effects, self.rank):
             table.chosen.connect(self._choose)
         self._stale = {self.effects, self.rank}  # tables of other effects than are shown
@@ -85,19 +85,21 @@ class EffectsPanel(SidePanel):
     def why_empty(self, now: EffectsSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
         shown = now.shown
         if not now.names:
-            return self.tr(
+            return (
                 "The project holds no experiment. Open one, or a table of runs: its effects stand here, and "
                 "choosing one marks where it runs in the trace."
             ), (self.add,)
         if shown is None or (shown.task is not None and shown.effects is None):
-            return self.tr("The experiment is being read."), ()
+            return "The experiment is being read.", ()
         if shown.project.experiment is None and shown.project.imported is None:
-            return self.tr("{0} cannot be read: {1}.").format(
-                now.names[now.chosen], shown.problem.rstrip(".")
-            ), (self.again, self.find_it, self.add)
+            return "{} cannot be read: {}.".format(now.names[now.chosen], shown.problem.rstrip(".")), (
+                self.again,
+                self.find_it,
+                self.add,
+            )
         if shown.effects is None:
             if self._side is not None and self._side.busy:
-                return self.tr("The trials are being analysed."), ()
+                return "The trials are being analysed.", ()
             return shown.why_empty, (self.page_of,)
         return "", ()
 
@@ -173,7 +175,7 @@ class EffectsPanel(SidePanel):
 
     def _list_regions(self, new: EffectsSnapshot) -> None:
         self.region.clear()
-        self.region.addItem(self.tr("by its name"), "")
+        self.region.addItem("by its name", "")
         if new.pinned is not None:
             for name in new.pinned.largest(_REGIONS):
                 self.region.addItem(self._called(name), name)
@@ -182,7 +184,7 @@ class EffectsPanel(SidePanel):
         return self._workbench.snapshot.project.names.get(region, region)
 
     @property
-    def _asked(self) -> Place | None:
+    def _asked(self) -> PinnedFactor | None:
         """The factor of which the region can be chosen: the first one without, else the first one."""
         places = () if self._side is None else self._side.snapshot.places
         return next((place for place in places if not place.region), places[0] if places else None)
@@ -191,20 +193,18 @@ class EffectsPanel(SidePanel):
         shown, place = new.shown, self._asked
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
-        name = place.factor if place is not None else self.tr("factor")
-        self.region_label.setText(self.tr("Region o&f {0}").format(name.replace("&", "&&")))
+        name = place.factor if place is not None else "factor"
+        self.region_label.setText("Region o&f {}".format(name.replace("&", "&&")))
         if place is not None and shown is not None:
             said = shown.project.regions.get(place.factor, "")
             self.region.setCurrentIndex(max(self.region.findData(said), 0))
         lines = []
         if shown is None or not shown.selected or (new.pinned is not None and not new.places):
-            lines.append(
-                self.tr("Choose an effect: its regions are marked in timeline, statistics and profile.")
-            )
+            lines.append("Choose an effect: its regions are marked in timeline, statistics and profile.")
         elif new.pinned is None:
             now = self._workbench.snapshot
             if now.document is not None and not now.document.regions:
-                lines.append(self.tr("This trace names no regions, so no effect can be found in it."))
+                lines.append("This trace names no regions, so no effect can be found in it.")
             else:
                 lines.append(escape(now.explained.problem or why_empty(now)))
         lines += [self._told(one) for one in new.places]
@@ -212,21 +212,20 @@ class EffectsPanel(SidePanel):
             lines.append(escape(shown.problem))
         self.where.setText("<br>".join(lines))
 
-    def _told(self, place: Place) -> str:
+    def _told(self, place: PinnedFactor) -> str:
         """A factor, its region, and the time of that in every phase."""
         factor, region = escape(place.factor), escape(self._called(place.region))
         if not place.region:
-            return self.tr("No region is called like {0} or its routine: choose the one that it is.").format(
+            return "No region is called like {} or its routine: choose the one that it is.".format(
                 f"<b>{factor}</b>"
             )
         of = common((one.inclusive_s for one in place.phases), "proc·s")
         phases = ", ".join(
-            f"<a href='{one.phase}'>{self.tr('phase {0}').format(one.phase + 1)}</a>: "
-            f"{escape(scaled(one.inclusive_s, of))}"
+            f"<a href='{one.phase}'>phase {one.phase + 1}</a>: {escape(scaled(one.inclusive_s, of))}"
             for one in place.phases
         )
         name = f"<b>{factor}</b>" if factor == region else f"<b>{factor}</b> ({region})"
-        return f"{name}: {phases or self.tr('in none of these phases')}"
+        return f"{name}: {phases or ('in none of these phases')}"
 
     # ---- acting
 

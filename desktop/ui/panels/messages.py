@@ -50,15 +50,15 @@ class MessagesPanel(QWidget):
         super().__init__()
         self._workbench = workbench
         self._explained = Explained()
-        self.matrix = Chart(self.tr("Matrix of messages"), help_at="guide.md#messages")
-        self.table = FrameView(self.tr("Pairs of sender and receiver"))
+        self.matrix = Chart("Matrix of messages", help_at="guide.md#messages")
+        self.table = FrameView("Pairs of sender and receiver")
         self.table.show_frame(None, COLUMNS)
         self.table.sortByColumn(3, DESCENDING)
         self.model = self.table.frames
         self.weight = QComboBox()
-        self.weight.setAccessibleName(self.tr("What is counted"))
-        self.weight.addItem(self.tr("Bytes"), "bytes")
-        self.weight.addItem(self.tr("Messages"), "count")
+        self.weight.setAccessibleName("What is counted")
+        self.weight.addItem("Bytes", "bytes")
+        self.weight.addItem("Messages", "count")
         self.weight.activated.connect(lambda _: self._fill())
         self.about = QLabel()
         self.about.setWordWrap(True)  # or a long text would make the panel wider
@@ -100,17 +100,17 @@ class MessagesPanel(QWidget):
 
         def told(i: int, j: int) -> str:
             value = float(grid[i, j])
-            text = _bytes(value) if unit == "B" else self.tr("{0} messages").format(grouped(value))
-            return self.tr("{0} to {1}: {2}").format(spans[i], spans[j], text)
+            text = _bytes(value) if unit == "B" else f"{grouped(value)} messages"
+            return f"{spans[i]} to {spans[j]}: {text}"
 
         i, j = np.unravel_index(int(np.argmax(grid)), grid.shape)
         busiest = int(i), int(j)
-        nothing = self.tr("No messages in this range.") if names else self.tr("No messages are known.")
+        nothing = "No messages in this range." if names else "No messages are known."
         content = Content(
-            Axis(self.tr("Receiver"), categories=spans), Axis(self.tr("Sender"), categories=spans, down=True),
+            Axis("Receiver", categories=spans), Axis("Sender", categories=spans, down=True),
             cells=Cells(
                 grid, amount, told, "viridis", log=True, start=busiest, numbers=False,
-                measure=self.tr("Bytes") if unit == "B" else self.tr("Messages"),
+                measure="Bytes" if unit == "B" else "Messages",
             ),
             square=True, empty=nothing,
         )  # fmt: skip
@@ -139,7 +139,7 @@ class MessagesPanel(QWidget):
             self.matrix.set_content(*self._matrix(none, none, none, (), "B"))
             self.table.show_frame(None)
             none_yet = why_empty(self._workbench.snapshot)
-            self._say(found.problem or (self.tr("This trace has no messages.") if found.stats else none_yet))
+            self._say(found.problem or ("This trace has no messages." if found.stats else none_yet))
             return
         by_bytes = self.weight.currentData() == "bytes"
         amount = talk.bytes if by_bytes else talk.count
@@ -147,11 +147,11 @@ class MessagesPanel(QWidget):
             *self._matrix(talk.sender, talk.receiver, amount, found.names, "B" if by_bytes else "")
         )
         pairs = talk.to_frame(found.names)
-        pairs["receiver"] = pairs["receiver"].replace("", self.tr("not known"))
+        pairs["receiver"] = pairs["receiver"].replace("", "not known")
         self.table.show_frame(pairs)
         scope = found.scopes[found.focus]
         self._say(
-            self.tr("{0}: {1} messages, {2}").format(
+            "{}: {} messages, {}".format(
                 scope.label, f"{int(talk.count.sum()):,}".replace(",", " "), _bytes(float(talk.bytes.sum()))
             )
         )

@@ -32,22 +32,22 @@ class ModelPanel(SidePanel):
     _side: ModelSide | None
 
     def __init__(self, workbench: Workbench) -> None:
-        super().__init__(workbench, self.tr("Table of run times"))
-        self.add.setText(self.tr("&Open table…"))
-        self.numbers = self._combo(self.tr("Table"), lambda _: self._turn())
-        for text in (self.tr("Works and speeds"), self.tr("Measurements")):
+        super().__init__(workbench, "Table of run times")
+        self.add.setText("&Open table…")
+        self.numbers = self._combo("Table", lambda _: self._turn())
+        for text in ("Works and speeds", "Measurements"):
             self.numbers.addItem(text)
-        self.code = self._combo(self.tr("Code of the chart"), lambda _: self._look())
-        self.system = self._combo(self.tr("System of the chart"), lambda _: self._look())
+        self.code = self._combo("Code of the chart", lambda _: self._look())
+        self.system = self._combo("System of the chart", lambda _: self._look())
         self.tool(self.numbers, self.code, self.system, self.page)
-        self.as_code = self._name(self.tr("Code of this run"))
-        self.on_system = self._name(self.tr("System of this run"))
-        self.phases = QCheckBox(self.tr("and its p&hases"))
-        self.phases.setToolTip(self.tr("Each phase as a code of its own, with its duration"))
+        self.as_code = self._name("Code of this run")
+        self.on_system = self._name("System of this run")
+        self.phases = QCheckBox("and its p&hases")
+        self.phases.setToolTip("Each phase as a code of its own, with its duration")
         self.phases.toggled.connect(lambda _: self._can_add())
-        self.add_run = self._button(self.tr("A&dd this run"), self.add_this_run)
+        self.add_run = self._button("A&dd this run", self.add_this_run)
         self._suggested = ("", "")
-        named = (self.tr("This run as"), self.as_code), (self.tr("on"), self.on_system)
+        named = ("This run as", self.as_code), ("on", self.on_system)
         self.this_run = (*(_together(QLabel(text), box) for text, box in named), self.phases, self.add_run)
         for widget in self.this_run:
             self.flow.addWidget(widget)
@@ -70,10 +70,10 @@ class ModelPanel(SidePanel):
     def make_content(self) -> QWidget:
         from desktop.ui.model.sheets import SheetView
 
-        self.parameters = SheetView(self.tr("Works and speeds"))
-        self.measured = SheetView(self.tr("Measurements"))
+        self.parameters = SheetView("Works and speeds")
+        self.measured = SheetView("Measurements")
         self.measured.picked.connect(lambda lines: self._pick(list(lines)))
-        self.scaling = Chart(self.tr("Scaling"))
+        self.scaling = Chart("Scaling")
         self.scaling.clicked.connect(lambda line, _: self._pick([line]))
         self.beside((self.parameters, self.measured), self.scaling)
         self.note = Elided()
@@ -95,20 +95,22 @@ class ModelPanel(SidePanel):
     def why_empty(self, now: ModelSideSnapshot) -> tuple[str, tuple[QPushButton, ...]]:
         shown = now.shown
         if not now.names:
-            why = self.tr("The project holds no table of run times. Open one")
+            why = "The project holds no table of run times. Open one"
             if self._workbench.snapshot.run is None:
                 return f"{why}.", (self.add,)
-            return self.tr("{0}, or begin one with this run: the button above.").format(why), (self.add,)
+            return f"{why}, or begin one with this run: the button above.", (self.add,)
         if shown is None or (shown.task is not None and shown.project.table is None):
-            return self.tr("The table is being read."), ()
+            return "The table is being read.", ()
         if shown.project.table is None:
             if shown.unassigned is not None:
-                return self.tr("The columns of {0} have to be named: open its page.").format(
-                    now.names[now.chosen]
-                ), (self.page_of,)
-            return self.tr("{0} cannot be read: {1}.").format(
-                now.names[now.chosen], shown.problem.rstrip(".")
-            ), (self.again, self.find_it, self.add)
+                return f"The columns of {now.names[now.chosen]} have to be named: open its page.", (
+                    self.page_of,
+                )
+            return "{} cannot be read: {}.".format(now.names[now.chosen], shown.problem.rstrip(".")), (
+                self.again,
+                self.find_it,
+                self.add,
+            )
         return "", ()
 
     def _show(self, old: ModelSideSnapshot, new: ModelSideSnapshot) -> None:
@@ -207,13 +209,13 @@ class ModelPanel(SidePanel):
         times = table is None or not table.transformed
         self.add_run.setEnabled(bool(rows) and times)
         if not times:
-            tip = self.tr("The table holds t' and a trace gives a time: choose or open a table of times")
+            tip = "The table holds t' and a trace gives a time: choose or open a table of times"
         elif rows:
-            tip = self.tr("{0} s on {1:g} processors").format(f"{rows[0].time:.6g}", rows[0].p)
+            tip = "{} s on {:g} processors".format(f"{rows[0].time:.6g}", rows[0].p)
         elif code.strip() and system.strip():
-            tip = self.tr("The table has this run already")
+            tip = "The table has this run already"
         else:
-            tip = self.tr("Name the code and the system on which it ran")
+            tip = "Name the code and the system on which it ran"
         self.add_run.setToolTip(tip)
 
     def add_this_run(self) -> None:

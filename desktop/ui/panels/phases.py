@@ -23,7 +23,6 @@ from PySide6.QtWidgets import (
 )
 
 from desktop.ui.actions import MODEL_TIPS, MODELS
-from desktop.ui.commands import translated
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.panels import PanelSpec
@@ -145,35 +144,33 @@ class PhasesPanel(QScrollArea):
         self.model = QComboBox()
         self.model.setObjectName("model")
         for model, text in MODELS.items():
-            self.model.addItem(translated(text), model)
-            tip = translated(MODEL_TIPS[model])
+            self.model.addItem(text, model)
+            tip = MODEL_TIPS[model]
             self.model.setItemData(self.model.count() - 1, tip, Qt.ItemDataRole.ToolTipRole)
         self.model.activated.connect(lambda _: self._workbench.set_model(self.model.currentData()))
         self.n = NumberBox()
         self.n.setObjectName("n")
         self.n.setRange(1, N_LIMIT)
         self.n.setAccelerated(True)
-        self.n.setToolTip(self.tr("Number of phases: type, wheel, or [ and ]"))
+        self.n.setToolTip("Number of phases: type, wheel, or [ and ]")
         self.n.valueChanged.connect(self._workbench.set_n)
         self.n.editingFinished.connect(self._workbench.seal)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setObjectName("n_slider")
         self.slider.setRange(1, _SLIDER[False])
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
-        self.slider.setAccessibleName(self.tr("Number of phases"))
+        self.slider.setAccessibleName("Number of phases")
         self.slider.valueChanged.connect(self._workbench.set_n)
         self.slider.sliderReleased.connect(self._workbench.seal)
-        self._n_label = QLabel(self.tr("&Phases"))
+        self._n_label = QLabel("&Phases")
         self._n_label.setBuddy(self.n)
-        model_label = QLabel(self.tr("&Model"))
+        model_label = QLabel("&Model")
         model_label.setBuddy(self.model)
         self._suggested = QPushButton()
         self._suggested.setObjectName("suggested")
         self._suggested.clicked.connect(self._workbench.use_suggestion)
-        self._refit = QPushButton(self.tr("Find breaks again"))
-        self._refit.setToolTip(
-            self.tr("Breaks were set by hand; let the algorithm place all that are not locked (R)")
-        )
+        self._refit = QPushButton("Find breaks again")
+        self._refit.setToolTip("Breaks were set by hand; let the algorithm place all that are not locked (R)")
         self._refit.clicked.connect(self._workbench.refit)
         self.model.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.model.setMinimumContentsLength(6)
@@ -208,7 +205,7 @@ class PhasesPanel(QScrollArea):
         )
         self._titles: dict[str, QLabel] = {}
         for i, (name, title, tip) in enumerate(rows):
-            label = QLabel(self.tr(title))
+            label = QLabel(title)
             label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
             value = Figure()
             value.setObjectName(f"fact_{name}")
@@ -216,7 +213,7 @@ class PhasesPanel(QScrollArea):
             value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
             value.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Minimum)
             for widget in (label, value):
-                widget.setToolTip(self.tr(tip))
+                widget.setToolTip(tip)
             grid.addWidget(label, 2 * i, 0)
             self._values[name], self._titles[name] = value, label
 
@@ -264,7 +261,8 @@ class PhasesPanel(QScrollArea):
             self._show_fit(new)
         if new.refining and not self._patience.isActive():
             self._patience.start()
-        if new.sweep is not old.sweep or new.suggestion is not old.suggestion:
+        found = new.sweep is not old.sweep or new.suggestion is not old.suggestion
+        if found or new.given_up != old.given_up:
             self._show_sweep(new)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
         self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
@@ -284,7 +282,7 @@ class PhasesPanel(QScrollArea):
         budget = phases.model == "budget"
         blockers = [QSignalBlocker(widget) for widget in (self.model, self.n, self.slider)]
         self.model.setCurrentIndex(self.model.findData(phases.model))
-        self.model.setToolTip(translated(MODEL_TIPS[phases.model]))
+        self.model.setToolTip(MODEL_TIPS[phases.model])
         if self.n.value() != phases.n:
             self.n.setValue(phases.n)
         if not self.slider.isSliderDown():  # it would slip away under the hand
@@ -292,11 +290,11 @@ class PhasesPanel(QScrollArea):
             self.slider.setRange(1, max(_SLIDER[budget], known))
         self.slider.setValue(phases.n)
         del blockers
-        rename(self._n_label, self.tr("Parameters") if budget else self.tr("Phases"))
+        rename(self._n_label, "Parameters" if budget else "Phases")
         weighted = phases.model == "mixed"
-        self._titles["epsilon"].setText(self.tr("Error ε, weighted") if weighted else self.tr("Error ε"))
+        self._titles["epsilon"].setText("Error ε, weighted" if weighted else "Error ε")
         for label in (self._titles["epsilon"], self._values["epsilon"]):
-            label.setToolTip(self.tr(_WEIGHTED if weighted else _EPSILON))
+            label.setToolTip(_WEIGHTED if weighted else _EPSILON)
         self._refit.setVisible(phases.breaks is not None)
         for widget in (self.model, self.n, self.slider, self._suggested):
             widget.setEnabled(new.run is not None)
@@ -310,15 +308,11 @@ class PhasesPanel(QScrollArea):
         worst = max(range(len(new.rows)), key=lambda i: new.rows[i].error)
         rms = math.sqrt(max(0.0, fit.sse) / run.curve.duration)
         refining = "  (refining)" if new.refining else ""
-        self._values["epsilon"].setText(self.tr("{0} proc·√s{1}").format(digits(fit.epsilon), refining))
+        self._values["epsilon"].setText(f"{digits(fit.epsilon)} proc·√s{refining}")
         self._values["worst"].setText(
-            self.tr("phase {0} of {1}, r.m.s. {2}").format(
-                worst + 1, len(new.rows), digits(new.rows[worst].rms, 3)
-            )
+            f"phase {worst + 1} of {len(new.rows)}, r.m.s. {digits(new.rows[worst].rms, 3)}"
         )
-        self._values["sse"].setText(
-            self.tr("{0} proc²·s, r.m.s. {1}").format(digits(fit.sse), digits(rms, 3))
-        )
+        self._values["sse"].setText(f"{digits(fit.sse)} proc²·s, r.m.s. {digits(rms, 3)}")
         self._values["equal"].setText(self._equal_text(new))
         self._values["certificate"].setText(self._certificate_text(new))
 
@@ -346,11 +340,12 @@ class PhasesPanel(QScrollArea):
         suggestion, sweep = new.suggestion, new.sweep
         self._suggested.setVisible(suggestion is not None)
         if suggestion is not None:
-            self._suggested.setText(self.tr("Use n = {0}").format(suggestion.n))
+            self._suggested.setText(f"Use n = {suggestion.n}")
             self._suggested.setToolTip(suggestion.reason)
             self._values["suggestion"].setText(f"n = {suggestion.n}: {suggestion.reason}")
         else:
-            self._values["suggestion"].setText(self.tr("working it out…") if new.run is not None else "–")
+            waiting = "none, fitting every n was given up" if new.given_up else "working it out…"
+            self._values["suggestion"].setText(waiting if new.run is not None else "–")
         first = int(sweep.n[0]) if sweep is not None else 1
         model = new.project.phases.model
         errors = sweep.epsilon if sweep is not None else ()

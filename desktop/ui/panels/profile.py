@@ -51,20 +51,20 @@ class ProfilePanel(QWidget):
         self._explained = Explained()
         self._names: dict[str, str] = {}
         self._marked: tuple[str, ...] = ()
-        self.view = FrameTree(self.tr("Profile"))
+        self.view = FrameTree("Profile")
         self.model = self.view.frames
         self.view.show_frame(None, TREE)
         self.view.sortByColumn(1, DESCENDING)
         self.view.doubleClicked.connect(self._find)
         self.kind = QComboBox()
-        self.kind.setAccessibleName(self.tr("Kind of profile"))
-        self.kind.addItem(self.tr("Tree of calls"), "tree")
-        self.kind.addItem(self.tr("Regions"), "flat")
+        self.kind.setAccessibleName("Kind of profile")
+        self.kind.addItem("Tree of calls", "tree")
+        self.kind.addItem("Regions", "flat")
         self.kind.activated.connect(lambda _: self._fill())
         self.search = QLineEdit()
-        self.search.setPlaceholderText(self.tr("Region name"))
+        self.search.setPlaceholderText("Region name")
         self.search.setClearButtonEnabled(True)
-        self.search.setAccessibleName(self.tr("Search regions"))
+        self.search.setAccessibleName("Search regions")
         self.search.textChanged.connect(self.view.filter)
         self.about = QLabel()
         row = QHBoxLayout()
@@ -133,9 +133,7 @@ class ProfilePanel(QWidget):
             self.about.setText(found.problem)
         elif found.scopes:
             scope = found.scopes[found.focus]
-            self.about.setText(
-                self.tr("{0}, {1}").format(scope.label, quantity(scope.end_s - scope.start_s, "s"))
-            )
+            self.about.setText("{}, {}".format(scope.label, quantity(scope.end_s - scope.start_s, "s")))
         else:
             self.about.setText(why_empty(self._workbench.snapshot))
 

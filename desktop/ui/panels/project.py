@@ -72,7 +72,7 @@ class ProjectPanel(QWidget):
         super().__init__()
         self._held: tuple[Held, ...] = ()
         self._cells: list[tuple[str, str, str, str]] = []
-        self.table = FrameView(self.tr("Contents of the project"))
+        self.table = FrameView("Contents of the project")
         self.model = self.table.frames
         self.table.show_frame(None, COLUMNS)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
@@ -86,15 +86,15 @@ class ProjectPanel(QWidget):
         chosen = self._chosen
         self.buttons: dict[str, QToolButton] = {}
         for key, text, tip, act in (
-            ("open", self.tr("&Open"), self.tr("Show this trace, or open a window for it"),
+            ("open", "&Open", "Show this trace, or open a window for it",
              lambda: self.openAsked.emit(*chosen())),
-            ("trace", self.tr("Add t&race…"), self.tr("Another run for the same project"),
+            ("trace", "Add t&race…", "Another run for the same project",
              self.traceAsked.emit),
-            ("file", self.tr("Add &file…"), self.tr("An experiment, or a table of run times"),
+            ("file", "Add &file…", "An experiment, or a table of run times",
              self.fileAsked.emit),
-            ("place", self.tr("Fi&nd…"), self.tr("Say where it is, if it is not where it was"),
+            ("place", "Fi&nd…", "Say where it is, if it is not where it was",
              lambda: self.placeAsked.emit(*chosen())),
-            ("remove", self.tr("&Take out"), self.tr("Take it out of the project; the file stays"),
+            ("remove", "&Take out", "Take it out of the project; the file stays",
              lambda: self.removeAsked.emit(*chosen())),
         ):  # fmt: skip
             button = self.buttons[key] = self._button(text, tip, act)

@@ -90,31 +90,29 @@ class StatisticsPanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.table = FrameView(self.tr("Statistics"), sortable=False, row_height=1.25)
+        self.table = FrameView("Statistics", sortable=False, row_height=1.25)
         self.model = self.table.frames
         self.table.horizontalHeader().sectionClicked.connect(self._chose_column)
-        self.chart = Chart(self.tr("How processors share the work"))
+        self.chart = Chart("How processors share the work")
         self.chart.clicked.connect(lambda key, _: None)
         self.picture = QComboBox()
-        self.picture.setAccessibleName(self.tr("Picture"))
-        self.picture.addItem(self.tr("Concurrency"), "concurrency")
-        self.picture.addItem(self.tr("Utilization of locations"), "utilization")
+        self.picture.setAccessibleName("Picture")
+        self.picture.addItem("Concurrency", "concurrency")
+        self.picture.addItem("Utilization of locations", "utilization")
         self.picture.activated.connect(lambda _: self._arrange())
         self.picture.activated.connect(lambda _: self._draw())
         self.scope = QComboBox()
-        self.scope.setAccessibleName(self.tr("Details of"))
+        self.scope.setAccessibleName("Details of")
         for text, key in (
-            (self.tr("Selection, phase or run"), "auto"),
-            (self.tr("Whole run"), "run"),
-            (self.tr("Selection"), "selection"),
+            ("Selection, phase or run", "auto"),
+            ("Whole run", "run"),
+            ("Selection", "selection"),
         ):
             self.scope.addItem(text, key)
-        self.scope.activated.connect(lambda _: workbench.explainer.set_scope(self.scope.currentData()))
-        self.replay = QPushButton(self.tr("&Transfer and waiting"))
-        self.replay.setToolTip(
-            self.tr("Also what takes a pass over all messages: replay on an ideal network")
-        )
-        self.replay.clicked.connect(workbench.explainer.want_replay)
+        self.scope.activated.connect(lambda _: workbench.set_scope(self.scope.currentData()))
+        self.replay = QPushButton("&Transfer and waiting")
+        self.replay.setToolTip("Also what takes a pass over all messages: replay on an ideal network")
+        self.replay.clicked.connect(workbench.want_replay)
         self.note = QLabel()
         self.note.setWordWrap(True)
         self._explained = Explained()
@@ -175,7 +173,7 @@ class StatisticsPanel(QWidget):
         if narrow != self._narrow:
             self._narrow = narrow
             if narrow:
-                self.picture.insertItem(0, self.tr("Numbers"), "numbers")
+                self.picture.insertItem(0, "Numbers", "numbers")
                 self.picture.setCurrentIndex(0)
             else:
                 self.picture.removeItem(0)
@@ -251,7 +249,7 @@ class StatisticsPanel(QWidget):
         """A row for each marked region, and what the trace numbers those of its name."""
         shown = self._workbench.snapshot
         regions = () if shown.document is None else shown.document.regions
-        tip = self.tr("Inclusive time of the marked region, of all processors together")
+        tip = "Inclusive time of the marked region, of all processors together"
         return [
             (
                 Metric(shown.project.names.get(name, name), tip, f"region {name}", "unit"),
@@ -271,7 +269,7 @@ class StatisticsPanel(QWidget):
         if stats.is_processor.any():
             names = found.names
             said.append(
-                self.tr("Most loaded: {0}. Idlest: {1}.").format(
+                "Most loaded: {}. Idlest: {}.".format(
                     ", ".join(names[i] for i in stats.most_loaded(3)),
                     ", ".join(names[i] for i in stats.idlest(3)),
                 )
@@ -302,7 +300,7 @@ class StatisticsPanel(QWidget):
             self.chart.set_content(*_utilization(scope.label, stats, found.names))
         else:
             self.chart.set_content(
-                Content(Axis(""), Axis(""), empty=self.tr("This source knows its curve only, no locations."))
+                Content(Axis(""), Axis(""), empty="This source knows its curve only, no locations.")
             )
 
 

@@ -39,7 +39,7 @@ class TablePanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.view = FrameView(self.tr("Phases"), copies_one=True, row_height=1.4)
+        self.view = FrameView("Phases", copies_one=True, row_height=1.4)
         self.view.setObjectName("phase_table")
         self.view.show_frame(None, COLUMNS)
         self.view.stretch_all()

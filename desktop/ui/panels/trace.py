@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBo
 from desktop.data.events import ImportReport
 from desktop.ui.panels import PanelSpec
 from desktop.ui.units import digits, grouped, quantity
-from desktop.workbench.workbench import Run, Snapshot, Workbench
+from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 #: What is said of a repair, besides its numbers.
 _REPAIRS = {
@@ -47,16 +47,16 @@ class TracePanel(QWidget):
         super().__init__()
         self.clocks = QComboBox()
         self.clocks.setObjectName("clocks")
-        self.clocks.addItem(self.tr("with clocks repaired"), True)
-        self.clocks.addItem(self.tr("as recorded"), False)
+        self.clocks.addItem("with clocks repaired", True)
+        self.clocks.addItem("as recorded", False)
         self.clocks.activated.connect(lambda _: workbench.set_repaired(self.clocks.currentData()))
-        label = QLabel(self.tr("&Times"))
+        label = QLabel("&Times")
         label.setBuddy(self.clocks)
         self._clocks_text = QLabel()
         self._clocks_text.setWordWrap(True)
         self.text = QTextBrowser()
         self.text.setObjectName("trace_text")
-        self.text.setAccessibleName(self.tr("Facts about the trace and import report"))
+        self.text.setAccessibleName("Facts about the trace and import report")
         self.text.setOpenLinks(False)
         row = QHBoxLayout()
         row.addWidget(label)
@@ -93,9 +93,7 @@ class TracePanel(QWidget):
         if new.run is None:
             self._clocks_text.setText("")
         elif not checked:
-            self._clocks_text.setText(
-                self.tr("No messages between processors, so clocks cannot be compared.")
-            )
+            self._clocks_text.setText("No messages between processors, so clocks cannot be compared.")
         else:
             before, after = int(clock["violations_before"]), int(clock["violations_after"])
             most = f", by {quantity(clock['most_before_s'], 's')} at most" if before else ""
@@ -106,7 +104,7 @@ class TracePanel(QWidget):
             )
 
 
-def _facts(info: dict[str, Any], run: Run) -> str:
+def _facts(info: dict[str, Any], run: TraceRun) -> str:
     source, use, totals = info["source"], info["utilization"], info["totals"]
     processors, curve = float(use["processors"]), run.whole.curve
     rows = [

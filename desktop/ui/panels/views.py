@@ -73,11 +73,11 @@ class ViewsPanel(QWidget):
         self._locations: tuple[str, ...] = ()
         self._views: tuple[NamedView, ...] = ()
         self._notes: tuple[Annotation, ...] = ()
-        self.view_table = self._table(VIEW_COLUMNS, self.tr("Views"), self.go_to_view)
-        self.note_table = self._table(NOTE_COLUMNS, self.tr("Annotations"), self.go_to_note)
-        self.view_tip = QLabel(self.tr("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it."))
+        self.view_table = self._table(VIEW_COLUMNS, "Views", self.go_to_view)
+        self.note_table = self._table(NOTE_COLUMNS, "Annotations", self.go_to_note)
+        self.view_tip = QLabel("Ctrl+1 to Ctrl+9 keep what you see, 1 to 9 return to it.")
         self.note_tip = QLabel(
-            self.tr("I writes a remark at the pointer, or over the selection; Shift+I on one location.")
+            "I writes a remark at the pointer, or over the selection; Shift+I on one location."
         )
         for tip in (self.view_tip, self.note_tip):
             tip.setWordWrap(True)
@@ -88,10 +88,10 @@ class ViewsPanel(QWidget):
         layout.addLayout(
             self._buttons(
                 self.view_table,
-                (self.tr("&Keep"), self.tr("Keep what is seen under the next free number"), self.keep),
-                (self.tr("&Go to"), self.tr("Show this view"), self.go_to_view),
-                (self.tr("&Rename…"), self.tr("Another name for this view"), self.rename_view),
-                (self.tr("Delete"), self.tr("Delete this view"), self.delete_view),
+                ("&Keep", "Keep what is seen under the next free number", self.keep),
+                ("&Go to", "Show this view", self.go_to_view),
+                ("&Rename…", "Another name for this view", self.rename_view),
+                ("Delete", "Delete this view", self.delete_view),
             )
         )
         layout.addWidget(self.note_tip)
@@ -99,11 +99,11 @@ class ViewsPanel(QWidget):
         layout.addLayout(
             self._buttons(
                 self.note_table,
-                (self.tr("&Add…"), self.tr("A remark at the cursor or the selection"), self.noteAsked.emit),
-                (self.tr("Go &to"), self.tr("Show the time of this annotation"), self.go_to_note),
-                (self.tr("&Edit…"), self.tr("Text, time, location and colour"), self.edit_note),
-                (self.tr("&Hide"), self.tr("Hide this annotation in the plots, or show it"), self.hide_note),
-                (self.tr("Delete"), self.tr("Delete this annotation"), self.delete_note),
+                ("&Add…", "A remark at the cursor or the selection", self.noteAsked.emit),
+                ("Go &to", "Show the time of this annotation", self.go_to_note),
+                ("&Edit…", "Text, time, location and colour", self.edit_note),
+                ("&Hide", "Hide this annotation in the plots, or show it", self.hide_note),
+                ("Delete", "Delete this annotation", self.delete_note),
             )
         )
 
@@ -205,8 +205,8 @@ class ViewsPanel(QWidget):
             return
         dialog = QInputDialog(self)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setWindowTitle(self.tr("Rename view {0}").format(chosen.number))
-        dialog.setLabelText(self.tr("Name"))
+        dialog.setWindowTitle(f"Rename view {chosen.number}")
+        dialog.setLabelText("Name")
         dialog.setTextValue(chosen.name)
         dialog.textValueSelected.connect(
             lambda text: self._workbench.rename_view(chosen.number, text.strip())
@@ -238,7 +238,7 @@ class ViewsPanel(QWidget):
         index = self._note()
         if index is not None:
             note = self._notes[index]
-            dialog = NoteDialog(self, self.tr("Edit annotation"), note, self._locations)
+            dialog = NoteDialog(self, "Edit annotation", note, self._locations)
             dialog.taken.connect(
                 lambda made: self._workbench.change_annotation(
                     index,
@@ -281,9 +281,9 @@ class NoteDialog(Dialog):
         self.text.setMaximumHeight(6 * self.fontMetrics().height())
         self.start = QLineEdit(_exact(note.start_s))
         self.end = QLineEdit("" if note.end_s is None else _exact(note.end_s))
-        self.end.setPlaceholderText(self.tr("an instant"))
+        self.end.setPlaceholderText("an instant")
         self.location = QComboBox()
-        self.location.addItem(self.tr("All locations"), None)
+        self.location.addItem("All locations", None)
         # Long lists are slow to measure; a name that is cut there is read in full when it is chosen.
         self.location.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         for index, name in enumerate(locations):
@@ -305,12 +305,12 @@ class NoteDialog(Dialog):
         self.buttons.accepted.connect(self._take)
         self.buttons.rejected.connect(self.reject)
         form = QFormLayout(self)
-        form.addRow(self.tr("&Text"), self.text)
-        form.addRow(self.tr("&Start (s)"), self.start)
-        form.addRow(self.tr("&End (s)"), self.end)
+        form.addRow("&Text", self.text)
+        form.addRow("&Start (s)", self.start)
+        form.addRow("&End (s)", self.end)
         if self.location.count() > 1:
-            form.addRow(self.tr("&Location"), self.location)
-        form.addRow(self.tr("&Colour"), self.colour)
+            form.addRow("&Location", self.location)
+        form.addRow("&Colour", self.colour)
         form.addRow(self.problem)
         form.addRow(self.buttons)
 
@@ -319,13 +319,13 @@ class NoteDialog(Dialog):
             start = float(self.start.text())
             end = float(self.end.text()) if self.end.text().strip() else None
         except ValueError:
-            self.problem.setText(self.tr("Start and end are numbers of seconds; the end may be empty."))
+            self.problem.setText("Start and end are numbers of seconds; the end may be empty.")
             return
         if not self.text.toPlainText().strip():
-            self.problem.setText(self.tr("Write what the annotation should say."))
+            self.problem.setText("Write what the annotation should say.")
             return
         if end is not None and not end >= start:
-            self.problem.setText(self.tr("It ends before it begins."))
+            self.problem.setText("It ends before it begins.")
             return
         self.taken.emit(
             Annotation(

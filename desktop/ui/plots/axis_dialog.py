@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -17,7 +18,19 @@ from PySide6.QtWidgets import (
 
 from desktop.data.chart import AxisChoice
 from desktop.ui.dialogs import Dialog
-from desktop.ui.plots.plot_menu import AxisOption
+
+
+@dataclass(frozen=True)
+class AxisOption:
+    """An axis as it is: its ends in its own unit, whether they follow the values (`free`), and whether it is
+    logarithmic (None: it cannot be)."""
+
+    way: Literal["x", "y"]
+    title: str
+    low: float
+    high: float
+    free: bool
+    log: bool | None
 
 
 class AxisDialog(Dialog):
@@ -26,7 +39,7 @@ class AxisDialog(Dialog):
     def __init__(self, plot: Any) -> None:
         super().__init__(plot)
         self.setObjectName("axis_options")
-        self.setWindowTitle(self.tr("Axis options"))
+        self.setWindowTitle("Axis options")
         self._plot = plot
         self.forms = [_Form(option, self) for option in plot.axis_options()]
         self.said = QLabel()
@@ -64,17 +77,17 @@ class _Form(QGroupBox):
     """One axis."""
 
     def __init__(self, option: AxisOption, parent: Dialog) -> None:
-        title = option.title or (self.tr("Horizontal") if option.way == "x" else self.tr("Vertical"))
+        title = option.title or ("Horizontal" if option.way == "x" else "Vertical")
         super().__init__(title.replace("&", "&&"), parent)
         self.option = option
-        self.free = QCheckBox(self.tr("Range by the values"))
+        self.free = QCheckBox("Range by the values")
         self.free.setChecked(option.free)
         self.low, self.high = (QLineEdit(text) for text in _texts(option.low, option.high))
-        self.log = QCheckBox(self.tr("Logarithmic"))
+        self.log = QCheckBox("Logarithmic")
         self.log.setChecked(bool(option.log))
         self.log.setVisible(option.log is not None)
         row = QHBoxLayout()
-        for text, line in ((self.tr("From"), self.low), (self.tr("to"), self.high)):
+        for text, line in (("From", self.low), ("to", self.high)):
             label = QLabel(text)
             label.setBuddy(line)
             line.setAccessibleName(f"{title}: {text}")
@@ -118,11 +131,11 @@ class _Form(QGroupBox):
             return ""
         low, high = self._ends()
         if not (math.isfinite(low) and math.isfinite(high)):
-            return self.tr("{0}: the ends of the range must be numbers.").format(self.title())
+            return f"{self.title()}: the ends of the range must be numbers."
         if not low < high:
-            return self.tr("{0}: the range must end above where it begins.").format(self.title())
+            return f"{self.title()}: the range must end above where it begins."
         if self.log.isChecked() and self.option.log is not None and low <= 0:
-            return self.tr("{0}: a logarithmic axis begins above zero.").format(self.title())
+            return f"{self.title()}: a logarithmic axis begins above zero."
         return ""
 
 

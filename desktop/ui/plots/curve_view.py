@@ -123,7 +123,7 @@ class CurveView(TimePlot):
         self._plot: Plot | None = None  # what the pictures show
         self._described: LaneOf | None = None  # and the base of that of the curve
         self._build()
-        self.setAccessibleName(self.tr("Processor-utilization curve"))
+        self.setAccessibleName("Processor-utilization curve")
         self._describe()
 
     # ---- what is shown -------------------------------------------------------------------------
@@ -263,7 +263,7 @@ class CurveView(TimePlot):
         if known is not None:
             free, log = self._levels.mode != "hand", self._levels.log
             ends = limits(self._levels, known)
-            found.append(plot_menu.AxisOption("y", self.tr("Processors"), *ends, free, log))
+            found.append(plot_menu.AxisOption("y", "Processors", *ends, free, log))
         return found
 
     def choose_axis(self, way: str, choice: AxisChoice) -> None:
@@ -623,7 +623,7 @@ class CurveView(TimePlot):
         painter.setFont(self.font())
         if self._fit is None:
             painter.setPen(QColor(self._theme.muted))
-            text = self.tr("The residual appears with a fit.")
+            text = "The residual appears with a fit."
             painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
         painter.setClipRect(self._residual.rect)
         self._notes.paint(painter, self._map(), self._lanes, self._theme)
@@ -637,7 +637,7 @@ class CurveView(TimePlot):
     def _paint_empty(self, painter: QPainter, rect: QRectF) -> None:
         painter.setFont(self.font())
         painter.setPen(QColor(self._theme.muted))
-        message = self.tr("No curve is open. File > Open shows one.")
+        message = "No curve is open. File > Open shows one."
         painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, message)
 
     def _paint_frames(self, painter: QPainter, rect: QRectF) -> None:
@@ -673,7 +673,7 @@ class CurveView(TimePlot):
         painter.setFont(self.font())
         painter.setPen(QColor(self._theme.muted))
         gutter = QRectF(0, self._run.rect.top(), self._run.rect.left() - 7, self._run.rect.height())
-        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, self.tr("Whole run"))
+        painter.drawText(gutter, Qt.AlignmentFlag.AlignRight | _MIDDLE, "Whole run")
 
     def _paint_time(self, painter: QPainter, rect: QRectF) -> None:
         if self._plot is not None:
@@ -711,9 +711,9 @@ class CurveView(TimePlot):
         em = metrics.height()
         steps = int(self._columns.steps.max(initial=0)) if self._columns is not None else 0
         note = (
-            self.tr("1 pixel stands for up to {0} steps").format(f"{steps:,}".replace(",", " "))
+            "1 pixel stands for up to {} steps".format(f"{steps:,}".replace(",", " "))
             if steps > 2
-            else self.tr("every step is drawn")
+            else "every step is drawn"
         )
         found = entries(self._plot.legend, t)
         if self._plot.doubt:  # matters more than how it is drawn
@@ -870,18 +870,16 @@ class CurveView(TimePlot):
             return []
         number = format_number
         rows = [scales.format_time(t, (m.b - m.a) / m.width)]
-        rows.append(self.tr("computing {0} at this instant").format(number(found.level)))
+        rows.append(f"computing {number(found.level)} at this instant")
         if found.minimum != found.maximum:
             rows.append(
-                self.tr("{0} on average in this pixel ({1} to {2})").format(
-                    number(found.mean), number(found.minimum), number(found.maximum)
-                )
+                f"{number(found.mean)} on average in this pixel "
+                f"({number(found.minimum)} to {number(found.maximum)})"
             )
         if found.phase is not None:
             rows.append(
-                self.tr("phase {0}: fit {1}, residual {2}").format(
-                    found.phase + 1, number(found.fit), signed(found.level - found.fit)
-                )
+                f"phase {found.phase + 1}: fit {number(found.fit)}, "
+                f"residual {signed(found.level - found.fit)}"
             )
         return rows
 
@@ -894,15 +892,16 @@ class CurveView(TimePlot):
     def _describe(self) -> None:
         """A sentence for screen readers; the table of phases says the same in numbers."""
         if self._curve is None:
-            self.setAccessibleDescription(self.tr("No curve is open."))
+            self.setAccessibleDescription("No curve is open.")
             return
-        text = self.tr("{0} processors over {1}, on average {2} computing.").format(
-            format_number(self._curve.capacity),
-            scales.format_time(self._curve.duration, self._curve.duration / 1000),
-            format_number(envelope(self._curve).range(-math.inf, math.inf)[2] / self._curve.duration),
+        duration = self._curve.duration
+        mean = envelope(self._curve).range(-math.inf, math.inf)[2] / duration
+        text = (
+            f"{format_number(self._curve.capacity)} processors over "
+            f"{scales.format_time(duration, duration / 1000)}, on average {format_number(mean)} computing."
         )
         if self._fit is not None:
-            text += " " + self.tr("Fitted with {0} phases.").format(self._fit.breaks.size - 1)
+            text += f" Fitted with {self._fit.breaks.size - 1} phases."
         if self._doubt:
             text += f" {self._doubt[:1].upper()}{self._doubt[1:]}."
         self.setAccessibleDescription(text)
@@ -1113,26 +1112,26 @@ class CurveView(TimePlot):
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         t, near, fit = self._time(p.x()), self._break_near(p.x(), 2 * GRAB), self._fit
-        add = menu.addAction(self.tr("&Add break here"), lambda: self.breakAddRequested.emit(t))
+        add = menu.addAction("&Add break here", lambda: self.breakAddRequested.emit(t))
         add.setEnabled(self._phase_span(t) is not None and near is None)
         number = near or 0
-        remove = menu.addAction(self.tr("&Remove break"), lambda: self.breakRemoveRequested.emit(number))
+        remove = menu.addAction("&Remove break", lambda: self.breakRemoveRequested.emit(number))
         held = fit is not None and near is not None and breakpoints(fit, self._locked).locked[near - 1]
-        label = self.tr("Un&lock break") if held else self.tr("&Lock break")
+        label = "Un&lock break" if held else "&Lock break"
         lock = menu.addAction(label, lambda: self.breakLockToggled.emit(number))
         for action in (remove, lock):
             action.setEnabled(near is not None)
-        menu.addAction(self.tr("A&nnotate here…"), lambda: self.noteAsked.emit(t))
+        menu.addAction("A&nnotate here…", lambda: self.noteAsked.emit(t))
         menu.addSeparator()
-        to_phase = menu.addAction(self.tr("&Zoom to phase"), lambda: self._zoom_to_phase(t))
+        to_phase = menu.addAction("&Zoom to phase", lambda: self._zoom_to_phase(t))
         to_phase.setEnabled(self._phase_span(t) is not None)
         menu.addSeparator()
         self._add_limit(menu, t)
         menu.addSeparator()
-        menu.addAction(self.tr("&Fit levels to what is visible"), self.fit_levels)
-        menu.addAction(self.tr("All &processors"), self.show_all_levels)
-        menu.addAction(self.tr("Levels as at &first"), self.reset_levels)
-        log = menu.addAction(self.tr("Lo&garithmic"), lambda: self.set_logarithmic(not self._levels.log))
+        menu.addAction("&Fit levels to what is visible", self.fit_levels)
+        menu.addAction("All &processors", self.show_all_levels)
+        menu.addAction("Levels as at &first", self.reset_levels)
+        log = menu.addAction("Lo&garithmic", lambda: self.set_logarithmic(not self._levels.log))
         log.setCheckable(True)
         log.setChecked(self._levels.log)
         return plot_menu.finish(menu, self)

@@ -40,21 +40,21 @@ class MessageForm(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._filter = MessageFilter()
-        self.shown = QCheckBox(self.tr("&Show messages"))
+        self.shown = QCheckBox("&Show messages")
         self.shown.toggled.connect(lambda on: self._say(replace(self._filter, shown=on)))
         self.fields: dict[str, QLineEdit] = {}
         form = QFormLayout()
         for name, title, hint, tip in (
             (
                 "least_bytes",
-                self.tr("&Bytes, at least"),
+                "&Bytes, at least",
                 "64 KiB",
-                self.tr("Messages of so many bytes or more"),
+                "Messages of so many bytes or more",
             ),
-            ("least_s", self.tr("&Duration, at least"), "10 µs", self.tr("From the send to the receive")),
-            ("communicator", self.tr("&Communicator"), self.tr("any"), self.tr("Its number in the trace")),
-            ("partner", self.tr("&Rank"), self.tr("any"), self.tr("The sender or the receiver")),
-            ("tag", self.tr("&Tag"), self.tr("any"), self.tr("The number that the program gave it")),
+            ("least_s", "&Duration, at least", "10 µs", "From the send to the receive"),
+            ("communicator", "&Communicator", "any", "Its number in the trace"),
+            ("partner", "&Rank", "any", "The sender or the receiver"),
+            ("tag", "&Tag", "any", "The number that the program gave it"),
         ):
             field = QLineEdit()
             field.setObjectName(f"messages_{name}")
@@ -69,7 +69,7 @@ class MessageForm(QWidget):
             self.fields[name] = field
         self.problem = QLabel()
         self.problem.setObjectName("messages_problem")
-        self.reset = QPushButton(self.tr("Show &all messages"))
+        self.reset = QPushButton("Show &all messages")
         self.reset.clicked.connect(lambda: self.show_filter(MessageFilter(), tell=True))
         layout = QVBoxLayout(self)
         layout.addWidget(self.shown)
@@ -105,12 +105,12 @@ class MessageForm(QWidget):
             if name in ("least_bytes", "least_s"):
                 value = number(text, "B" if name == "least_bytes" else "s") if text else 0.0
                 if value is None:
-                    self._mark(self.tr("“{0}” is no number with a unit").format(text))
+                    self._mark(f"“{text}” is no number with a unit")
                     return
                 values[name] = round(value) if name == "least_bytes" else value
             else:
                 if text and not re.fullmatch(r"[-−]?\d{1,18}", text):
-                    self._mark(self.tr("“{0}” is no whole number").format(text))
+                    self._mark(f"“{text}” is no whole number")
                     return
                 values[name] = int(text.replace("−", "-")) if text else None
         self._mark("")

@@ -10,34 +10,22 @@ which is exported as a drawing) and `HELP` (a place in the handbook; else the wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
-from PySide6.QtCore import QByteArray, QCoreApplication, QPoint, QPointF, Qt
+from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
-from desktop.ui.page import page_of
+from desktop.ui.plots.axis_dialog import AxisDialog, AxisOption
 from desktop.ui.tables import comma_separated, tab_separated
+
+__all__ = ["AxisOption", "finish", "plot_menu", "popup", "texts"]
 
 #: A row of what a plot shows; the first is that of headings, with units.
 Row = Sequence[Any]
 #: Steps of a curve that are copied one by one at most; of more, the columns that are drawn.
 MOST = 100_000
-
-
-@dataclass(frozen=True)
-class AxisOption:
-    """An axis as it is: its ends in its own unit, whether they follow the values (`free`), and whether it is
-    logarithmic (None: it cannot be)."""
-
-    way: Literal["x", "y"]
-    title: str
-    low: float
-    high: float
-    free: bool
-    log: bool | None
 
 
 class Plot(Protocol):
@@ -47,8 +35,12 @@ class Plot(Protocol):
     def picture(self) -> QImage: ...
 
 
-def tr(text: str) -> str:
-    return QCoreApplication.translate("PlotMenu", text)
+def page_of(widget: QWidget) -> Any:
+    """The page that a widget stands on: what can show the handbook; None if there is none."""
+    parent: QWidget | None = widget
+    while parent is not None and not hasattr(parent, "show_help"):
+        parent = parent.parentWidget()
+    return parent
 
 
 def texts(rows: Iterable[Row]) -> list[list[str]]:
@@ -69,29 +61,29 @@ def finish(menu: QMenu, plot: Any) -> QMenu:
     if menu.actions():
         menu.addSeparator()
     if hasattr(plot, "show_all"):
-        menu.addAction(tr("View &all"), plot.show_all).setObjectName("plot_all")
+        menu.addAction("View &all", plot.show_all).setObjectName("plot_all")
     if hasattr(plot, "axis_options"):
-        options = menu.addAction(tr("&Axis options…"), lambda: ask_axes(plot))
+        options = menu.addAction("&Axis options…", lambda: ask_axes(plot))
         options.setObjectName("plot_axes")
         options.setEnabled(bool(plot.axis_options()))
     if hasattr(plot, "set_grid"):
-        lines = menu.addAction(tr("&Grid"))
+        lines = menu.addAction("&Grid")
         lines.setObjectName("plot_grid")
         lines.setCheckable(True)
         lines.setChecked(plot.grid)
         lines.toggled.connect(plot.set_grid)
     if hasattr(plot, "axis_options") or hasattr(plot, "set_grid"):
         menu.addSeparator()
-    menu.addAction(tr("&Copy picture"), lambda: _copy_picture(plot)).setObjectName("plot_picture")
-    menu.addAction(tr("&Export…"), lambda: export(plot)).setObjectName("plot_export")
+    menu.addAction("&Copy picture", lambda: _copy_picture(plot)).setObjectName("plot_picture")
+    menu.addAction("&Export…", lambda: export(plot)).setObjectName("plot_export")
     for name, title, form in (
-        ("plot_tsv", tr("Copy &data"), tab_separated),
-        ("plot_csv", tr("Copy data as CS&V"), comma_separated),
+        ("plot_tsv", "Copy &data", tab_separated),
+        ("plot_csv", "Copy data as CS&V", comma_separated),
     ):
         action = menu.addAction(title, lambda form=form: _copy(form(texts(plot.table()))))
         action.setObjectName(name)
     menu.addSeparator()
-    menu.addAction(tr("&What does this show?"), lambda: explain(plot)).setObjectName("plot_help")
+    menu.addAction("&What does this show?", lambda: explain(plot)).setObjectName("plot_help")
     _give_keys(menu)
     return menu
 
@@ -148,9 +140,9 @@ def export(plot: Any) -> None:
 
         ChartDialog(plot.content, plot.accessibleName(), plot.size(), plot).open()
         return
-    name, _ = QFileDialog.getSaveFileName(plot, tr("Export picture"), "", "PNG (*.png)")
+    name, _ = QFileDialog.getSaveFileName(plot, "Export picture", "", "PNG (*.png)")
     if name and not QImageWriter(name, QByteArray(b"png")).write(plot.picture()):
-        text = tr("{0} cannot be written, choose another place").format(name)
+        text = f"{name} cannot be written, choose another place"
         box = QMessageBox(QMessageBox.Icon.Warning, "Phasewright", text, parent=plot)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
@@ -158,8 +150,6 @@ def export(plot: Any) -> None:
 
 def ask_axes(plot: Any) -> None:
     """Ask for the ranges and scales of a plot's axes."""
-    from desktop.ui.plots.axis_dialog import AxisDialog
-
     AxisDialog(plot).open()
 
 

@@ -109,7 +109,7 @@ class SweepPlot(Chart):
             event.ignore()
 
     def _nothing_yet(self) -> str:
-        return self.tr("Nothing is fitted yet; drawn once every n has been.")
+        return "Nothing is fitted yet; drawn once every n has been."
 
 
 class EpsilonPlot(SweepPlot):
@@ -119,8 +119,8 @@ class EpsilonPlot(SweepPlot):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent, "guide.md#phases")
-        self.setAccessibleName(self.tr("Error against the number of phases"))
-        self.setToolTip(self.tr("The least error that n phases can have. Click to choose n."))
+        self.setAccessibleName("Error against the number of phases")
+        self.setToolTip("The least error that n phases can have. Click to choose n.")
         self._epsilon: Floats = np.empty(0)
         self._suggested: int | None = None
         self._by_hand: float | None = None
@@ -166,13 +166,12 @@ class EpsilonPlot(SweepPlot):
     def _describe(self) -> None:
         text = ""
         if self._count:
-            text = self.tr("Error falls from {0} at n = {1} to {2} at n = {3}.").format(
-                format_number(float(self._epsilon[0])), self._first,
-                format_number(float(self._epsilon[-1])), self._first + self._count - 1,
-            )  # fmt: skip
+            first, last = (format_number(float(self._epsilon[k])) for k in (0, -1))
+            text = f"Error falls from {first} at n = {self._first} to {last} at "
+            text += f"n = {self._first + self._count - 1}."
         content = sweep_charts.epsilon_chart(
             self._epsilon, self._first, self._model, self._suggested, self._room, self._chosen(),
-            beyond=lambda: self._beyond, empty=self._nothing_yet(), tr=self.tr,
+            beyond=lambda: self._beyond, empty=self._nothing_yet(),
         )  # fmt: skip
         self.set_content(content, text)
 
@@ -193,7 +192,7 @@ class EpsilonPlot(SweepPlot):
         pointed = self._epsilon_of(self._pointed) if self._pointed != self._n else None
         if pointed is not None:
             n, said, by_hand = self._pointed, pointed, False
-        words = sweep_charts.epsilon_words(self._epsilon, self._first, n, said, by_hand=by_hand, tr=self.tr)
+        words = sweep_charts.epsilon_words(self._epsilon, self._first, n, said, by_hand=by_hand)
         return Chosen(x=float(self._n), y=y, label=words)
 
 
@@ -202,19 +201,17 @@ class BreakPicture(SweepPlot):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("", parent, "guide.md#phases")
-        self.setAccessibleName(self.tr("Breaks against the number of phases"))
+        self.setAccessibleName("Breaks against the number of phases")
         self.setToolTip(
-            self.tr(
-                "The breaks of every n. Breaks that last from n to n+1 are joined; a bar is the range in "
-                "which a break could lie at the same error. Click to choose n."
-            )
+            "The breaks of every n. Breaks that last from n to n+1 are joined; a bar is the range in "
+            "which a break could lie at the same error. Click to choose n."
         )
         self._rows: list[Row] = []
         self.set_content(self._drawn())
 
     def _drawn(self) -> Content:
         return sweep_charts.breakpoint_chart(
-            self._rows, self._first, self._chosen(), empty=self._nothing_yet(), tr=self.tr
+            self._rows, self._first, self._chosen(), empty=self._nothing_yet()
         )
 
     def set_sweep(self, rows: Sequence[tuple[ArrayLike, ArrayLike, ArrayLike]], first: int = 1) -> None:
@@ -227,7 +224,7 @@ class BreakPicture(SweepPlot):
         if self._count:
             total = sum(r[0].size - 2 for r in self._rows[:-1])
             lasting = content.series[1].x.size // 2
-            text = self.tr("{0} of {1} breaks stay when n grows by one.").format(lasting, total)
+            text = f"{lasting} of {total} breaks stay when n grows by one."
         self.set_content(content, text)
 
     def _chosen(self) -> Chosen:

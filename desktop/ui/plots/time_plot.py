@@ -213,7 +213,7 @@ class TimePlot(PlotView):
     @property
     def _time_scale(self) -> tuple[str, float]:
         """The name of the horizontal axis, and by what its values are multiplied to be read."""
-        return self.tr("Time (s)"), 1.0
+        return "Time (s)", 1.0
 
     def set_percent(self, shown: bool) -> None:
         """Leave room for a scale on the right."""
@@ -365,11 +365,11 @@ class TimePlot(PlotView):
     def _add_limit(self, menu: QMenu, t: float) -> None:
         """To a context menu: analyse the selected range only, or the whole run again."""
         span = self._selection or self._phase_span(t)
-        text = self.tr("Limit anal&ysis to this range")
+        text = "Limit anal&ysis to this range"
         if self._selection is None and span is not None:
-            text = self.tr("Limit anal&ysis to this phase")
+            text = "Limit anal&ysis to this phase"
         menu.addAction(text, lambda: self.limitAsked.emit(span)).setEnabled(span is not None)
-        gone = menu.addAction(self.tr("Remove li&mit of the analysis"), lambda: self.limitAsked.emit(None))
+        gone = menu.addAction("Remove li&mit of the analysis", lambda: self.limitAsked.emit(None))
         gone.setEnabled(self._limit is not None)
 
     def _phase_span(self, t: float) -> tuple[float, float] | None:

@@ -149,7 +149,7 @@ class TimelinePane(QWidget):
         row.setSpacing(6)
         self._colour = QComboBox()
         self._colour.setObjectName("timeline_colour")
-        self._colour.addItems([self.tr("Activity"), self.tr("Region")])
+        self._colour.addItems(["Activity", "Region"])
         self._colour.currentIndexChanged.connect(lambda k: self.view.set_by_region(k == 1))
         self._order = QComboBox()
         self._order.setObjectName("timeline_order")
@@ -157,7 +157,7 @@ class TimelinePane(QWidget):
         self._order.currentIndexChanged.connect(lambda k: self._sort(ORDERS[k]))
         self._search = _FindField()
         self._search.setObjectName("timeline_search")
-        self._search.setPlaceholderText(self.tr("Name of a region"))
+        self._search.setPlaceholderText("Name of a region")
         self._search.setClearButtonEnabled(True)
         self._search.setMinimumWidth(14 * self.fontMetrics().averageCharWidth())
         self._search.setMaximumWidth(26 * self.fontMetrics().averageCharWidth())
@@ -172,17 +172,17 @@ class TimelinePane(QWidget):
         self._result = Elided()
         self._make_messages()
         for text, widget in (
-            (self.tr("&Colours"), self._colour),
-            (self.tr("Ro&ws"), self._order),
-            (self.tr("&Find"), self._search),
+            ("&Colours", self._colour),
+            ("Ro&ws", self._order),
+            ("&Find", self._search),
         ):
             label = QLabel(text)
             label.setBuddy(widget)
             row.addWidget(label)
             row.addWidget(widget)
         for arrow, tip, forward in (
-            (Qt.ArrowType.LeftArrow, self.tr("Previous occurrence (Shift+F3)"), False),
-            (Qt.ArrowType.RightArrow, self.tr("Next occurrence (F3)"), True),
+            (Qt.ArrowType.LeftArrow, "Previous occurrence (Shift+F3)", False),
+            (Qt.ArrowType.RightArrow, "Next occurrence (F3)", True),
         ):
             button = QToolButton()
             button.setArrowType(arrow)
@@ -204,8 +204,8 @@ class TimelinePane(QWidget):
         menu.addAction(holder)
         self.messages = QToolButton()
         self.messages.setObjectName("timeline_messages")
-        self.messages.setText(self.tr("Messages"))
-        self.messages.setToolTip(self.tr("Show or hide messages (M); the arrow: which of them"))
+        self.messages.setText("Messages")
+        self.messages.setToolTip("Show or hide messages (M); the arrow: which of them")
         self.messages.setCheckable(True)
         self.messages.setChecked(True)
         self.messages.setAutoRaise(True)
@@ -227,7 +227,7 @@ class TimelinePane(QWidget):
 
     def _filtered(self, wanted: MessageFilter) -> None:
         self.messages.setChecked(wanted.shown)
-        text = self.tr("Messages") if wanted.everything else self.tr("Messages (filtered)")
+        text = "Messages" if wanted.everything else "Messages (filtered)"
         self.messages.setText(text)
         if wanted != self.view.message_filter:
             self.view.set_messages(wanted)
@@ -373,14 +373,12 @@ class TimelinePane(QWidget):
         if self._place is not None and self._place[2]:
             self._place = None
         if timeline is None or not regions:
-            self._result.setText(self.tr("no such region is entered") if self._search.text().strip() else "")
+            self._result.setText("no such region is entered" if self._search.text().strip() else "")
             self.view.set_marked(frozenset())
             return
         marked = frozenset(np.unique(np.concatenate([timeline.entering(r) for r in regions])).tolist())
         self.view.set_marked(marked)
-        self._result.setText(
-            self.tr("in {0} of {1} locations").format(len(marked), int(timeline.there.sum()))
-        )
+        self._result.setText(f"in {len(marked)} of {int(timeline.there.sum())} locations")
 
     def find_next(self, forward: bool = True) -> None:
         """Go to the next (previous) time that the region is entered, in the row under the pointer or that of
@@ -401,7 +399,7 @@ class TimelinePane(QWidget):
 
         def waiting() -> None:
             if self._finding:
-                self._result.setText(self.tr("looking…"))
+                self._result.setText("looking…")
 
         def failed(error: BaseException) -> None:
             self._finding = False
@@ -411,14 +409,12 @@ class TimelinePane(QWidget):
         def done(found: _Found | None) -> None:
             self._finding = False
             if found is None:
-                where = self.tr("after here") if forward else self.tr("before here")
-                self._result.setText(self.tr("none {0}").format(where))
+                where = "after here" if forward else "before here"
+                self._result.setText(f"none {where}")
                 return
             self._place = found.location, found.begin_s, words
             self._result.setText(
-                self.tr("{0}, {1}, {2}").format(
-                    names(found.region), scales.format_time(found.begin_s, pixel), found.name
-                )
+                f"{names(found.region)}, {scales.format_time(found.begin_s, pixel)}, {found.name}"
             )
             self.view.show_found(found.location, found.begin_s, found.end_s)
             self.view.show_stack(found.location, found.begin_s, found.stack)
