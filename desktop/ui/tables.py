@@ -363,6 +363,15 @@ def _texts(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> Texts:
     return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
 
 
+def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
+    """Headings with units, and all rows of a frame as the cells of a table show them."""
+    cells = [_Cells(column, shown) for column in columns]
+    return [
+        [one.head for one in cells],
+        *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
+    ]
+
+
 class FrameModel(QAbstractItemModel):
     """Rows of a frame in the order and choice of the user; the frame itself is never changed.
 
