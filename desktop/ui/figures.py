@@ -42,6 +42,7 @@ from desktop.ui.drawing import (
     fitted,
     text_width,
 )
+from desktop.ui.pages import set_up
 from desktop.ui.panels.table import phase_sheet
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
@@ -229,10 +230,7 @@ def _png(image: QImage) -> bytes:
 def _pdf(paint: Paint, look: Look, title: str) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setResolution(1200)
-    writer.setTitle(title)
-    writer.setCreator("Phasewright")
+    writer = set_up(QPdfWriter(buffer), resolution=1200, title=title, creator="Phasewright")
     writer.setDocumentId(QUuid(_NO_ID))
     size = QSizeF(look.width, look.height)
     writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from desktop.errors import sentence as of_error
 from desktop.workbench.history import History
+from desktop.workbench.jobs import Job, Lane, Task
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -87,6 +88,16 @@ class EditBench(Bench[S], Generic[S, Tree]):
     def _edit(self, label: str, asked: Tree, key: str | None = None) -> None:
         self.branch.edit(label, asked, key)
         self.turn(asked)
+
+    def _begin_work(
+        self, lane: Lane, title: str, work: Callable[[Job], Any], done: Callable[[Any], None]
+    ) -> None:
+        """Work in a lane, shown as a task with its progress until `done` or `_failed` is called."""
+        self._show(task=Task(title), problem="")
+        lane.submit(title, work, done, self._failed, lambda task: self._show(task=task))
+
+    def _failed(self, error: BaseException) -> None:
+        self._show(problem=sentence(error), task=None)
 
     def _restart(self, asked: Tree) -> None:
         """Another document: nothing of the old one can be undone."""

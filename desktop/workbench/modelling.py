@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.errors import DesktopError
-from desktop.workbench.bench import EditBench, sentence
+from desktop.workbench.bench import EditBench
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import KeptTable, ModelSettings
@@ -451,12 +451,11 @@ class ModelBench(EditBench[ModelSnapshot, ModelProject]):
         self, title: str, work: Callable[[Job], Any], done: Callable[[Any], None], *, of_fit: bool = False
     ) -> None:
         self._of_fit = of_fit
-        self._show(task=Task(title), problem="")
-        self._more.submit(title, work, done, self._failed, lambda task: self._show(task=task))
+        self._begin_work(self._more, title, work, done)
 
     def _failed(self, error: BaseException) -> None:
         self._opening = False
-        self._show(problem=sentence(error), task=None)
+        super()._failed(error)
 
 
 #: Nothing was fitted, so nothing of an earlier fit may be shown.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.tables import Column, FrameView, Texts, shown_texts, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
@@ -54,16 +55,13 @@ class TablePanel(QWidget):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self.view = FrameView("Phases", copies_one=True, row_height=1.4)
-        self.view.setObjectName("phase_table")
+        self.view = set_up(FrameView("Phases", copies_one=True, row_height=1.4), objectName="phase_table")
         self.view.show_frame(None, COLUMNS)
         self.view.stretch_all()
         self.model = self.view.frames
         self.view.chosen.connect(workbench.select_phase)
         self.view.clicked.connect(lambda index: workbench.select_phase(self.model.row_of(index)))
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.addWidget(self.view)
+        fill_layout(QVBoxLayout(self), self.view, margins=0)
 
     def show_snapshot(self, old: Snapshot, new: Snapshot) -> None:
         if new.rows is not old.rows:
