@@ -22,7 +22,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
     Column("End", "Time of its last breakpoint", name="end_s", significant=5),
     Column("Duration", "Its length", name="duration_s"),
-    Column("Degree", "Of its polynomial: 0 constant, 1 linear, 2 quadratic", name="degree"),
+    Column("Degree", "Of its polynomial: 0 constant, 1 linear, 2 quadratic", name="degree", shown=False),
     Column("Mean", "Mean number of computing processors", name="mean"),
     Column("Efficiency", "Mean computing processors of all processors", "%", 3, name="efficiency"),
     Column("Work", "Computing processors times time", name="work"),
