@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from desktop.progress import Cancelled, Progress
 from desktop.workbench.bench import EditBench, sentence
 from desktop.workbench.history import History
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
 from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 
@@ -195,33 +195,19 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         executors: dict[str, Executor] | None = None,
         history: History | None = None,
     ) -> None:
-        super().__init__(ExperimentSnapshot(), ExperimentProject(), history)
-        given = executors or {}
-        self._deliver = deliver
-        self._files = Lane("experiment", latest=True, deliver=deliver, executor=given.get("files"))
-        self._planning = Lane("designs", latest=True, deliver=deliver, executor=given.get("plan"))
-        self._running = Lane("trials", latest=False, deliver=deliver, executor=given.get("run"))
-        self._analysing = Lane("effects", latest=True, deliver=deliver, executor=given.get("analyse"))
-        self._tracing = Lane("pin", latest=True, deliver=deliver, executor=given.get("trace"))
+        super().__init__(ExperimentSnapshot(), ExperimentProject(), deliver, executors, history)
+        self._files, self._planning = self._lane("files"), self._lane("plan")
+        self._running = self._lane("run", latest=False)
+        self._analysing, self._tracing = self._lane("analyse"), self._lane("trace")
         self._runner: Runner | None = None
         self._digest = ""  # of the description or table as it was read or written last
         self._trace: Path | None = None  # where effects are pinned, or will be when somebody looks
 
-    @property
-    def _lanes(self) -> tuple[Lane, ...]:
-        return self._files, self._planning, self._running, self._analysing, self._tracing
-
-    @property
-    def busy(self) -> bool:
-        return any(lane.busy for lane in self._lanes)
-
     def close(self) -> None:
         """Stop at once; the journal has every trial that was finished."""
-        super().close()
         if self._runner is not None:
             self._runner.stop(at_once=True)
-        for lane in self._lanes:
-            lane.close()
+        super().close()
 
     # ---- opening
 
@@ -754,9 +740,6 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """Mark a term everywhere."""
         if term != self.snapshot.selected:
             self._show(selected=term)
-
-    def dismiss_problem(self) -> None:
-        self._show(problem="")
 
     def attempt(self, call: Callable[[], Any]) -> bool:
         """Do something at once; False with a problem if it cannot be done."""

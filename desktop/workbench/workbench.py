@@ -20,7 +20,7 @@ from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
@@ -121,13 +121,9 @@ class Workbench(EditBench[Snapshot, Project]):
         executors: dict[str, Executor] | None = None,
         history: History | None = None,
     ) -> None:
-        super().__init__(Snapshot(), Project(), history)
-        given = executors or {}
-        self._deliver = deliver
-        self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
-        self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
-        self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
-        self._counting = Lane("statistics", latest=True, deliver=deliver, executor=given.get("statistics"))
+        super().__init__(Snapshot(), Project(), deliver, executors, history)
+        self._files, self._fitting = self._lane("store"), self._lane("fit")
+        self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
@@ -146,19 +142,10 @@ class Workbench(EditBench[Snapshot, Project]):
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
 
-    @property
-    def busy(self) -> bool:
-        """Something asked for has not been answered yet."""
-        return any(lane.busy for lane in (self._files, self._fitting, self._sweeping, self._counting))
-
     def close(self) -> None:
         """End all work and let go of the file; the workbench cannot be used after."""
         super().close()
-        for lane in (self._fitting, self._sweeping, self._counting):
-            lane.close()
-        self._files.cancel()
         self._release(park=False)
-        self._files.close()
         self._unwatch()
 
     # ---- opening
