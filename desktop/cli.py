@@ -14,7 +14,6 @@ import math
 import os
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from desktop import __version__, stopping
 from desktop.core.units import si
 from desktop.errors import sentence
-from desktop.printing import Printed, as_csv, printable
-from desktop.progress import Cancelled, Progress
+from desktop.printing import Printed, TerminalProgress, as_csv, printable
+from desktop.progress import Cancelled
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -41,6 +40,7 @@ COMMANDS = (
     "import",
     "info",
     "phases",
+    "iterations",
     "compare",
     "stats",
     "report",
@@ -51,33 +51,6 @@ COMMANDS = (
     "warm-up",
 )
 DEFAULT_MODEL = "mixed"
-
-
-class TerminalProgress(Progress):
-    """A line on standard error, only where somebody can see it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Its line is written over again and again, which others may not do.
-        self._stream = getattr(sys.stderr, "beneath", sys.stderr)
-        self._visible = self._stream.isatty()
-        self._next = 0.0
-        self._shown = 0
-
-    def show(self, done: float, total: float, text: str) -> None:
-        now = time.monotonic()
-        if not self._visible or now < self._next:
-            return
-        self._next = now + 0.1
-        share = f" {100 * done / total:.0f} %" if total > 0 else ""
-        line = printable(f"{text or 'working'}{share}", 78)
-        print(f"\r{line:<{self._shown}}", end="", file=self._stream, flush=True)
-        self._shown = len(line)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r" + " " * self._shown + "\r", end="", file=self._stream, flush=True)
-            self._shown = 0
 
 
 @contextlib.contextmanager
@@ -242,6 +215,14 @@ def _parser() -> argparse.ArgumentParser:
     which = sub.add_mutually_exclusive_group()
     which.add_argument("-n", type=_positive, metavar="N", help="phases (with budget: parameters)")
     which.add_argument("--max-n", type=_positive, metavar="N", help="all n up to N, and which to take")
+    window(sub)
+    formats(sub, csv_too=True)
+
+    sub = command("iterations", _iterations, "what repeats in the run, and which repeats are odd")
+    sub.add_argument("file", metavar="FILE", type=Path)
+    sub.add_argument(
+        "-n", type=_positive, metavar="N", help="phases inside an iteration (else: as suggested)"
+    )
     window(sub)
     formats(sub, csv_too=True)
 
@@ -803,6 +784,28 @@ def _compare(options: argparse.Namespace) -> int:
     else:
         print("\n".join(compare.told(result, si)))
     return max(codes)
+
+
+def _iterations(options: argparse.Namespace) -> int:
+    from desktop.commands import iterations
+    from desktop.data.iterations import find
+
+    n, model = options.n, options.model or DEFAULT_MODEL
+    _check_budget(model, n)
+    _settle(options)
+    with _open(options.trace) as store:
+        use = _use(store, options)
+        curve = _window_of(use.curve(), options)
+        with _progress() as progress:
+            found = find(store, use, progress, curve)
+        if options.json:
+            _print_json(iterations.result(found, curve, n, model))
+        elif options.csv:
+            _print_csv(iterations.COLUMNS, iterations.rows(found))
+        else:
+            print("\n".join(iterations.told(found, curve, n, model)))
+            _print_doubt(store)
+        return _outcome(store)
 
 
 def _stats(options: argparse.Namespace) -> int:
