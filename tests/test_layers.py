@@ -286,6 +286,19 @@ def test_tables_and_distributions_are_loaded_when_they_are_needed(
     assert done.stdout.splitlines()[-1:] == ["LOADED"], done.stdout[-500:] + done.stderr[-2000:]
 
 
+def test_kernels_that_are_kept_are_loaded_without_the_compiler(tmp_path: Path) -> None:
+    """The second of two imports finds all of them, and loads neither numba's libraries nor scipy's."""
+    trace = PACKAGE.parent / "resources" / "samples" / "cholesky_16" / "traces.otf2"
+    code = (
+        "import sys\nfrom desktop.cli import run\n"
+        f"code = run(['import', {str(trace)!r}, '-o', {str(tmp_path / 'x.h5')!r}, '--force'])\n"
+        "print(code, *{'scipy.linalg', 'numba.np.arraymath', 'desktop.core.open_regions'} & {*sys.modules})"
+    )
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 desktop.core.open_regions"
+
+
 def test_figures_and_reports_need_no_plots():
     code = "import sys, desktop.ui.reporting, desktop.ui.figures; print(' '.join(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
