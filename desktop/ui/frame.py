@@ -292,6 +292,7 @@ class Frame(QMainWindow):
         self.strip.blockSignals(False)
         self.strip.setVisible(len(self._places) > 1)
         self._name_tabs()
+        self.strip.updateGeometry()
 
     def _name_tabs(self) -> None:
         for k, place in enumerate(self._places):
@@ -301,9 +302,8 @@ class Frame(QMainWindow):
                 text = tip if len(tip) <= _TAB else f"{tip[: _TAB - 1]}…"
                 text += "*" if place.isWindowModified() else ""
             if self.strip.tabText(k) != (text := text.replace("&", "&&")):
-                self.strip.setTabText(k, text)
+                self.strip.setTabText(k, text)  # which lays out the window
                 self.strip.setTabToolTip(k, tip)
-        self.strip.updateGeometry()
 
     def title_of(self, page: Page) -> str:
         """What a page is called in its tab, and before what it tells while it is not in front; with the title
