@@ -43,6 +43,7 @@ from desktop.ui.drawing import (
     fitted,
     text_width,
 )
+from desktop.ui.pages import set_up
 from desktop.ui.panels.table import phase_sheet
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
@@ -241,10 +242,7 @@ def _pdf(paint: Paint, look: Look, title: str) -> bytes:
 def pdf_writer(buffer: QBuffer, title: str, resolution: int) -> QPdfWriter:
     """A writer of a PDF of which `dated_pdf` makes one that does not depend on when it was written."""
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setResolution(resolution)
-    writer.setTitle(title)
-    writer.setCreator("Phasewright")
+    writer = set_up(QPdfWriter(buffer), resolution=resolution, title=title, creator="Phasewright")
     writer.setDocumentId(QUuid(_NO_ID))
     return writer
 

@@ -564,6 +564,7 @@ class CurveView(TimePlot):
         sheet = self._sheet("curve", self._main.rect, fine)
         sheet.take(self._rasters["base"])
         lane, m = self._local(self._main)
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, [lane.rect], t)
         if fit is not None:
             # Breaks and fit go at the pixels themselves, so between painters.
             fit_overlay.draw_breaks(sheet.image, fit, m, [lane.rect], t, ranges=True)
