@@ -7,6 +7,7 @@ from html import escape
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from desktop.ui.mnemonics import rename
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
 from desktop.ui.side_panel import SidePanel
@@ -46,7 +47,7 @@ class EffectsPanel(SidePanel):
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.where.linkActivated.connect(lambda phase: workbench.select_phase(int(phase)))
-        self.region_label = QLabel()
+        self.region_label = QLabel("Region o&f factor")
         self.region = QComboBox()
         self.region.setAccessibleName("Region of the factor")
         self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
@@ -194,7 +195,7 @@ class EffectsPanel(SidePanel):
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
         name = place.factor if place is not None else "factor"
-        self.region_label.setText("Region o&f {}".format(name.replace("&", "&&")))
+        rename(self.region_label, "Region of {}".format(name.replace("&", "&&")))
         if place is not None and shown is not None:
             said = shown.project.regions.get(place.factor, "")
             self.region.setCurrentIndex(max(self.region.findData(said), 0))
