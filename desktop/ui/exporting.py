@@ -366,7 +366,14 @@ class FigureDialog(SheetDialog):
 
     def look(self) -> Look:
         span = self.range.currentData()
-        return replace(super().look(), span=span, levels=self._levels, shown=self._activities, how=self._how)
+        return replace(
+            super().look(),
+            span=span,
+            levels=self._levels,
+            shown=self._activities,
+            how=self._how,
+            phase=self._shown.project.view.phase,
+        )
 
     def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures
