@@ -201,6 +201,22 @@ def test_modules_do_not_import_each_other_in_circles():
     assert not [sorted(group - CIRCLE) for group in circles(known) if not group <= CIRCLE]
 
 
+def test_functions_are_short_and_take_few_parameters_or_say_why() -> None:
+    """Of window and workbench: 100 lines and 8 parameters, or a comment above with the reason."""
+    for path in (*modules("ui"), *modules("workbench")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                many = len([one for one in given if one.arg not in ("self", "cls")]) > 8
+                above = lines[
+                    min([node, *node.decorator_list], key=lambda one: one.lineno).lineno - 2
+                ].strip()
+                assert not many or above.startswith("# Many: "), (path.name, node.name)
+                long = (node.end_lineno or 0) - node.lineno >= 100
+                assert not long or above.startswith("# Long: "), (path.name, node.name)
+
+
 def test_errors_progress_and_environment_know_nobody():
     for name in ("errors.py", "progress.py", "environment.py"):
         assert not knows(imports(PACKAGE / name), "desktop")
