@@ -42,11 +42,12 @@ from desktop.ui.drawing import (
     fitted,
     text_width,
 )
+from desktop.ui.pages import set_up
+from desktop.ui.panels.table import phase_sheet
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.words import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
-from desktop.ui.units import digits, time_scale
 from desktop.workbench.levels import AT_FIRST, Levels, share
 from desktop.workbench.time_plots import Axis, Comparing, Lane, Plot, Series, figure_plot
 
@@ -229,10 +230,7 @@ def _png(image: QImage) -> bytes:
 def _pdf(paint: Paint, look: Look, title: str) -> bytes:
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setResolution(1200)
-    writer.setTitle(title)
-    writer.setCreator("Phasewright")
+    writer = set_up(QPdfWriter(buffer), resolution=1200, title=title, creator="Phasewright")
     writer.setDocumentId(QUuid(_NO_ID))
     size = QSizeF(look.width, look.height)
     writer.setPageSize(QPageSize(size, QPageSize.Unit.Millimeter, "", QPageSize.SizeMatchPolicy.ExactMatch))
@@ -840,38 +838,16 @@ def _epsilon(frame: _Frame, material: Material) -> None:
 
 def _phases(frame: _Frame, material: Material) -> None:
     em, sheet = frame.em, frame.sheet
-    curve, rows = material.curve, material.rows
-    times = time_scale(curve.duration)
-    kinds = ("constant", "linear", "quadratic")
-    table = [
-        (
-            "Phase",
-            f"Start ({times.symbol})",
-            f"Length ({times.symbol})",
-            "Kind",
-            "Mean",
-            "Efficiency",
-            "R.m.s.",
-        )
-    ] + [
-        (
-            str(k),
-            digits(row.start_s / times.factor),
-            digits((row.end_s - row.start_s) / times.factor),
-            kinds[row.degree],
-            digits(row.mean),
-            f"{100 * row.efficiency:.0f} %",
-            digits(row.rms, 3),
-        )
-        for k, row in enumerate(rows, 1)
-    ]
+    table = phase_sheet(material.rows, material.fit)
     step = 1.75 * em
     room = int((sheet.height - frame.top - 2 * frame.pad) / step)
     left_out = max(0, len(table) - room)
     if left_out:
         left_out += 1  # the line that says so takes one
         table = table[: max(len(table) - left_out, 1)]
-    widths = [max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(7)]
+    widths = [
+        max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(len(table[0]))
+    ]
     # What is too wide is set smaller rather than cut.
     size = em * min(1.0, (sheet.width - 2 * frame.pad) / sum(widths))
     widths = [w * size / em for w in widths]

@@ -42,6 +42,7 @@ from desktop.progress import Progress
 from desktop.ui import figures
 from desktop.ui.drawing import FAMILY, QtSheet
 from desktop.ui.figures import Look, Style
+from desktop.ui.pages import set_up
 
 #: Endings of the files that a report can be.
 KINDS = ("html", "pdf", "pptx")
@@ -191,10 +192,7 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
     QEventLoop()  # gives a thread of Python's what the document's timers ask for
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = QPdfWriter(buffer)
-    writer.setResolution(600)
-    writer.setTitle(printable(report.title))
-    writer.setCreator("Phasewright")
+    writer = set_up(QPdfWriter(buffer), resolution=600, title=printable(report.title), creator="Phasewright")
     page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
     writer.setPageLayout(page)
     pages = _laid_out(report, looks, writer, progress)
@@ -234,8 +232,7 @@ class _Pages:
 def _laid_out(report: Report, looks: Look, device: QPaintDevice, progress: Progress) -> _Pages:
     """The report as pages of A4 for `device`."""
     unit = device.logicalDpiX() / 25.4
-    document = QTextDocument()
-    document.setUndoRedoEnabled(False)
+    document = set_up(QTextDocument(), undoRedoEnabled=False)
     font = QFont(FAMILY)
     font.setPointSizeF(9)
     document.setDefaultFont(font)
@@ -334,12 +331,10 @@ def _fill(document: QTextDocument) -> None:
     found = document.find(_HOLE)
     while not found.isNull():
         end = document.find(_HOLE, found)
-        whole = QTextCursor(document)
-        whole.setPosition(found.selectionStart())
+        whole = set_up(QTextCursor(document), position=found.selectionStart())
         whole.setPosition(end.selectionEnd(), QTextCursor.MoveMode.KeepAnchor)
         number = int(whole.selectedText().strip(_HOLE))
-        form = QTextCharFormat()
-        form.setObjectType(_Drawn.KIND)
+        form = set_up(QTextCharFormat(), objectType=_Drawn.KIND)
         form.setProperty(_Drawn.NUMBER, number)
         whole.insertText(_HOLE, form)
         found = document.find(_HOLE, whole)
