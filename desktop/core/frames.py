@@ -62,6 +62,7 @@ TABLES: dict[str, tuple[Field, ...]] = {
         work | float64 | proc·s | computing processors times time
         rms | float64 | proc | root mean square deviation of the curve from the fit
         end_range_s | float64 | s | length of the range in which its end may lie without a larger error
+        name | text | | what it is called
     """),
     "sweep": _fields("""
         n | int64 | | number of phases asked for (parameters of model "budget")

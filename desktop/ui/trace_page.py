@@ -223,6 +223,7 @@ class TracePage(Page):
             if spec.parts or hasattr(self._panels[spec.id], "watch"):
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
+        self._panels["iterations"].placeAsked.connect(self.show_range)
         self._raise_first()
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
@@ -467,6 +468,9 @@ class TracePage(Page):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if new.boundaries != old.boundaries:
+            for plot in (self.curve_view, self.timeline.view):
+                plot.set_boundaries(new.boundaries)
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
@@ -799,6 +803,11 @@ class TracePage(Page):
         if span is not None and self.shown.project.limit is not None:
             self.workbench.select(None)
             self.workbench.select_phase(None)
+
+    def show_range(self, start_s: float, end_s: float) -> None:
+        """Select a range and show it."""
+        self.workbench.select((start_s, end_s))
+        self.desk.go_to(start_s, end_s)
 
     def zoom_to_selection(self) -> None:
         selection = self.selected_range()

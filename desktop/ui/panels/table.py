@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 #: Columns of `desktop.core.phase_stats.phase_arrays`.
 COLUMNS: tuple[Column, ...] = (
     Column("#", "Number of the phase", name="phase"),
+    Column("Name", "The region that is typical of it; double-click to call it otherwise", name="name",
+           editable=True),
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
     Column("End", "Time of its last breakpoint", name="end_s", significant=5),
     Column("Duration", "Its length", name="duration_s"),
-    Column("Degree", "Of its polynomial: 0 constant, 1 linear, 2 quadratic", name="degree"),
+    Column("Degree", "Of its polynomial: 0 constant, 1 linear, 2 quadratic", name="degree", shown=False),
     Column("Mean", "Mean number of computing processors", name="mean"),
     Column("Efficiency", "Mean computing processors of all processors", "%", 3, name="efficiency"),
     Column("Work", "Computing processors times time", name="work"),
@@ -59,6 +61,7 @@ class TablePanel(QWidget):
         self.view.show_frame(None, COLUMNS)
         self.view.stretch_all()
         self.model = self.view.frames
+        self.model.edited.connect(lambda row, _, text: workbench.name_phase(int(row), text))
         self.view.chosen.connect(workbench.select_phase)
         self.view.clicked.connect(lambda index: workbench.select_phase(self.model.row_of(index)))
         fill_layout(QVBoxLayout(self), self.view, margins=0)
