@@ -360,7 +360,7 @@ class FigureDialog(SheetDialog):
         return texts(self._what(), self._material)
 
     def look(self) -> Look:
-        return replace(super().look(), span=self.range.currentData())
+        return replace(super().look(), span=self.range.currentData(), phase=self._shown.project.view.phase)
 
     def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures

@@ -5,13 +5,10 @@ Everything here may run in a thread of its own, beside the window, once there is
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from uuid import NAMESPACE_URL, uuid5
 
 from PySide6.QtCore import QBuffer, QByteArray, QEventLoop, QIODevice, QMarginsF, QRect, QRectF, QSizeF
 from PySide6.QtGui import (
@@ -23,7 +20,6 @@ from PySide6.QtGui import (
     QPageSize,
     QPaintDevice,
     QPainter,
-    QPdfWriter,
     QPyTextObject,
     QTextBlock,
     QTextCharFormat,
@@ -191,8 +187,7 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
     """An A4 document with numbered pages; headings of tables are repeated on every page of them."""
     QEventLoop()  # gives a thread of Python's what the document's timers ask for
     buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    writer = set_up(QPdfWriter(buffer), resolution=600, title=printable(report.title), creator="Phasewright")
+    writer = figures.pdf_writer(buffer, printable(report.title), 600)
     page = QPageLayout(QPageSize(QPageSize.PageSizeId.A4), QPageLayout.Orientation.Portrait, QMarginsF())
     writer.setPageLayout(page)
     pages = _laid_out(report, looks, writer, progress)
@@ -202,7 +197,7 @@ def pdf(report: Report, looks: Look, progress: Progress) -> bytes:
                 writer.newPage()
             _paint_page(painter, pages, number, report)
             progress.step(number, len(pages.slices), "pages")
-    return _dated(bytes(buffer.data().data()), report.date)
+    return figures.dated_pdf(bytes(buffer.data().data()), report.date)
 
 
 def page_image(report: Report, number: int, style: Style = "colour", dpi: int = 110) -> QImage:
@@ -356,14 +351,3 @@ def _paint_page(painter: QPainter, pages: _Pages, number: int, report: Report) -
     foot = 297 - _MARGIN + 1
     sheet.text(_MARGIN, foot, f"{printable(report.title, 80)}", 2.6, "#55606d")
     sheet.text(_MARGIN + _TEXT, foot, f"{number + 1} / {len(pages.slices)}", 2.6, "#55606d", "end")
-
-
-def _dated(content: bytes, date: datetime) -> bytes:
-    """The document with the report's date for the clock's and an id made from it, in as many bytes."""
-    iso = date.strftime("%Y-%m-%dT%H:%M:%S").encode()
-    short = date.strftime("D:%Y%m%d%H%M%S").encode()
-    number = str(uuid5(NAMESPACE_URL, f"phasewright-report-{date.isoformat()}")).encode()
-    content = re.sub(rb"(?<=\()D:\d{14}", short, content)
-    content = re.sub(rb"(?<=[>\"])\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", iso, content)
-    content = re.sub(rb"(?<=uuid:)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", number, content)
-    return re.sub(rb"(?<=<)[0-9a-f]{72}(?=>)", number.hex().encode(), content)

@@ -7,6 +7,7 @@ from html import escape
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from desktop.ui.mnemonics import rename
 from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec, why_empty
 from desktop.ui.plots.chart import Chart
@@ -45,7 +46,7 @@ class EffectsPanel(SidePanel):
             Qt.TextInteractionFlag.LinksAccessibleByMouse | Qt.TextInteractionFlag.LinksAccessibleByKeyboard
         )
         self.where.linkActivated.connect(lambda phase: workbench.select_phase(int(phase)))
-        self.region_label = QLabel()
+        self.region_label = QLabel("Region o&f factor")
         self.region = set_up(QComboBox(), accessibleName="Region of the factor")
         self.region.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
         self.region.setMinimumContentsLength(14)
@@ -187,7 +188,7 @@ class EffectsPanel(SidePanel):
         self.region.setEnabled(place is not None)
         self.region_label.setEnabled(place is not None)
         name = place.factor if place is not None else "factor"
-        self.region_label.setText("Region o&f {}".format(name.replace("&", "&&")))
+        rename(self.region_label, "Region of {}".format(name.replace("&", "&&")))
         if place is not None and shown is not None:
             said = shown.project.regions.get(place.factor, "")
             self.region.setCurrentIndex(max(self.region.findData(said), 0))

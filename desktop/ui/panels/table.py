@@ -48,7 +48,8 @@ def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit) -> Texts:
     """Headings and rows of the table as they stand on paper, in the words of the window."""
     from desktop.core.phase_stats import phase_arrays
 
-    return shown_texts(phase_arrays(rows, fit), [c for c in COLUMNS if c.name in ON_PAPER])
+    named = ("name",) if any(row.name for row in rows) else ()
+    return shown_texts(phase_arrays(rows, fit), [c for c in COLUMNS if c.name in (*ON_PAPER, *named)])
 
 
 class TablePanel(QWidget):

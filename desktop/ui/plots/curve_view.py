@@ -110,6 +110,7 @@ class CurveView(TimePlot):
         self._levels = AT_FIRST
         self._heights: Heights | None = None  # of the visible range
         self._line: tuple[StepCurve, float, float] | None = None
+        self._known: tuple[tuple[StepCurve, float, float, float, float], Heights] | None = None
         self._hover: int | None = None
         self._overview: Raster | None = None
         self._rasters: dict[str, Raster] = {}
@@ -223,12 +224,16 @@ class CurveView(TimePlot):
         """What the curve needs of a vertical axis, now; None without a curve."""
         if self._curve is None:
             return None
+        of = self._curve, self._nav.start, self._nav.end, self._nav.a, self._nav.b
+        if self._known is not None and self._known[0] == of:
+            return self._known[1]
         env = envelope(self._curve)
         least, most, _ = env.range(self._nav.start, self._nav.end)
         if self._line is None or self._line[0] is not self._curve:
             self._line = self._curve, *line_heights(self._curve)
         low, high, _ = env.range(self._nav.a, self._nav.b)
-        return Heights(self._curve.capacity, least, most, *self._line[1:], low, high)
+        self._known = of, Heights(self._curve.capacity, least, most, *self._line[1:], low, high)
+        return self._known[1]
 
     @property
     def levels_note(self) -> str:
@@ -473,7 +478,7 @@ class CurveView(TimePlot):
             lane.low, lane.high, lane.log = seen
         if self._base_stale:
             self._draw_curve(dpr / self._coarse)
-            self._draw_overview(dpr)
+            self._draw_overview(dpr / self._coarse)
         self._draw_fit(dpr)
         a, b = self._nav.a, self._nav.b
         low, high = (math.log10(v) for v in seen[:2]) if seen[2] else seen[:2]
@@ -573,7 +578,7 @@ class CurveView(TimePlot):
                 fit_overlay.draw_pieces(sheet.image, fit, m, lane, t, self._phase)
         self._veil(sheet.image, m)
         self._plot = self._state(self._draw_left_over(fine) if self._residual.rect.height() else None)
-        whole = self._sheet("overview", self._run.rect, dpr)
+        whole = self._sheet("overview", self._run.rect, fine)
         whole.take(self._rasters["run base"])
         local, _ = self._local(self._run)
         m = TimeMap(self._nav.start, self._nav.end, 0.0, local.rect.width())
