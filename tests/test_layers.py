@@ -31,6 +31,50 @@ FORBIDDEN = {
 }
 
 
+#: Where kernels may be: in `core`, and where `data` reads and stores traces (`trace` in the house).
+KERNELS = (
+    "core",
+    "data/importers",
+    "data/store",
+    *(
+        f"data/{name}.py"
+        for name in [
+            "consistency",
+            "digits",
+            "lines",
+            "matching",
+            "packing",
+            "profile",
+            "replay",
+            "spill",
+            "utilization",
+        ]
+    ),
+)
+
+#: Modules that import each other, imports inside of functions and for types only included: the frame and what
+#: it shows, which know each other. None comes in; who leaves is struck off here.
+CIRCLE = {
+    f"desktop.ui.{name}"
+    for name in [
+        "actions",
+        "commands",
+        "compare.actions",
+        "compare_page",
+        "experiment.actions",
+        "experiment_page",
+        "frame",
+        "model.actions",
+        "model_page",
+        "page",
+        "palette",
+        "preferences",
+        "project_desk",
+        "trace_page",
+    ]
+}
+
+
 @cache
 def imports(path: Path) -> set[str]:
     """Every module that a file imports, at whatever level, with the names taken from it."""
@@ -92,6 +136,69 @@ def test_imports_make_no_circles() -> None:
         for name in free:
             del left[name]
     assert set(left) <= FRAME
+
+
+def test_kernels_are_in_core_and_where_traces_are_read():
+    makers = {
+        f"desktop.core.jit.{name}" for name in ["kernel", "arithmetic", "inlined", "formula", "instruction"]
+    } | {f"numba.{name}" for name in ("jit", "njit", "vectorize", "guvectorize", "cfunc")}
+    found = {path for path in PACKAGE.rglob("*.py") if any(knows(imports(path), name) for name in makers)}
+    homes = [PACKAGE / home for home in KERNELS]
+    assert all(home.exists() for home in homes)
+    assert not {path for path in found if not any(path.is_relative_to(home) for home in homes)}
+    assert all(any(path.is_relative_to(home) for path in found) for home in homes), "a home without kernels"
+
+
+def circles(known: dict[str, set[str]]) -> set[frozenset[str]]:
+    """Groups of modules that reach each other by what they know (Tarjan 1972)."""
+    number: dict[str, int] = {}
+    least: dict[str, int] = {}
+    open_, found = [], set()
+
+    def visit(name: str) -> None:
+        number[name] = least[name] = len(number)
+        open_.append(name)
+        for other in known[name]:
+            if other not in number:
+                visit(other)
+            if other in open_:
+                least[name] = min(least[name], least[other])
+        if least[name] == number[name]:
+            at = open_.index(name)
+            group = frozenset(open_[at:])
+            del open_[at:]
+            if len(group) > 1:
+                found.add(group)
+
+    for name in known:
+        if name not in number:
+            visit(name)
+    return found
+
+
+def test_circles_are_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"a", "f"}}) == {
+        frozenset("abc")
+    }
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    names = {
+        path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
+        for path in PACKAGE.rglob("*.py")
+    }
+    modules = set(names.values())
+    known = {
+        # What is taken from a package by name is a module, or the package's own.
+        name: {
+            other
+            for other in imports(path) & modules - {name}
+            if not any(more.startswith(f"{other}.") for more in imports(path) & modules)
+        }
+        for path, name in names.items()
+    }
+    assert modules >= CIRCLE, "one is gone and can be struck off"
+    assert not [sorted(group - CIRCLE) for group in circles(known) if not group <= CIRCLE]
 
 
 def test_errors_progress_and_environment_know_nobody():
@@ -177,6 +284,19 @@ def test_tables_and_distributions_are_loaded_when_they_are_needed(
         [sys.executable, "-c", whole], capture_output=True, text=True, cwd=tmp_path, env=environment
     )
     assert done.stdout.splitlines()[-1:] == ["LOADED"], done.stdout[-500:] + done.stderr[-2000:]
+
+
+def test_kernels_that_are_kept_are_loaded_without_the_compiler(tmp_path: Path) -> None:
+    """The second of two imports finds all of them, and loads neither numba's libraries nor scipy's."""
+    trace = PACKAGE.parent / "resources" / "samples" / "cholesky_16" / "traces.otf2"
+    code = (
+        "import sys\nfrom desktop.cli import run\n"
+        f"code = run(['import', {str(trace)!r}, '-o', {str(tmp_path / 'x.h5')!r}, '--force'])\n"
+        "print(code, *{'scipy.linalg', 'numba.np.arraymath', 'desktop.core.open_regions'} & {*sys.modules})"
+    )
+    for _ in range(2):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 desktop.core.open_regions"
 
 
 def test_figures_and_reports_need_no_plots():

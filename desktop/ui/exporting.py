@@ -36,6 +36,7 @@ from desktop.data.naming import file_stem
 from desktop.errors import sentence
 from desktop.ui.dialogs import Dialog
 from desktop.ui.guard import guarded
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.theme import LIGHT
 from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
@@ -109,12 +110,9 @@ class ExportDialog(Dialog):
         super().__init__(parent)
         self._home = home
         self.lane = Lane("export", latest=True, deliver=deliver)
-        self.status = QLabel()
-        self.status.setWordWrap(True)
-        self.status.setMinimumHeight(2 * self.fontMetrics().lineSpacing())
+        self.status = set_up(QLabel(), wordWrap=True, minimumHeight=2 * self.fontMetrics().lineSpacing())
         self.status.setTextFormat(Qt.TextFormat.PlainText)
-        self.progress = QProgressBar()
-        self.progress.setAccessibleName("Progress")
+        self.progress = set_up(QProgressBar(), accessibleName="Progress")
         self.progress.hide()
         self.stop = QPushButton("Cancel")
         self.stop.hide()
@@ -125,14 +123,8 @@ class ExportDialog(Dialog):
         self.buttons.rejected.connect(self.reject)
 
     def _foot(self) -> QVBoxLayout:
-        line = QHBoxLayout()
-        line.addWidget(self.status, 1)
-        line.addWidget(self.progress)
-        line.addWidget(self.stop)
-        foot = QVBoxLayout()
-        foot.addLayout(line)
-        foot.addWidget(self.buttons)
-        return foot
+        line = fill_layout(QHBoxLayout(), (self.status, 1), self.progress, self.stop)
+        return fill_layout(QVBoxLayout(), line, self.buttons)
 
     def _ask_file(self, title: str, what: str, kind: str) -> Path | None:
         """Where to write a file of that kind, also its suffix; `what` it is ends the offered name."""
@@ -215,28 +207,16 @@ class SheetDialog(ExportDialog):
         ):
             self._form.addRow(label, widget)
         self._form.addRow(self.with_csv)
-        left = QVBoxLayout()
-        left.addLayout(self._form)
-        left.addWidget(texts)
-        left.addStretch(1)
-        self.preview = QLabel()
-        self.preview.setAccessibleName("Preview")
-        self.preview.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        left = fill_layout(QVBoxLayout(), self._form, texts, None)
+        self.preview = set_up(QLabel(), accessibleName="Preview", alignment=Qt.AlignmentFlag.AlignCenter)
         self.preview.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Ignored)
         em = self.fontMetrics().height()
         self.preview.setMinimumSize(QSize(32 * em, 20 * em))
-        body = QHBoxLayout()
-        body.addLayout(left)
-        body.addWidget(self.preview, 1)
-        whole = QVBoxLayout(self)
-        whole.addLayout(body, 1)
-        whole.addLayout(self._foot())
+        body = fill_layout(QHBoxLayout(), left, (self.preview, 1))
+        fill_layout(QVBoxLayout(self), (body, 1), self._foot())
         copy = self.buttons.addButton("Copy picture", QDialogButtonBox.ButtonRole.ActionRole)
         copy.clicked.connect(self.copy)
-        self._later = QTimer(self)
-        self._later.setSingleShot(True)
-        self._later.setInterval(60)
-        self._later.timeout.connect(self._show_preview)
+        self._later = set_up(QTimer(self), singleShot=True, interval=60, timeout=self._show_preview)
         for combo in (self.format, self.style_box):
             combo.currentIndexChanged.connect(self._changed)
         for spin in (self.wide, self.high, self.points):
@@ -266,8 +246,7 @@ class SheetDialog(ExportDialog):
             self._texts.removeRow(0)
         self._words = {}
         for key, text in self._all_words().items():
-            line = QLineEdit(text)
-            line.textChanged.connect(self._changed)
+            line = set_up(QLineEdit(text), textChanged=self._changed)
             self._words[key] = line
             self._texts.addRow(key.capitalize(), line)
         self._changed()
@@ -387,7 +366,14 @@ class FigureDialog(SheetDialog):
 
     def look(self) -> Look:
         span = self.range.currentData()
-        return replace(super().look(), span=span, levels=self._levels, shown=self._activities, how=self._how)
+        return replace(
+            super().look(),
+            span=span,
+            levels=self._levels,
+            shown=self._activities,
+            how=self._how,
+            phase=self._shown.project.view.phase,
+        )
 
     def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures
@@ -496,20 +482,19 @@ class ChartDialog(SheetDialog):
         self._thread.close()
 
 
+def _write(files: list[tuple[Path, bytes]]) -> list[Path]:
+    """Write all of them; OSError if the folder cannot be written."""
+    from desktop.data.atomic import write_bytes
+
+    for place, content in files:
+        write_bytes(place, content)
+    return [place for place, _ in files]
+
+
 def export_chart(
     content: Content, look: Look, path: Path, *, kind: str, dpi: float = 300, data: bool = False
 ) -> list[Path]:
-    """Write a chart (`kind` of `FORMATS`); with `data` also its values, as a CSV file beside it.
-
-    Returns
-    -------
-    All files that were written.
-
-    Raises
-    ------
-    OSError : the folder cannot be written.
-    """
-    from desktop.data.atomic import write_bytes
+    """`export` of a chart, whose values are one CSV file."""
     from desktop.data.chart import table
     from desktop.printing import as_csv
     from desktop.ui import figures
@@ -517,9 +502,7 @@ def export_chart(
     files = [(path, figures.chart_file(content, look, kind, dpi))]
     if data:
         files.append((path.with_name(f"{path.stem}-data.csv"), "".join(as_csv(table(content))).encode()))
-    for place, written in files:
-        write_bytes(place, written)
-    return [place for place, _ in files]
+    return _write(files)
 
 
 def export(
@@ -544,7 +527,6 @@ def export(
     OSError : the folder cannot be written.
     Cancelled : by `progress`.
     """
-    from desktop.data.atomic import write_bytes
     from desktop.data.material import tables
     from desktop.printing import as_csv
     from desktop.progress import Progress
@@ -559,16 +541,13 @@ def export(
     else:
         content = figures.svg(figure, material, look).encode()
     files = [(path, content)]
-    if data:
-        for name, rows in tables(material, figure, look.span).items():
-            parts = []
-            for part in as_csv(rows):
-                progress.step(0, 0, f"{name}.csv")
-                parts.append(part)
-            files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
-    for place, content in files:
-        write_bytes(place, content)
-    return [place for place, _ in files]
+    for name, rows in tables(material, figure, look.span).items() if data else ():
+        parts = []
+        for part in as_csv(rows):
+            progress.step(0, 0, f"{name}.csv")
+            parts.append(part)
+        files.append((path.with_name(f"{path.stem}-{name}.csv"), "".join(parts).encode()))
+    return _write(files)
 
 
 def states_box(by_region: bool) -> QComboBox:
@@ -582,10 +561,7 @@ def states_box(by_region: bool) -> QComboBox:
 
 
 def _spin(value: float, low: float, high: float, suffix: str) -> QDoubleSpinBox:
-    box = QDoubleSpinBox()
-    box.setRange(low, high)
-    box.setDecimals(1 if suffix == " pt" else 0)
-    box.setSuffix(suffix)
+    box = set_up(QDoubleSpinBox(), range=(low, high), decimals=1 if suffix == " pt" else 0, suffix=suffix)
     box.setValue(value)
     return box
 
@@ -655,12 +631,7 @@ class ReportDialog(ExportDialog):
                 column.addWidget(check)
             column.addStretch(1)
             parts.addWidget(group)
-        whole = QVBoxLayout(self)
-        whole.addLayout(form)
-        whole.addLayout(parts)
-        whole.addWidget(self.statistics)
-        whole.addWidget(self.appendix)
-        whole.addLayout(self._foot())
+        fill_layout(QVBoxLayout(self), form, parts, self.statistics, self.appendix, self._foot())
         command = self.buttons.addButton("Copy as command", QDialogButtonBox.ButtonRole.ActionRole)
         command.setToolTip("The words that make this report in a terminal")
         command.clicked.connect(self.copy_command)

@@ -43,7 +43,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.message_bar import MessageBar
 from desktop.ui.mnemonics import plain
 from desktop.ui.page import Message, Page, Running
-from desktop.ui.pages import Floating, column
+from desktop.ui.pages import Floating, column, set_up
 from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
@@ -95,10 +95,7 @@ class _Strip(QTabBar):
     def __init__(self, room: Callable[[], int]) -> None:
         super().__init__()
         self._room = room
-        self.setObjectName("pages")
-        self.setAccessibleName("Pages")
-        self.setDrawBase(False)
-        self.setExpanding(False)
+        set_up(self, objectName="pages", accessibleName="Pages", drawBase=False, expanding=False)
         self.setUsesScrollButtons(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
 
@@ -180,8 +177,7 @@ class Frame(QMainWindow):
         self.task_list = TaskList(self)
         self.statusBar().addWidget(self.task_list, 1)
         self.statusBar().setMinimumHeight(self.task_list.line_height)  # so that nothing moves with a task
-        self._drop_hint = QLabel("Drop to open", self)
-        self._drop_hint.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._drop_hint = set_up(QLabel("Drop to open", self), alignment=Qt.AlignmentFlag.AlignCenter)
         self._drop_hint.setStyleSheet(
             "background: palette(base); color: palette(text); border: 3px dashed palette(highlight);"
             "font-size: 24pt;"
