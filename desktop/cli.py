@@ -42,6 +42,7 @@ COMMANDS = (
     "import",
     "info",
     "phases",
+    "iterations",
     "compare",
     "stats",
     "report",
@@ -220,6 +221,14 @@ def _parser() -> argparse.ArgumentParser:
         "--curve-only",
         action="store_true",
         help="no structure events (regions entered or left), as in the published tables",
+    )
+    window(sub)
+    formats(sub, csv_too=True)
+
+    sub = command("iterations", _iterations, "what repeats in the run, and which repeats are odd")
+    sub.add_argument("file", metavar="FILE", type=Path)
+    sub.add_argument(
+        "-n", type=_positive, metavar="N", help="phases inside an iteration (else: as suggested)"
     )
     window(sub)
     formats(sub, csv_too=True)
@@ -827,6 +836,28 @@ def _compare(options: argparse.Namespace) -> int:
     else:
         print("\n".join(compare.told(result, si)))
     return max(codes)
+
+
+def _iterations(options: argparse.Namespace) -> int:
+    from desktop.commands import iterations
+    from desktop.data.iterations import find
+
+    n, model = options.n, options.model or DEFAULT_MODEL
+    _check_budget(model, n)
+    _settle(options)
+    with _open(options.trace) as store:
+        use = _use(store, options)
+        curve = _window_of(use.curve(), options)
+        with _progress() as progress:
+            found = find(store, use, progress, curve)
+        if options.json:
+            _print_json(iterations.result(found, curve, n, model))
+        elif options.csv:
+            _print_csv(iterations.COLUMNS, iterations.rows(found))
+        else:
+            print("\n".join(iterations.told(found, curve, n, model)))
+            _print_doubt(store)
+        return _outcome(store)
 
 
 def _stats(options: argparse.Namespace) -> int:

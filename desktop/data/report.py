@@ -183,9 +183,11 @@ class Contents:
 
 
 def today() -> datetime:
-    """Now, or what ``SOURCE_DATE_EPOCH`` says, so that a report can be made again byte for byte."""
+    """This minute, or what ``SOURCE_DATE_EPOCH`` says, so that a report can be made again byte for byte."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    if fixed.isdecimal():
+        return datetime.fromtimestamp(int(fixed), UTC)
+    return datetime.now(UTC).replace(second=0, microsecond=0)
 
 
 def command_line(

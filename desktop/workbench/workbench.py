@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from desktop.progress import Progress
 from desktop.workbench.bench import EditBench
 from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
 from desktop.workbench.history import Branch, History
-from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
+from desktop.workbench.jobs import Deliver, Executor, Job, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
@@ -96,7 +96,8 @@ class Snapshot:
     `given_up`: every n is not fitted, as the user wants; `known`: structure events of the run, None where the
     curve alone counts;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
-    trace, that are to be seen wherever regions are shown."""
+    trace, that are to be seen wherever regions are shown. `boundaries`: of iterations, in seconds, that
+    are to be drawn over time."""
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
@@ -114,6 +115,7 @@ class Snapshot:
     problem: Problem | None = None
     explained: Explained = NOTHING
     marked: tuple[str, ...] = ()
+    boundaries: tuple[float, ...] = ()
 
 
 class Workbench(EditBench[Snapshot, Project]):
@@ -132,13 +134,9 @@ class Workbench(EditBench[Snapshot, Project]):
         executors: dict[str, Executor] | None = None,
         history: History | None = None,
     ) -> None:
-        super().__init__(Snapshot(), Project(), history)
-        given = executors or {}
-        self._deliver = deliver
-        self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
-        self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
-        self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
-        self._counting = Lane("statistics", latest=True, deliver=deliver, executor=given.get("statistics"))
+        super().__init__(Snapshot(), Project(), deliver, executors, history)
+        self._files, self._fitting = self._lane("store"), self._lane("fit")
+        self._sweeping, self._counting = self._lane("sweep"), self._lane("statistics")
         #: seconds that a request for statistics must last before it is answered
         self.settle = SETTLE
         #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
@@ -158,19 +156,10 @@ class Workbench(EditBench[Snapshot, Project]):
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
 
-    @property
-    def busy(self) -> bool:
-        """Something asked for has not been answered yet."""
-        return any(lane.busy for lane in (self._files, self._fitting, self._sweeping, self._counting))
-
     def close(self) -> None:
         """End all work and let go of the file; the workbench cannot be used after."""
         super().close()
-        for lane in (self._fitting, self._sweeping, self._counting):
-            lane.close()
-        self._files.cancel()
         self._release(park=False)
-        self._files.close()
         self._unwatch()
 
     # ---- opening
@@ -231,6 +220,7 @@ class Workbench(EditBench[Snapshot, Project]):
                 opening=None,
                 problem=None,
                 marked=(),
+                boundaries=(),
                 explained=NOTHING,
             )
 
@@ -447,6 +437,26 @@ class Workbench(EditBench[Snapshot, Project]):
             locked = tuple(t for t in self._phases.locked if t != breaks[index])
             self._hand_edit(f"remove break {index}", breaks[:index] + breaks[index + 1 :], locked)
 
+    def take_breaks(self, times_s: Sequence[float]) -> None:
+        """Phases between these times (seconds), of which those in the run count, in place of all breaks.
+
+        Raises
+        ------
+        ValueError : that makes more than `N_LIMIT` phases.
+        """
+        run = self.snapshot.run
+        if run is None or self._settled() is None:
+            return
+        start, end = ends_of(run.curve)
+        close = max(CLOSEST * (end - start), 2 * run.curve.unit)
+        breaks = [start]
+        for time_s in sorted(times_s):
+            if time_s - breaks[-1] >= close and end - time_s >= close:
+                breaks.append(float(time_s))
+        if len(breaks) > N_LIMIT:
+            raise ValueError(f"{len(breaks)} phases are more than the {N_LIMIT} that there may be")
+        self._hand_edit("take iterations as phases", (*breaks, end), ())
+
     def toggle_lock(self, index: int) -> None:
         """Keep break `index` where it is in all further fits, or let it go."""
         breaks = self._settled_breaks()
@@ -618,8 +628,10 @@ class Workbench(EditBench[Snapshot, Project]):
         view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
         if self._replay:
             parts |= {"replay"}
+        explained = snapshot.explained
+        known = explained.iterations if explained.run is snapshot.run else None
         request = StatisticsRequest(
-            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts
+            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts, known
         )
         return None if request.same(self._asked_statistics) else request
 
@@ -668,6 +680,11 @@ class Workbench(EditBench[Snapshot, Project]):
         """Mark regions, by their names in the trace, in place of those marked before."""
         if names != self.snapshot.marked:
             self._show(marked=names)
+
+    def draw_boundaries(self, times_s: tuple[float, ...]) -> None:
+        """Draw boundaries of iterations over time, in place of those drawn before."""
+        if times_s != self.snapshot.boundaries:
+            self._show(boundaries=times_s)
 
     def toggle_class(self, name: str) -> None:
         """Draw a class of the stack or leave it out."""
@@ -767,7 +784,7 @@ class Workbench(EditBench[Snapshot, Project]):
         def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
-            self._resolve(run=run, opening=None, fit=None, rows=(), **more)
+            self._resolve(run=run, opening=None, fit=None, rows=(), boundaries=(), **more)
 
         def failed(error: BaseException) -> None:
             self._keep_rules()

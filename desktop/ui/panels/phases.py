@@ -26,6 +26,7 @@ from PySide6.QtWidgets import (
 from desktop.ui.actions import MODEL_TIPS, MODELS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
+from desktop.ui.pages import fill_layout, set_up
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot
 from desktop.ui.units import digits
@@ -106,9 +107,7 @@ class PhasesPanel(QScrollArea):
     def __init__(self, workbench: Workbench) -> None:
         super().__init__()
         self._workbench = workbench
-        self._patience = QTimer(self)
-        self._patience.setSingleShot(True)
-        self._patience.setInterval(PATIENCE)
+        self._patience = set_up(QTimer(self), singleShot=True, interval=PATIENCE)
         self._patience.timeout.connect(lambda: self._show_fit(workbench.snapshot))
         self._make_controls()
         self._make_facts()
@@ -118,21 +117,15 @@ class PhasesPanel(QScrollArea):
         self.break_picture = BreakPicture()
         for plot in (self.epsilon_plot, self.break_picture):
             plot.nClicked.connect(workbench.set_n)
-        pictures = QSplitter(Qt.Orientation.Vertical)
-        pictures.setChildrenCollapsible(False)
+        pictures = set_up(QSplitter(Qt.Orientation.Vertical), childrenCollapsible=False)
         for plot in (self.epsilon_plot, self.break_picture):
             plot.setMinimumHeight(6 * self.fontMetrics().height())
             pictures.addWidget(plot)
         self._content = QWidget()
-        layout = QVBoxLayout(self._content)
-        layout.setContentsMargins(10, 8, 10, 8)
-        layout.setSpacing(8)
-        layout.addLayout(self._controls)
+        layout = fill_layout(QVBoxLayout(self._content), self._controls, margins=(10, 8, 10, 8), spacing=8)
         layout.addLayout(self._facts)
         layout.addWidget(pictures, 1)
-        self.setWidget(self._content)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        set_up(self, widget=self._content, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self._show_project(Snapshot())
 
@@ -144,8 +137,7 @@ class PhasesPanel(QScrollArea):
     # ---- building
 
     def _make_controls(self) -> None:
-        self.model = QComboBox()
-        self.model.setObjectName("model")
+        self.model = set_up(QComboBox(), objectName="model")
         for model, text in MODELS.items():
             self.model.addItem(text, model)
             tip = MODEL_TIPS[model]
@@ -158,19 +150,14 @@ class PhasesPanel(QScrollArea):
         self.n.setToolTip("Number of phases: type, wheel, or [ and ]")
         self.n.valueChanged.connect(self._workbench.set_n)
         self.n.editingFinished.connect(self._workbench.seal)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setObjectName("n_slider")
-        self.slider.setRange(1, _SLIDER[False])
-        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
-        self.slider.setAccessibleName("Number of phases")
-        self.slider.valueChanged.connect(self._workbench.set_n)
-        self.slider.sliderReleased.connect(self._workbench.seal)
-        self._n_label = QLabel("&Phases")
-        self._n_label.setBuddy(self.n)
-        model_label = QLabel("&Model")
-        model_label.setBuddy(self.model)
-        self._suggested = QPushButton()
-        self._suggested.setObjectName("suggested")
+        self.slider = set_up(
+            QSlider(Qt.Orientation.Horizontal), objectName="n_slider", range=(1, _SLIDER[False]),
+            tickPosition=QSlider.TickPosition.TicksBelow, accessibleName="Number of phases",
+            valueChanged=self._workbench.set_n, sliderReleased=self._workbench.seal,
+        )  # fmt: skip
+        self._n_label = set_up(QLabel("&Phases"), buddy=self.n)
+        model_label = set_up(QLabel("&Model"), buddy=self.model)
+        self._suggested = set_up(QPushButton(), objectName="suggested")
         self._suggested.clicked.connect(self._workbench.use_suggestion)
         self._refit = QPushButton("Find breaks again")
         self._refit.clicked.connect(self._workbench.refit)
@@ -216,8 +203,7 @@ class PhasesPanel(QScrollArea):
         )
         self._titles: dict[str, QLabel] = {}
         for i, (name, title, tip) in enumerate(rows):
-            label = QLabel(title)
-            label.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+            label = set_up(QLabel(title), alignment=Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
             value = Figure()
             value.setObjectName(f"fact_{name}")
             value.setWordWrap(True)
