@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import digits
 from desktop.errors import reason
 from desktop.ui import theme as themes
 from desktop.ui.compare.actions import AXES, COMPARE_COMMANDS, COMPARE_MENUS, COMPARE_MOUSE
@@ -34,7 +35,6 @@ from desktop.ui.guard import guarded
 from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet
 from desktop.ui.tables import tab_separated
-from desktop.ui.units import digits
 from desktop.workbench.contrasting import MOST, Contraster, ContrastSnapshot
 from desktop.workbench.jobs import Executor, at_once
 

@@ -25,6 +25,7 @@ from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.pieces import Breakpoints, pieces
 from desktop.core.ticks import Ticks
+from desktop.core.units import digits, time_scale
 from desktop.data.chart import Chosen, Content, with_words
 from desktop.data.chart import words as chart_words
 from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
@@ -45,7 +46,6 @@ from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.words import words
 from desktop.ui.theme import DARK, LIGHT, Theme, coloured
-from desktop.ui.units import digits, time_scale
 from desktop.workbench.levels import AT_FIRST, Levels, share
 from desktop.workbench.time_plots import Axis, Comparing, Lane, Plot, Series, figure_plot
 

@@ -27,6 +27,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
+from desktop.core.units import count
 from desktop.ui import theme as themes
 from desktop.ui.guard import guarded
 from desktop.ui.model.actions import MODEL_COMMANDS, MODEL_MENUS, MODEL_MOUSE
@@ -38,7 +39,6 @@ from desktop.ui.model.table_pane import TablePane
 from desktop.ui.page import Page
 from desktop.ui.pages import first_page, quiet, scrolled
 from desktop.ui.tables import tab_separated
-from desktop.ui.units import count
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
 from desktop.workbench.jobs import Executor, at_once

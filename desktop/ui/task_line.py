@@ -19,8 +19,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.units import left
 from desktop.ui.guard import guarded
-from desktop.ui.units import left
 from desktop.workbench.jobs import Task
 
 

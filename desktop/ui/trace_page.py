@@ -37,7 +37,7 @@ from PySide6.QtWidgets import (
 )
 
 from desktop import resources
-from desktop.core.ticks import format_number
+from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
 from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
@@ -62,7 +62,6 @@ from desktop.ui.presentation import Presentation, present
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
-from desktop.ui.units import digits, instant, quantity, scaled, signed, time_scale
 from desktop.workbench.model import OpenOptions
 from desktop.workbench.workbench import Snapshot, Workbench
 

@@ -19,7 +19,8 @@ from desktop.core.curve import StepCurve
 from desktop.core.envelope import Columns, envelope
 from desktop.core.matching import NONE
 from desktop.core.pieces import Breakpoints, breakpoints, residual, visible
-from desktop.core.ticks import Ticks, format_number
+from desktop.core.ticks import Ticks
+from desktop.core.units import format_number
 from desktop.workbench import levels as heights
 from desktop.workbench.levels import AT_FIRST, Heights, Levels, limits, line_heights, residual_reach, share
 

@@ -22,6 +22,7 @@ from PySide6.QtWidgets import (
 
 from desktop.core.design import ARRAYS, MOST_RUNS, Design, Offer, roman, smallest_runs
 from desktop.core.effects import detectable
+from desktop.core.units import count, digits, quantity
 from desktop.data.experiment import Experiment, Factor, Plan
 from desktop.ui.experiment.parts import (
     Step,
@@ -39,7 +40,6 @@ from desktop.ui.experiment.parts import (
 from desktop.ui.experiment.sheet import sheet_html, write_pdf
 from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
-from desktop.ui.units import count, digits, quantity
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
 
 _KINDS = (
