@@ -275,7 +275,7 @@ HELD = """
 import sys, time
 from pathlib import Path
 from desktop import __main__
-from desktop.commands.terminal import TerminalProgress
+from desktop.printing import TerminalProgress
 from desktop.progress import ENDING
 made = Path(sys.argv[-1]).parent
 def show(progress, *_):

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QApplication, QMessageBox
 
 import desktop
 from desktop import resources, stopping
-from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell_of
 from desktop.ui.ending import ending
@@ -106,6 +105,8 @@ class Windows:
     def open(self, files: Iterable[Path] = ()) -> Frame:
         """A window per file, with the page in front that it is for; one window if there is none. The first
         of them."""
+        from desktop.data.runs import holds_experiment
+
         before, paths = len(self._open), list(files)
         if not paths:
             self._make().trace.warm_up()

@@ -25,7 +25,6 @@ from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.pieces import Breakpoints, pieces
 from desktop.core.ticks import Ticks
-from desktop.core.units import digits, time_scale
 from desktop.data.chart import Chosen, Content, with_words
 from desktop.data.chart import words as chart_words
 from desktop.data.material import CLASSES, FIGURES, Bars, Drawn, Mark, Material
@@ -35,6 +34,7 @@ from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
     Hatch,
+    Ink,
     QtSheet,
     Sheet,
     Stroke,
@@ -42,6 +42,7 @@ from desktop.ui.drawing import (
     fitted,
     text_width,
 )
+from desktop.ui.panels.table import phase_sheet
 from desktop.ui.plots.notes import COLOURS
 from desktop.ui.plots.raster import mix
 from desktop.ui.plots.words import words
@@ -83,26 +84,6 @@ class Look:
     words: Mapping[str, str] = field(default_factory=dict)
     how: Comparing = field(default_factory=Comparing)
     layer: Literal["all", "below", "above"] = "all"
-
-
-@dataclass(frozen=True)
-class Ink:
-    """The colours of a look. `regions`: by the numbers of `desktop.core.gantt`. `dashed`: lines differ by
-    dashes too."""
-
-    ground: str
-    text: str
-    muted: str
-    border: str
-    grid: str
-    curve: str
-    fit: str
-    residual: str
-    mark: str
-    areas: Mapping[str, Fill]
-    regions: Mapping[int, Fill]
-    dashed: bool
-    runs: tuple[str, ...]
 
 
 _GREY = {
@@ -859,38 +840,16 @@ def _epsilon(frame: _Frame, material: Material) -> None:
 
 def _phases(frame: _Frame, material: Material) -> None:
     em, sheet = frame.em, frame.sheet
-    curve, rows = material.curve, material.rows
-    times = time_scale(curve.duration)
-    kinds = ("constant", "linear", "quadratic")
-    table = [
-        (
-            "Phase",
-            f"Start ({times.symbol})",
-            f"Length ({times.symbol})",
-            "Kind",
-            "Mean",
-            "Efficiency",
-            "R.m.s.",
-        )
-    ] + [
-        (
-            str(k),
-            digits(row.start_s / times.factor),
-            digits((row.end_s - row.start_s) / times.factor),
-            kinds[row.degree],
-            digits(row.mean),
-            f"{100 * row.efficiency:.0f} %",
-            digits(row.rms, 3),
-        )
-        for k, row in enumerate(rows, 1)
-    ]
+    table = phase_sheet(material.rows, material.fit)
     step = 1.75 * em
     room = int((sheet.height - frame.top - 2 * frame.pad) / step)
     left_out = max(0, len(table) - room)
     if left_out:
         left_out += 1  # the line that says so takes one
         table = table[: max(len(table) - left_out, 1)]
-    widths = [max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(7)]
+    widths = [
+        max(text_width(line[c], em, bold=True) for line in table) + 1.5 * em for c in range(len(table[0]))
+    ]
     # What is too wide is set smaller rather than cut.
     size = em * min(1.0, (sheet.width - 2 * frame.pad) / sum(widths))
     widths = [w * size / em for w in widths]

@@ -79,8 +79,6 @@ class Page(QMainWindow):
     actions_by_id: dict[str, QAction]
     menus: dict[str, QMenu]
     frame: Frame
-    #: where what it shows is worked on, if that is a bench of its own
-    bench: Any = None
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
@@ -327,14 +325,6 @@ class Page(QMainWindow):
     def show_keys(self) -> None:
         """All keys and gestures, from the table that makes them."""
         KeyList(self).open()
-
-
-def page_of(widget: QWidget) -> Page | None:
-    """The page that a widget stands on."""
-    parent: QWidget | None = widget
-    while parent is not None and not isinstance(parent, Page):
-        parent = parent.parentWidget()
-    return parent
 
 
 class KeyList(Dialog):

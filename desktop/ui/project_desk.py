@@ -14,7 +14,6 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from desktop.data.naming import file_stem
-from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
@@ -204,7 +203,8 @@ class ProjectDesk(QObject):
         if self.keeper.path is not None and document is not None and document.title != name:
             name = f"{document.title} – {name}"
         window.setWindowTitle(f"{name}[*] – Phasewright")
-        window.setWindowModified(self.worth_saving)
+        if window.isWindowModified() != self.worth_saving:  # it tells of each call
+            window.setWindowModified(self.worth_saving)
 
     def _tell(self, sentence: str) -> None:
         self._window.tell("notice", "notice", sentence)
@@ -278,6 +278,8 @@ class ProjectDesk(QObject):
 
     def add_files(self) -> None:
         """Choose experiments and tables of measurements for the project."""
+        from desktop.data.runs import holds_experiment
+
         names, _ = QFileDialog.getOpenFileNames(
             self._window, "Add experiments or tables to the project", self._window.settings.folder
         )

@@ -6,6 +6,7 @@ beside their values (`Marks`). `FrameTree` shows rows below their parents.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import math
 import re
@@ -172,17 +173,23 @@ class Row:
 def table(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[ArrayTable, Marks]:
     """The table of rows that are put together cell by cell, for `FrameView.show_frame`."""
 
-    def values(k: int) -> NDArray[Any]:
-        cells = [row.cells[k] for row in rows]
-        kinds = {type(cell) for cell in cells}
-        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
-
-    made = {column.source: values(k) for k, column in enumerate(columns)}
-    return ArrayTable(made, index=_objects([row.key for row in rows])), Marks(
+    made = {column.source: [row.cells[k] for row in rows] for k, column in enumerate(columns)}
+    return columnar(made, [row.key for row in rows]), Marks(
         {k: row.tone for k, row in enumerate(rows) if row.tone},
         {k: row.tip for k, row in enumerate(rows) if row.tip},
         {k: row.fixed for k, row in enumerate(rows) if row.fixed},
     )
+
+
+def columnar(columns: Mapping[str, Sequence[Any]], keys: Sequence[Any] | None = None) -> ArrayTable:
+    """A table of columns (K,) of any kind, rows called by `keys`, without pandas."""
+
+    def values(cells: Sequence[Any]) -> NDArray[Any]:
+        kinds = {type(cell) for cell in cells}
+        return np.array(cells) if len(kinds) == 1 and kinds <= {int, float, bool} else _objects(cells)
+
+    made = {name: values(cells) for name, cells in columns.items()}
+    return ArrayTable(made, index=None if keys is None else _objects(keys))
 
 
 def _objects(values: Sequence[Any]) -> NDArray[Any]:
@@ -332,6 +339,13 @@ class _Cells:
         return [value.casefold() if isinstance(value, str) else "" for value in self.values]
 
 
+@functools.cache
+def _empty_at_end() -> None:
+    """A platform whose clipboard is the process's own would free what Python made after Python has ended."""
+    if QGuiApplication.platformName() in ("offscreen", "minimal"):
+        atexit.register(QGuiApplication.clipboard().clear)
+
+
 def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
     """Rows of the frame under their headings, in the units of these."""
     import pandas as pd
@@ -347,6 +361,15 @@ def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
 def _texts(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> Texts:
     """Headings, and rows of the frame."""
     return [[one.head for one in cells], *map(list, zip(*(one.full(rows) for one in cells), strict=True))]
+
+
+def shown_texts(shown: Shown, columns: Sequence[Column]) -> Texts:
+    """Headings with units, and all rows of a frame as the cells of a table show them."""
+    cells = [_Cells(column, shown) for column in columns]
+    return [
+        [one.head for one in cells],
+        *([one.text(k) for one in cells] for k in range(len(cells[0].values))),
+    ]
 
 
 class FrameModel(QAbstractItemModel):
@@ -1019,6 +1042,7 @@ class _Framed(_Base):
             made.setText(text)
             made.setHtml(text)
             board.setMimeData(made)
+            _empty_at_end()
 
         self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
 

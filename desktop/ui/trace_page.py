@@ -33,13 +33,13 @@ from PySide6.QtWidgets import (
     QTabBar,
     QTabWidget,
     QToolBar,
+    QToolButton,
     QWidget,
 )
 
 from desktop import resources
 from desktop.core.units import digits, format_number, instant, quantity, scaled, signed, time_scale
 from desktop.data.naming import run_name
-from desktop.data.runs import holds_experiment
 from desktop.data.tables import holds_measurements
 from desktop.ui import theme as themes
 from desktop.ui.actions import COMMANDS, MENUS, MOUSE
@@ -58,7 +58,6 @@ from desktop.ui.plots.curve_view import CurveView
 from desktop.ui.plots.sweep_plots import SweepPlot
 from desktop.ui.plots.time_plot import stacked
 from desktop.ui.plots.timeline_pane import TimelinePane
-from desktop.ui.presentation import Presentation, present
 from desktop.ui.project_desk import ProjectDesk, is_project_file
 from desktop.ui.settings import STATE_VERSION
 from desktop.ui.start_page import StartPage
@@ -69,6 +68,7 @@ AnyCommand = Command[Any, Any]
 if TYPE_CHECKING:
     from desktop.ui.compare_page import ComparePage
     from desktop.ui.frame import Frame
+    from desktop.ui.presentation import Presentation
 
 _AREAS = {"right": Qt.DockWidgetArea.RightDockWidgetArea, "bottom": Qt.DockWidgetArea.BottomDockWidgetArea}
 
@@ -165,6 +165,8 @@ class TracePage(Page):
         self._connect_plots()
         self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
+        self._fits_timer = QTimer(self, interval=300)
+        self._fits_timer.timeout.connect(self._show_fits)
         self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
         QTimer.singleShot(0, self, self._hide_stale_tabs)
@@ -208,6 +210,8 @@ class TracePage(Page):
         self._panels: dict[str, Any] = {}
         last: dict[str, QDockWidget] = {}
         self._roomy: set[str] = set()  # panels below that have had the height that they need
+        self._behind: set[str] = set()  # panels that nobody sees
+        self._seen = {spec.id: Snapshot() for spec in panels()}  # what each of them shows
         for spec in panels():
             dock = QDockWidget(spec.title, self)
             dock.setObjectName(f"dock_{spec.id}")
@@ -218,6 +222,7 @@ class TracePage(Page):
                 self.tabifyDockWidget(last[spec.area], dock)
             last[spec.area] = dock
             self._docks[spec.id] = dock
+            dock.visibilityChanged.connect(partial(self._turned, spec.id))
             if spec.area == "bottom":
                 dock.visibilityChanged.connect(partial(self._give_room, spec))
             if spec.parts or hasattr(self._panels[spec.id], "watch"):
@@ -275,7 +280,22 @@ class TracePage(Page):
 
     def panel(self, panel_id: str) -> Any:
         """The widget of a panel."""
+        self._bring_up(panel_id)
         return self._panels[panel_id]
+
+    def _turned(self, panel_id: str, on_top: bool) -> None:
+        """A panel has come to the front, or went from it: it is drawn anew only where it can be seen."""
+        if on_top:
+            self._behind.discard(panel_id)
+            self._bring_up(panel_id)
+        else:
+            self._behind.add(panel_id)
+
+    def _bring_up(self, panel_id: str) -> None:
+        old, new = self._seen[panel_id], self.workbench.snapshot
+        if new is not old:
+            self._seen[panel_id] = new
+            self._panels[panel_id].show_snapshot(old, new)
 
     def show_panel(self, panel_id: str) -> None:
         self._docks[panel_id].show()
@@ -333,7 +353,10 @@ class TracePage(Page):
             if self._toolbar_menu and (command.rule or command.menu != self._toolbar_menu):
                 self._toolbar.addSeparator()
             self._toolbar_menu = command.menu
-            self._toolbar.addAction(action)
+            if command.id in ("undo", "redo"):
+                self._add_steady(action)
+            else:
+                self._toolbar.addAction(action)
         if command.id == "save_as":
             self._contents_menu = menu.addMenu("Contents of the project")
             self._contents_menu.aboutToShow.connect(lambda: self.desk.fill_contents(self._contents_menu))
@@ -346,6 +369,26 @@ class TracePage(Page):
             for sample in resources.samples():
                 made = samples.addAction(sample.title, partial(self.open_path, sample.path))
                 made.setStatusTip(sample.text)
+
+    def _add_steady(self, action: QAction) -> None:
+        """A button of the toolbar for an action whose text changes often: one of Qt's would lay out the whole
+        window with each."""
+        button = QToolButton()
+        button.setAutoRaise(True)
+        button.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        button.setIconSize(self._toolbar.iconSize())
+        button.setAccessibleName(action.text())
+        button.setStatusTip(action.statusTip())
+        button.clicked.connect(action.trigger)
+
+        def follow() -> None:
+            button.setEnabled(action.isEnabled())
+            button.setToolTip(action.toolTip())
+            if button.icon().cacheKey() != action.icon().cacheKey():
+                button.setIcon(action.icon())
+
+        action.changed.connect(follow)
+        self._toolbar.addWidget(button)
 
     def _make_status(self) -> None:
         self._selection_text = QLabel()
@@ -434,8 +477,10 @@ class TracePage(Page):
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
-        for panel in self._panels.values():
-            panel.show_snapshot(old, new)
+        other = new.document is not old.document or new.run is not old.run  # which nobody is to hold any more
+        for panel_id in self._panels:
+            if other or panel_id not in self._behind:
+                self._bring_up(panel_id)
         if self.presentation is not None:
             self.presentation.show_snapshot(old, new)
         if self.comparing is not None:
@@ -444,11 +489,24 @@ class TracePage(Page):
             self.show_task("preparing", new.preparing)  # before what waits for it
         if new.opening is not old.opening:
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
+        if not self._fits_timer.isActive():
+            if self.workbench.fits_under_way:
+                self._fits_timer.start()
+        elif not new.refining:
+            self._show_fits()
         if new.problem is not old.problem:
             self._show_problem(new)
         self._show_selection()
         self._show_cursor(self._cursor)
         self._refresh_actions()
+
+    def _show_fits(self) -> None:
+        """Fits that take longer than a moment, among the tasks."""
+        running = self.workbench.fits_under_way
+        for key in ("fit", "sweep"):
+            self.show_task(key, *running.get(key, (None,)))
+        if not running:
+            self._fits_timer.stop()
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document
@@ -601,6 +659,8 @@ class TracePage(Page):
 
     def open_path(self, path: Path) -> None:
         """Open here if nothing is open, else in another window; what is no trace on a page for it."""
+        from desktop.data.runs import holds_experiment  # here, as it loads what an experiment needs
+
         if holds_measurements(path):
             self.frame.open_model(path)
         elif holds_experiment(path):
@@ -662,6 +722,8 @@ class TracePage(Page):
 
     def open_paths(self, paths: list[Path]) -> None:
         """Open all; of several traces, ask whether they belong together."""
+        from desktop.data.runs import holds_experiment
+
         traces = [
             path
             for path in paths
@@ -824,6 +886,8 @@ class TracePage(Page):
         if self.presentation is not None:
             self.presentation.close()
             return
+        from desktop.ui.presentation import present
+
         nav = self.curve_view.navigation
         span = self.curve_view.visible_range()
         whole = span == (nav.start, nav.end)
@@ -847,9 +911,9 @@ class TracePage(Page):
         self._colour_icons()
 
     def show_anew(self) -> None:
-        snapshot = self.workbench.snapshot
-        for panel in self._panels.values():
-            panel.show_snapshot(Snapshot(), snapshot)
+        for panel_id in self._panels:
+            self._seen[panel_id] = Snapshot()
+            self._bring_up(panel_id)
         self._show_selection()
         self._show_cursor(self._cursor)
 

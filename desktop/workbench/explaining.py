@@ -77,6 +77,8 @@ class StatisticsRequest:
 
     def answer(self, kept: Statistics, job: Job) -> Explained:
         """All that was asked; `kept`: of the store."""
+        import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
+
         use, scopes, replay = self.run.utilization, _scopes(self), "replay" in self.parts
         stats = kept.ranges([(s.start_s, s.end_s) for s in scopes], use, job, replay=replay)
         by_phase = {scope.phase: one for scope, one in zip(scopes, stats, strict=True) if scope.phase >= 0}

@@ -274,13 +274,33 @@ class Link:
 
 
 @dataclass(frozen=True, eq=False)
+class Cells:
+    """What the `rows` of a timeline do most between the times `x` (C + 1,): `most` (rows, C) are places in
+    `inks`, -1 or beyond where a row is not there."""
+
+    rows: Sequence[str]
+    x: Floats
+    most: NDArray[np.int64]
+    inks: Sequence[str]
+
+    def stretches(self, row: int) -> Iterator[tuple[float, float, int]]:
+        """What a row does most one after the other: from when to when, and the place of what."""
+        most = self.most[row]
+        cut = np.concatenate([[0], np.flatnonzero(np.diff(most)) + 1, [most.size]])
+        for a, b in zip(cut[:-1].tolist(), cut[1:].tolist(), strict=True):
+            if b > a and 0 <= most[a] < len(self.inks):
+                yield float(self.x[a]), float(self.x[b]), int(most[a])
+
+
+@dataclass(frozen=True, eq=False)
 class Plot:
     """One plot over time.
 
     `lanes` from top to bottom, all over `axis`, below `strips` of phases. `ranges`: where breakpoints may lie
     is shown. `phase`: a chosen one. `notes`: remarks on times. `limit`: what alone is analysed (seconds).
-    `remarks`: sentences on what is seen; `doubt`: how much of it may be wrong. `bars`: what the `rows` of a
-    timeline, from the top, do. `reference`: the run that others are compared with.
+    `remarks`: sentences on what is seen; `doubt`: how much of it may be wrong. `cells`: what the `rows` of a
+    timeline, from the top, do most; `bars`: the same in exact shares, on paper. `reference`: the run that
+    others are compared with.
     """
 
     figure: str
@@ -299,6 +319,7 @@ class Plot:
     remarks: tuple[str, ...] = ()
     doubt: str = ""
     bars: Bars | None = None
+    cells: Cells | None = None
     rows: tuple[str, ...] = ()
     reference: int = 0
 
@@ -567,7 +588,10 @@ def _timeline(run: Run, bars: Bars, axis: Axis, title: str, say: Words, columns:
     shared = shared_rows(sum(bars.merged), len(bars.names), say)
     rows = Axis(say(row_title(bars.names)), float(len(bars.names)), 0.0)
     found = run_plot("timeline", run, axis, [Lane(rows, ())], legend, title=title, ranges=False)
-    return replace(found, bars=bars, rows=bars.labels or bars.names, remarks=(shared,) if shared else ())
+    named = bars.labels or bars.names
+    most = np.where(bars.ticks.any(axis=2), bars.ticks.argmax(axis=2), -1)
+    cells = Cells(named, bars.times, most, inks)
+    return replace(found, bars=bars, cells=cells, rows=named, remarks=(shared,) if shared else ())
 
 
 def sparse(marks: int, rows: int, pixels: float) -> bool:

@@ -124,8 +124,6 @@ def stamp_of(source: Path) -> tuple[int, int] | None:
 
 
 def open_source(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> Opened:
-    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
-
     from desktop.data.consistency import doubt
     from desktop.data.info import info
     from desktop.data.opening import open_trace

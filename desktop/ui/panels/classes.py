@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
 
 from desktop.data.events import Activity, Region
 from desktop.ui.panels import PanelSpec, why_empty
-from desktop.ui.tables import ASCENDING, Column, FrameView, Marks
+from desktop.ui.tables import ASCENDING, Column, FrameView, Marks, columnar
 from desktop.workbench.workbench import Snapshot, Workbench
 
 NAMES = {
@@ -112,23 +112,21 @@ class ClassesPanel(QWidget):
         if not regions:
             self.table.show_frame(None)
             return
-        import pandas as pd
-
         from desktop.data.classify import region_activity
 
         own = [overrides.get(one.name, overrides.get(f"role:{one.role}")) for one in regions]
         given = [
             region_activity(one) if mine is None else mine for one, mine in zip(regions, own, strict=True)
         ]
-        frame = pd.DataFrame(
+        frame = columnar(
             {
                 "region": [names.get(one.name, one.name) for one in regions],
                 "role": [one.role for one in regions],
-                "activity": pd.Series(own, dtype=object),
+                "activity": own,
                 "class": [NAMES[activity] for activity in given],
-            }
+            },
+            [one.name for one in regions],
         )
-        frame.index = pd.Index([one.name for one in regions])
         tips = {
             k: f"{one.name} ({one.paradigm})" if one.paradigm else one.name for k, one in enumerate(regions)
         }

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from desktop.ui.panels import PanelSpec
-from desktop.ui.tables import Column, FrameView, tab_separated
+from desktop.ui.tables import Column, FrameView, Texts, shown_texts, tab_separated
 from desktop.workbench.workbench import Snapshot, Workbench
+
+if TYPE_CHECKING:
+    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phases import PhaseFit
 
 #: Columns of `desktop.core.phase_stats.phase_arrays`.
 COLUMNS: tuple[Column, ...] = (
@@ -16,6 +21,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Start", "Time of its first breakpoint", name="start_s", like="end_s", significant=5),
     Column("End", "Time of its last breakpoint", name="end_s", significant=5),
     Column("Duration", "Its length", name="duration_s"),
+    Column("Degree", "Of its polynomial: 0 constant, 1 linear, 2 quadratic", name="degree"),
     Column("Mean", "Mean number of computing processors", name="mean"),
     Column("Efficiency", "Mean computing processors of all processors", "%", 3, name="efficiency"),
     Column("Work", "Computing processors times time", name="work"),
@@ -31,6 +37,15 @@ COLUMNS: tuple[Column, ...] = (
     Column("Latest end", "Its end could come as late as this without a larger ε", name="end_high_s",
            like="end_s", significant=5, shown=False),
 )  # fmt: skip
+#: Those for which a sheet of paper has room.
+ON_PAPER = ("phase", "start_s", "duration_s", "degree", "mean", "efficiency", "rms")
+
+
+def phase_sheet(rows: Sequence[PhaseRow], fit: PhaseFit) -> Texts:
+    """Headings and rows of the table as they stand on paper, in the words of the window."""
+    from desktop.core.phase_stats import phase_arrays
+
+    return shown_texts(phase_arrays(rows, fit), [c for c in COLUMNS if c.name in ON_PAPER])
 
 
 class TablePanel(QWidget):

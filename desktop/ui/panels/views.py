@@ -26,7 +26,7 @@ from desktop.ui.dialogs import Dialog
 from desktop.ui.flow import Flow
 from desktop.ui.panels import PanelSpec
 from desktop.ui.plots.notes import COLOUR_NAMES, COLOURS
-from desktop.ui.tables import Column, FrameView
+from desktop.ui.tables import Column, FrameView, columnar
 from desktop.workbench.model import VIEWS, Annotation, NamedView
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -176,9 +176,7 @@ class ViewsPanel(QWidget):
         if not rows:
             table.show_frame(None)
             return
-        import pandas as pd
-
-        table.show_frame(pd.DataFrame(rows, columns=list(names)))
+        table.show_frame(columnar(dict(zip(names, zip(*rows, strict=True), strict=True))))
 
     # ---- views
 

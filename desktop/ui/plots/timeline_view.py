@@ -38,6 +38,7 @@ from desktop.ui.theme import REGIONS
 from desktop.workbench.model import Annotation
 from desktop.workbench.time_plots import (
     ACTIVITIES,
+    Cells,
     Plot,
     Words,
     class_legend,
@@ -623,8 +624,29 @@ class TimelineView(TimePlot):
             notes=notes_in(self._notes.marks, axis),
             limit=self._limit,
             remarks=tuple(self._remarks(say)),
+            cells=self._cells(),
             rows=tuple(rows),
         )
+
+    def _cells(self) -> Cells | None:
+        """What the rows in view do most in the columns that are drawn; None before any are known."""
+        first, last = self._in_view()
+        begin, end = first // self._per, min(-(-last // self._per), self._bands)
+        a, b = self.visible_range()
+        known = self._tiles.known(View(a, b, self._device_columns, begin, end))
+        if self._rows is None or not known or begin == end:
+            return None
+        placed, tile = known[-1], known[-1].tile
+        cut = np.clip(
+            [math.floor((a - tile.a) / placed.pixel + 1e-6), math.ceil((b - tile.a) / placed.pixel - 1e-6)],
+            0,
+            tile.dominant.shape[1],
+        )
+        x = np.clip(tile.a + placed.pixel * np.arange(cut[0], cut[1] + 1), a, b)
+        most = tile.dominant[begin - placed.first : end - placed.first, cut[0] : cut[1]]
+        inks = _ACTIVITIES if not self._by_region else [f"shade {k}" for k in range(gantt.ABSENT)]
+        rows = [self._rows.rows[k * self._per].label for k in range(begin, end)]
+        return Cells(rows, x, most.astype(np.int64), inks)
 
     def _entries(self) -> list[Entry]:
         return entries(self._legend_of(words()), self._theme)
@@ -991,24 +1013,14 @@ class TimelineView(TimePlot):
     def table(self) -> Iterable[plot_menu.Row]:
         """What each row in view does most, as stretches of the columns that are drawn."""
         yield "row", "name", "start_s", "end_s", "state"
-        first, last = self._in_view()
-        columns = self._device_columns
-        if self._rows is None or self._raster is None:
+        cells = self._cells()
+        if cells is None or self._rows is None:
             return
-        for band in range(first // self._per, min(-(-last // self._per), self._bands)):
-            row = self._rows.rows[band * self._per]
-            known = self._tiles.known(View(self._nav.a, self._nav.b, columns, band, band + 1))
-            if not known:
-                continue
-            placed = known[-1]
-            tile = placed.tile
-            cells = tile.dominant[band - placed.first]
-            cut = np.concatenate([[0], np.flatnonzero(np.diff(cells)) + 1, [cells.size]])
-            times = tile.a + cut * placed.pixel
-            for k, at in enumerate(cut[:-1].tolist()):
-                begin, end = max(times[k], self._nav.a), min(times[k + 1], self._nav.b)
-                if end > begin and cells[at] != gantt.ABSENT:
-                    yield row.label, row.title, begin, end, self._class_name(int(cells[at]))
+        first = self._in_view()[0] // self._per
+        for k, label in enumerate(cells.rows):
+            title = self._rows.rows[(first + k) * self._per].title
+            for begin, end, place in cells.stretches(k):
+                yield label, title, begin, end, self._class_name(place)
 
     def fit_rows(self) -> None:
         """Rows so high that all of them are in view."""
