@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.commands.terminal import terminal_progress
+from desktop.core.labels import DEFAULT_MODEL, MODELS
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
     from desktop.core.phases import PhaseFit
     from desktop.data.store import TraceStore
     from desktop.data.utilization import Utilization
-
-MODELS = ("constant", "linear", "quadratic", "mixed", "budget")
-DEFAULT_MODEL = "mixed"
 
 
 def adder(parser: Any) -> Callable[..., None]:

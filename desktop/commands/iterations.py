@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.commands.asked import (
-    DEFAULT_MODEL,
     add_formats,
     add_model,
     add_span,
@@ -20,6 +19,7 @@ from desktop.commands.asked import (
     window_of,
 )
 from desktop.commands.terminal import outcome, print_csv, print_doubt, print_json, terminal_progress
+from desktop.core.labels import DEFAULT_MODEL
 from desktop.core.units import si
 from desktop.printing import printable
 

@@ -22,6 +22,7 @@ from desktop.commands.asked import (
     window_of,
 )
 from desktop.commands.terminal import USAGE, column, outcome, picked, print_csv, print_doubt, print_json
+from desktop.core.labels import DEGREES
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -157,7 +158,7 @@ def print_phase_table(model: PhaseFit, phases: Sequence[PhaseRow]) -> None:
     ]
     for index, row in enumerate(phases, 1):
         times = "".join(f"{column[index - 1]:>10}s" for column in columns)
-        degree = ("constant", "linear", "quadratic")[row.degree]
+        degree = DEGREES[row.degree]
         print(
             f"{index:>3}{times}  {degree:<10}{row.mean:>8.4g}{100 * row.efficiency:>11.1f}%"
             f"{row.work_s:>13.4g}{row.error:>11.4g}"

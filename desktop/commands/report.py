@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from desktop.commands.asked import add_model, add_span, adder, check_budget, span_of
 from desktop.commands.terminal import outcome, show, terminal_progress
+from desktop.core.labels import ACTIVITIES
 from desktop.progress import Progress, Share
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from desktop.workbench.model import ReportChoices
 
 _Compare = Callable[["Sequence[Phased]"], "Contrast | None"]
-ACTIVITIES = ("computing", "overhead", "idle", "io", "unmeasured")
 STYLES = ("colour", "grey", "patterns")
 COLOURS = ("soft", "okabe-ito", "tol")
 

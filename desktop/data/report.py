@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 import desktop
 from desktop import resources
 from desktop.core.contrast import Cell, Contrast, Phased, table
+from desktop.core.labels import DEGREES
 from desktop.core.phase_stats import PhaseRow
 from desktop.core.ticks import time_unit
 from desktop.core.units import capital, percent, seconds, tenth
@@ -42,7 +43,6 @@ from desktop.data.utilization import Rules, Utilization
 from desktop.printing import printable
 from desktop.progress import Progress, Share
 
-_KINDS = ("constant", "linear", "quadratic")
 # Rows of a table of regions, locations or changes: what is longer is for the window.
 _REGIONS, _CHANGES, _SHIFTS = 4, 5, 64
 #: What repairs of clocks are.
@@ -356,7 +356,7 @@ def _compared_story(sections: list[Section], contrast: Contrast) -> list[Slide]:
     every = (block for section in sections for block in section.blocks)
     found = [Slide(finding, block) for block in every if isinstance(block, Picture)]
     factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
-    heads = ("Run", f"Takes ({unit})", "× Length", "Mean", "of P", f"Work (proc·{unit})", "× Work")
+    heads = ("Run", f"Takes ({unit})", "× Length", "Mean", "Efficiency", f"Work (proc·{unit})", "× Work")
     rows = tuple(
         (
             cell.run,
@@ -384,7 +384,7 @@ def _comparison(contrast: Contrast, material: Material, contents: Contents, numb
         blocks.append(Picture("comparison", number, findings[0], replace(material, contrast=contrast)))
     factor, unit = time_unit(max(run.curve.duration for run in alignment.runs))
     heads = ("Row", "Run", "Phase", f"Start ({unit})", f"Length ({unit})", "× Length", "Mean", "× Mean",
-             "of P", f"Work (proc·{unit})", "× Work", "Alike")  # fmt: skip
+             "Efficiency", f"Work (proc·{unit})", "× Work", "Alike")  # fmt: skip
     rows = tuple(
         (
             cell.label,
@@ -535,7 +535,7 @@ class _Run:
             "of the run",
             "Kind",
             "Mean",
-            "of P",
+            "Efficiency",
             "of all work",
         )
         cells = [
@@ -544,7 +544,7 @@ class _Run:
                 _number(row.start_s / factor),
                 _number((row.end_s - row.start_s) / factor),
                 tenth((row.end_s - row.start_s) / curve.duration),
-                _KINDS[row.degree],
+                DEGREES[row.degree],
                 _number(row.mean),
                 tenth(row.efficiency),
                 tenth(row.work_s / work),
@@ -661,7 +661,7 @@ class _Run:
 
     @property
     def _region_heads(self) -> tuple[str, ...]:
-        return "Range", "Region", "Counts as", "Share", f"Time of its own (proc·{self._scale[1]})", "Calls"
+        return "Range", "Region", "Activity", "Share", f"Exclusive time (proc·{self._scale[1]})", "Calls"
 
     def _region_rows(
         self, name: str, regions: Sequence[RegionRow], most: int
@@ -747,7 +747,7 @@ class _Run:
         overall = f"{_number(curve.mean)} of {_number(curve.capacity)} processors compute on average{share}"
         if figure == "curve":
             if fit.n == 1:
-                return f"{overall}; one {_KINDS[rows[0].degree]} phase describes the whole run."
+                return f"{overall}; one {DEGREES[rows[0].degree]} phase describes the whole run."
             low = min(range(fit.n), key=lambda k: rows[k].mean)
             part = (rows[low].end_s - rows[low].start_s) / curve.duration
             return (
@@ -808,8 +808,8 @@ class _Run:
     def _phases(self) -> Iterable[Block]:
         fit, rows = self.material.fit, self.material.rows
         factor, unit = self._scale
-        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Least",
-                 "Largest", "of P", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
+        heads = ("Phase", f"Start ({unit})", f"End ({unit})", f"Length ({unit})", "Kind", "Mean", "Min",
+                 "Max", "Efficiency", f"Work (proc·{unit})", "RMS", "Error (proc·√s)")  # fmt: skip
         yield Table(
             "Phases",
             heads,
@@ -819,7 +819,7 @@ class _Run:
                     _number(row.start_s / factor, 6),
                     _number(row.end_s / factor, 6),
                     _number((row.end_s - row.start_s) / factor, 6),
-                    _KINDS[row.degree],
+                    DEGREES[row.degree],
                     _number(row.mean),
                     _number(row.min),
                     _number(row.max),

@@ -152,7 +152,7 @@ class ComparePage(Page):
         space.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         bar.addWidget(space)
         self._again = QPushButton("Match again")
-        self._again.setToolTip("Let go of all matches that were set by hand")
+        self._again.setToolTip("Discard manual matches")
         self._again.clicked.connect(self.bench.match_again)
         bar.addWidget(self._again)
         bar.addWidget(self.to_model_button)

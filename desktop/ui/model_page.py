@@ -283,7 +283,7 @@ class ModelPage(Page):
         told = " and ".join(f"“{name}”" for name in names or ())
         self.tell(
             "alike", "notice", told and f"{told} differ by blanks or case only. Are they the same?",
-            action="Call them by one name", act=self._merge, dismissed=self._keep_apart,
+            action="Merge names", act=self._merge, dismissed=self._keep_apart,
         )  # fmt: skip
 
     def _merge(self) -> None:

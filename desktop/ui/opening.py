@@ -73,7 +73,7 @@ class OpenDialog(Dialog):
         self.source.textChanged.connect(lambda _: self._refresh())
         self.kind = QComboBox()
         self.kind.setObjectName("kind")
-        self.kind.addItem("Found from the content", None)
+        self.kind.addItem("Detect", None)
         for format_id in FORMATS:
             title = importer(format_id).title
             self.kind.addItem(title[:1].upper() + title[1:], format_id)

@@ -18,6 +18,7 @@ from desktop import cli
 from desktop.commands.phases import PHASE_COLUMNS
 from desktop.commands.terminal import plain_values
 from desktop.core import tree
+from desktop.core.labels import MODELS
 from desktop.core.phase_stats import phase_table
 from desktop.core.phases import fit
 from desktop.data.explain import explained
@@ -26,7 +27,7 @@ from desktop.data.statistics import Statistics
 from desktop.workbench.contrasting import Contraster
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.limiting import limited, waiting
-from desktop.workbench.model import MODELS, KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
+from desktop.workbench.model import KeptRun, PhaseSettings, Project, SetAside, TraceId, Workspace
 from desktop.workbench.workbench import Workbench
 from tests.data_layer import archives
 from tests.inline import Inline
@@ -44,7 +45,7 @@ spans = st.tuples(st.integers(0, 200), st.integers(1, 200)).map(
 
 @st.composite
 def projects(draw: st.DrawFn) -> Project:
-    model = draw(st.sampled_from(MODELS))
+    model = draw(st.sampled_from(list(MODELS)))
     locked = tuple(draw(inner))
     n = draw(st.integers(1, 9)) + 2 * len(locked) + 1
     found = PhaseSettings(model, n, locked)

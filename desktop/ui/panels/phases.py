@@ -22,8 +22,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from desktop.core.labels import MODELS
 from desktop.core.units import digits
-from desktop.ui.actions import MODEL_TIPS, MODELS
+from desktop.ui.actions import MODEL_TIPS
 from desktop.ui.guard import guarded
 from desktop.ui.mnemonics import rename
 from desktop.ui.panels import PanelSpec
