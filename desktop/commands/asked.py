@@ -153,10 +153,12 @@ def span_of(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[flo
 def fit_as_asked(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
     """The phases asked for."""
     from desktop.core.phases import fit, fit_breaks
+    from desktop.core.selection import AS_SUGGESTED
 
     phases = options.phases
     if phases.breaks is not None:
-        return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
+        found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
+        return replace(found, note=AS_SUGGESTED) if phases.suggested else found
     return fit(curve, phases.n, phases.model, locked=phases.locked)
 
 

@@ -21,6 +21,7 @@ from desktop.commands.asked import (
 from desktop.commands.terminal import outcome, print_csv, print_doubt, print_json, terminal_progress
 from desktop.core.labels import DEFAULT_MODEL
 from desktop.core.units import si
+from desktop.data.naming import listed
 from desktop.printing import printable
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list
         count = f"{phases.n} phase{'s' if phases.n > 1 else ''}"
         lines.append(f"  one iteration: {count}{inner and f', breaks at {inner}'}")
         for one in level.odd:
-            ranks = f", ranks {_list(one.ranks)}" if one.ranks else ""
+            ranks = f", ranks {listed(one.ranks)}" if one.ranks else ""
             region = f", in {printable(one.region, 40)}" if one.region else ""
             where = f"number {one.index + 1} at {si(one.start_s)}s"
             lines.append(f"  odd: {where}, {si(one.excess_s)}s longer{ranks}{region}")
@@ -147,14 +148,3 @@ def told(found: Iterations, curve: StepCurve, n: int | None, model: str) -> list
 
 
 _BY = {"events": "its events", "curve": "its curve", "both": "its events and its curve"}
-
-
-def _list(ranks: tuple[int, ...]) -> str:
-    """Ranks, neighbours as a range: 0-3, 7."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and rank == parts[-1][1] + 1:
-            parts[-1][1] = rank
-        else:
-            parts.append([rank, rank])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

@@ -31,19 +31,20 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Stretches:
     """Rows (n,): begin and end in seconds, what (a region's number, or below 0 something about messages),
-    the processor, and the calls in it; of so many `processors`."""
+    the processor, the calls in it, and the seconds inside; of so many `processors`."""
 
     begin: Floats
     end: Floats
     what: NDArray[np.int64]
     where: NDArray[np.int64]
     calls: NDArray[np.int64]
+    inside: Floats
     processors: int
 
     def taken(self, rows: Any) -> Stretches:
-        columns = (self.begin, self.end, self.what, self.where, self.calls)
-        begin, end, what, where, calls = (column[rows] for column in columns)
-        return Stretches(begin, end, what, where, calls, self.processors)
+        columns = (self.begin, self.end, self.what, self.where, self.calls, self.inside)
+        begin, end, what, where, calls, inside = (column[rows] for column in columns)
+        return Stretches(begin, end, what, where, calls, inside, self.processors)
 
     def ordered(self) -> Stretches:
         """By what, processor and begin."""
@@ -58,8 +59,8 @@ class Stretches:
         starts = np.flatnonzero(first)
         found = self.taken(starts)
         end = np.maximum.reduceat(self.end, starts)
-        calls = np.add.reduceat(self.calls, starts)
-        return Stretches(found.begin, end, found.what, found.where, calls, self.processors)
+        calls, inside = (np.add.reduceat(x, starts) for x in (self.calls, self.inside))
+        return Stretches(found.begin, end, found.what, found.where, calls, inside, self.processors)
 
 
 @dataclass(frozen=True)
@@ -158,6 +159,7 @@ def _settled(rows: Stretches, span: float) -> tuple[Stretches, tuple[tuple[float
         np.concatenate([rest.what, one.what]),
         np.concatenate([rest.where, one.where]),
         np.concatenate([rest.calls, one.calls]),
+        np.concatenate([rest.inside, one.inside]),
         rows.processors,
     )
     beating = tuple(
@@ -187,7 +189,7 @@ def _from_the_start(rows: Stretches, span: float) -> Stretches:
         u, v = edges[before.clip(min=0)], edges[after.clip(max=edges.size - 1)]
         begin[own] = np.where((before >= 0) & (begin[own] - u <= 1.5 * period[own]), u, begin[own])
         end[own] = np.where((after < edges.size) & (v - end[own] <= 1.5 * period[own]), v, end[own])
-    return Stretches(begin, end, rows.what, rows.where, rows.calls, rows.processors)
+    return Stretches(begin, end, rows.what, rows.where, rows.calls, rows.inside, rows.processors)
 
 
 def _median(values: Floats) -> float:

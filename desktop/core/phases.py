@@ -74,6 +74,7 @@ class PhaseFit:
         given by hand they are the least and the largest local error, and epsilon*(n) lies between.
     equidistribution : least over largest local error (weighted for ``mixed``); 1 is perfect.
     tight : (n,) which phases reach epsilon.
+    names : (n,) what the phases are called, () where nobody has named them.
     evaluations, updates : runs of Algorithm K, and merges of moments done in all of them.
     """
 
@@ -99,6 +100,7 @@ class PhaseFit:
     evaluations: int
     updates: int
     note: str
+    names: tuple[str, ...] = ()
 
     def value(self, t: ArrayLike) -> Floats:
         """Fitted processors at times `t` (s), in the shape of `t`; NaN outside the curve."""

@@ -34,7 +34,9 @@ class Presence:
         self._what = np.zeros(slots, np.int64)
         self._times = np.zeros((slots, STRETCHES, 2), np.int64)
         self._calls = np.zeros((slots, STRETCHES), np.int64)
-        self._state = np.zeros((slots, 3), np.int64)  # stretches used, depth, gaps that are closed
+        self._inside = np.zeros((slots, STRETCHES), np.int64)
+        # stretches used, depth, gaps that are closed, since when it is inside
+        self._state = np.zeros((slots, 4), np.int64)
 
     def feed(self, time: Ints, kind: NDArray[np.uint8], what: NDArray[np.int64], numbers: int) -> None:
         """Events (n,) of the location in their order; `what`: below `numbers`."""
@@ -45,28 +47,31 @@ class Presence:
         while True:
             at = _feed(
                 time, kind, what, at, self._slot, self._count, self._what, self._times, self._calls,
-                self._state,
+                self._inside, self._state,
             )  # fmt: skip
             if at == time.size:
                 return
-            old = self._what, self._times, self._calls, self._state
+            old = self._what, self._times, self._calls, self._inside, self._state
             self._make(2 * self._what.size)
-            for new, rows in zip((self._what, self._times, self._calls, self._state), old, strict=True):
+            now = self._what, self._times, self._calls, self._inside, self._state
+            for new, rows in zip(now, old, strict=True):
                 new[: rows.shape[0]] = rows
 
-    def take(self, last: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Begin, end, what and calls (n,) of all stretches of the location; those that are open end at
-        `last`. What is fed next is another location's."""
+    def take(self, last: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Begin, end, what, calls and ticks inside (n,) of all stretches of the location; those that are open
+        end at `last`. What is fed next is another location's."""
         n = int(self._count[0])
         used, open_ = self._state[:n, 0], self._state[:n, 1] > 0
         rows = np.flatnonzero(open_)
         self._times[rows, used[rows] - 1, 1] = last
+        self._inside[rows, used[rows] - 1] += last - self._state[rows, 3]
         seen = np.arange(STRETCHES) < used[:, None]
         found = (
             self._times[:n, :, 0][seen],
             self._times[:n, :, 1][seen],
             np.repeat(self._what[:n], used),
             self._calls[:n][seen],
+            self._inside[:n][seen],
         )
         self._slot[self._what[:n]] = -1
         self._state[:n] = 0
@@ -77,7 +82,7 @@ class Presence:
 @kernel
 def _feed(
     time: Any, kind: Any, what: Any, at: int, slot: Any, count: Any, names: Any, times: Any, calls: Any,
-    state: Any,
+    inside: Any, state: Any,
 ) -> int:  # fmt: skip
     """From row `at` on; the row at which there is no slot left, or all rows."""
     for i in range(at, time.size):
@@ -88,6 +93,7 @@ def _feed(
                 state[s, 1] -= 1
                 if state[s, 1] == 0:
                     times[s, state[s, 0] - 1, 1] = t
+                    inside[s, state[s, 0] - 1] += t - state[s, 3]
             continue
         if s < 0:
             s = count[0]
@@ -107,16 +113,18 @@ def _feed(
             calls[s, used - 1] += 1
         else:
             if used == STRETCHES:
-                used = _close_gaps(times[s], calls[s], state[s])
+                used = _close_gaps(times[s], calls[s], inside[s], state[s])
             times[s, used, 0] = t
             calls[s, used] = 1
+            inside[s, used] = 0
             state[s, 0] = used = used + 1
         times[s, state[s, 0] - 1, 1] = t
+        state[s, 3] = t
     return time.size
 
 
 @kernel
-def _close_gaps(times: Any, calls: Any, state: Any) -> int:
+def _close_gaps(times: Any, calls: Any, inside: Any, state: Any) -> int:
     """The shorter half of the gaps between stretches; how many are left."""
     used = state[0]
     gaps = np.empty(used - 1, np.int64)
@@ -129,9 +137,11 @@ def _close_gaps(times: Any, calls: Any, state: Any) -> int:
         if times[i, 0] - times[kept, 1] <= limit:
             times[kept, 1] = times[i, 1]
             calls[kept] += calls[i]
+            inside[kept] += inside[i]
         else:
             kept += 1
             times[kept, 0], times[kept, 1] = times[i, 0], times[i, 1]
             calls[kept] = calls[i]
+            inside[kept] = inside[i]
     state[0] = kept + 1
     return kept + 1

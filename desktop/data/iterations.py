@@ -80,8 +80,8 @@ class Level:
         if self.region:
             words += f", each begins with {self.region}"
         if abs(drift) >= 0.05:
-            than = "longer" if drift > 0 else "less long"
-            words += f"; the last ones last {100 * abs(drift):.0f} % {than} than the first ones"
+            than = "longer" if drift > 0 else "shorter"
+            words += f"; the last ones are {100 * abs(drift):.0f} % {than} than the first ones"
         if self.odd:
             worst = self.odd[0]
             words += (
@@ -170,7 +170,7 @@ def _why(looked: int, first: core.Loop) -> str:
     said = "The one location that was looked at repeats the same events"
     if looked > 1:
         same = round(loop.agree * looked)
-        said = f"Of {looked} locations looked at {same} repeat the same events at the same times"
+        said = f"{same} of {looked} locations looked at repeat the same events at the same times"
     shown = "the curve shows it too" if first.by == "both" else "the curve does not show it"
     return f"{said}; {shown} (correlation of neighbours {loop.likeness:.2f})."
 

@@ -1,14 +1,15 @@
 """Which region each processor is in when, and in which direction and size it sends: what structure events of
 a run are made of. Kept on import in two tables of stretches (`desktop.core.presence`)::
 
-    presence   begin, end, what, calls   of events: what is a region
-    exchanges  begin, end, what, calls   of sends: 0 to a higher location, 1 to a lower one, 2 + k of fewer
-                                         than 2^k bytes
+    presence   begin, end, what, calls, inside   of events: what is a region
+    exchanges  begin, end, what, calls, inside   of sends: 0 to a higher location, 1 to a lower one, 2 + k of
+                                                 fewer than 2^k bytes
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,10 +17,11 @@ from numpy.typing import NDArray
 
 from desktop.core.curve import StepCurve
 from desktop.core.landmarks import Landmarks, Stretches, landmarks
+from desktop.core.phase_names import PROGRAM, WAITING, Doings, doings
 from desktop.core.presence import TOUCH, Presence
-from desktop.data.classify import is_communication
+from desktop.data.classify import is_communication, mpi_call, region_activity
 from desktop.data.collectives import depends
-from desktop.data.events import EventSource, MessageKind, Region
+from desktop.data.events import Activity, EventSource, MessageKind, Region
 from desktop.data.store import DERIVED, TraceStore
 from desktop.data.utilization import Utilization
 from desktop.progress import Progress
@@ -61,10 +63,9 @@ class _Noted:
     def close(self) -> None:
         if self._location < 0:
             return
-        begin, end, what, calls = self._presence.take(self._last)
-        self._target.derive(
-            self._table, self._location, begin=begin, end=end, what=what.astype(np.uint32), calls=calls
-        )
+        columns = dict(zip(DERIVED[self._table], self._presence.take(self._last), strict=True))
+        columns["what"] = columns["what"].astype(np.uint32)
+        self._target.derive(self._table, self._location, **columns)
         self._location = -1
 
 
@@ -119,8 +120,8 @@ class _InMemory:
         self.found[table, location] = columns
 
 
-def structure(store: TraceStore, use: Utilization, progress: Progress | None = None) -> Stretches:
-    """The stretches of a run's processors, of so many of them as say it of all; seconds on the curve's axis.
+def structure(store: TraceStore, use: Utilization, progress: Progress | None = None) -> Structure:
+    """What a run's processors are in when, of so many of them as say it of all.
 
     Raises
     ------
@@ -142,49 +143,67 @@ def structure(store: TraceStore, use: Utilization, progress: Progress | None = N
     else:
         kept = _InMemory(store, places, progress).found
     repaired = store.repair if use.rules.repaired is None else use.rules.repaired
-    parts: list[tuple[NDArray[Any], ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 3)]
+    parts: list[tuple[NDArray[Any], ...]] = [(np.zeros(0), np.zeros(0), *[np.zeros(0, np.int64)] * 4)]
     for (table, location), held in kept.items():
         clock = store.locations[location].clock(repaired)
         begin, end = ((clock.common(held[name]) - use.start) * use.unit for name in ("begin", "end"))
         what = held["what"].astype(np.int64)
         # A damaged table may say anything.
         good = (what < (len(store.regions) if table == "presence" else _CLASSES)) & (end >= begin)
-        good &= held["calls"] > 0
+        good &= (held["calls"] > 0) & (held["inside"] >= 0)
         what = what if table == "presence" else -1 - what
         where = np.full(what.size, location)
-        parts.append(tuple(x[good] for x in (begin, end, what, where, held["calls"])))
-    begin, end, what, where, calls = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Stretches(begin, end, what, where, calls, len(places))
+        parts.append(
+            tuple(x[good] for x in (begin, end, what, where, held["calls"], held["inside"] * use.unit))
+        )
+    begin, end, what, where, calls, inside = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Structure(Stretches(begin, end, what, where, calls, inside, len(places)), tuple(store.regions))
 
 
-def known_of(
-    store: TraceStore,
-    stretches: Stretches,
-    curve: StepCurve,
-    marks: Sequence[tuple[float, str]] = (),
-    names: Mapping[str, str] | None = None,
-) -> Landmarks:
-    """The structure events of the part of a run that a curve is of. `marks`: times and texts of what the user
-    marked; `names`: what regions are called instead."""
-    called, regions = names or {}, store.regions
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """Stretches of a run, in seconds on the curve's axis, and its regions."""
 
-    def name(what: int) -> str:
+    stretches: Stretches
+    regions: tuple[Region, ...]
+
+    def known(self, curve: StepCurve, marks: Iterable[tuple[float, str]] = ()) -> Landmarks:
+        """The structure events of the part of the run that a curve is of. `marks`: times (s) and texts of
+        what the user marked."""
+        start, end = curve.start, curve.start + curve.duration
+        return landmarks(self.stretches, start, end, self._name, self._waits, marks=tuple(marks))
+
+    def doings(self, curve: StepCurve) -> Doings:
+        """What names of phases are made of, of the same part."""
+        return doings(
+            self.stretches,
+            curve.start,
+            curve.start + curve.duration,
+            lambda what: self._kind(self.regions[what]),
+        )
+
+    @staticmethod
+    def _kind(region: Region) -> tuple[str, str]:
+        activity = region_activity(region)
+        if mpi_call(region.name) or activity != Activity.COMPUTING:
+            return region.name, WAITING
+        return region.name, PROGRAM
+
+    def _name(self, what: int) -> str:
         if what >= 0:
-            return called.get(regions[what].name, regions[what].name)
+            return self.regions[what].name
         code = -1 - what
         if code < SIZES:
             return f"sending to {('higher', 'lower')[code]} ranks"
         return f"sending of {_size(code - SIZES)}"
 
-    def waits(what: int, happens: str) -> bool:
+    def _waits(self, what: int, happens: str) -> bool:
         if what < 0:
             return happens == "ends"
-        if not is_communication(regions[what]):
+        if not is_communication(self.regions[what]):
             return False
-        together = depends(regions[what].name) is not None
+        together = depends(self.regions[what].name) is not None
         return happens == ("begins" if together else "ends")
-
-    return landmarks(stretches, curve.start, curve.start + curve.duration, name, waits, marks=tuple(marks))
 
 
 def _size(bits: int) -> str:

@@ -186,9 +186,11 @@ class Contents:
 
 
 def today() -> datetime:
-    """Now, or what ``SOURCE_DATE_EPOCH`` says, so that a report can be made again byte for byte."""
+    """This minute, or what ``SOURCE_DATE_EPOCH`` says, so that a report can be made again byte for byte."""
     fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(fixed), UTC) if fixed.isdecimal() else datetime.now(UTC)
+    if fixed.isdecimal():
+        return datetime.fromtimestamp(int(fixed), UTC)
+    return datetime.now(UTC).replace(second=0, microsecond=0)
 
 
 def command_line(
@@ -540,7 +542,7 @@ class _Run:
         )
         cells = [
             (
-                f"{k}",
+                _called(k, row),
                 _number(row.start_s / factor),
                 _number((row.end_s - row.start_s) / factor),
                 tenth((row.end_s - row.start_s) / curve.duration),
@@ -815,7 +817,7 @@ class _Run:
             heads,
             tuple(
                 (
-                    f"{k}",
+                    _called(k, row),
                     _number(row.start_s / factor, 6),
                     _number(row.end_s / factor, 6),
                     _number((row.end_s - row.start_s) / factor, 6),
@@ -1050,6 +1052,11 @@ def _notes(stats: RangeStats) -> list[str]:
     replayed = stats.replayed
     notes = [stats.note, *((replayed.ideal_note, replayed.waiting_note) if replayed else ())]
     return [note for note in notes if note]
+
+
+def _called(k: int, row: PhaseRow) -> str:
+    """A phase by number and name."""
+    return f"{k} {row.name}" if row.name else f"{k}"
 
 
 def _formula(row: PhaseRow) -> str:

@@ -21,6 +21,7 @@ from desktop.ui.crashes import Session, Watch, crashes, qt_says, start_log, tell
 from desktop.ui.ending import ending
 from desktop.ui.frame import Frame
 from desktop.ui.guard import guarded
+from desktop.ui.pages import set_up
 from desktop.ui.settings import APPLICATION, ORGANISATION, Settings
 from desktop.ui.sizes import stand_beside
 from desktop.ui.warming import WarmUp
@@ -71,8 +72,7 @@ class Garbage(QObject):
     def __init__(self, app: QApplication) -> None:
         super().__init__(app)
         gc.disable()
-        self._timer = QTimer(self)
-        self._timer.timeout.connect(self.collect)
+        self._timer = set_up(QTimer(self), timeout=self.collect)
         self._timer.start(self.INTERVAL_MS)
 
     def collect(self) -> None:

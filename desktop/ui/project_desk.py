@@ -17,6 +17,7 @@ from desktop.data.naming import file_stem
 from desktop.data.tables import holds_measurements
 from desktop.errors import ProjectError
 from desktop.ui.bundle import BundleDialog
+from desktop.ui.pages import set_up
 from desktop.ui.panels.project import held
 from desktop.ui.panels.views import NoteDialog
 from desktop.ui.part import PartDialog
@@ -70,9 +71,7 @@ class ProjectDesk(QObject):
         self._waiting: list[Path] = []  # traces that are to be added to the project
         self._refused: list[str] = []
         self._bench.subscribe(self._follow)
-        self._timer = QTimer(self)
-        self._timer.setInterval(int(1000 * AUTOSAVE))
-        self._timer.timeout.connect(self.autosave)
+        self._timer = set_up(QTimer(self), interval=int(1000 * AUTOSAVE), timeout=self.autosave)
         self._timer.start()
         self._panel = window.panel("project")
         for signal, act in (

@@ -68,6 +68,7 @@ from desktop.errors import reason
 from desktop.printing import as_csv
 from desktop.printing import guarded as harmless
 from desktop.ui.guard import guarded
+from desktop.ui.pages import set_up
 from desktop.ui.theme import LIGHT, Theme
 from desktop.ui.workers import MainThread
 
@@ -728,8 +729,7 @@ class _Choice(QStyledItemDelegate):
         column = model.columns[index.column()]
         if column.choices is None:
             return super().createEditor(parent, option, index)
-        box = QComboBox(parent)
-        box.setAccessibleName(column.title)
+        box = set_up(QComboBox(parent), accessibleName=column.title)
         for text, value in column.choices(model.row_of(index)):
             box.addItem(text, value)
         values = [box.itemData(k) for k in range(box.count())]
@@ -786,14 +786,13 @@ class _Framed(_Base):
         self._heads: tuple[str, ...] = ()
         self._hidden: frozenset[str] | None = None  # titles; None: as the columns say
         self.setModel(self.frames)
-        self.setAccessibleName(name)
-        self.setObjectName(name.lower().replace(" ", "_"))
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.ExtendedSelection)
-        self.setAlternatingRowColors(True)
-        self.setTabKeyNavigation(False)
-        self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setItemDelegate(_Choice(self))
+        set_up(
+            self, accessibleName=name, objectName=name.lower().replace(" ", "_"),
+            selectionBehavior=QAbstractItemView.SelectionBehavior.SelectRows,
+            selectionMode=QAbstractItemView.SelectionMode.ExtendedSelection, alternatingRowColors=True,
+            tabKeyNavigation=False, horizontalScrollMode=QAbstractItemView.ScrollMode.ScrollPerPixel,
+            itemDelegate=_Choice(self),
+        )  # fmt: skip
         header = self._header()
         # Of its own: every cell of a selection would be asked whether its heading is to look selected.
         header.setSelectionModel(QItemSelectionModel(self.frames, header))
@@ -811,11 +810,10 @@ class _Framed(_Base):
         ]
         if paste:
             self._keyed.append(keyed(self, "Paste", PASTE, self.paste))
-        self._filter_box = QLineEdit(self)
-        self._filter_box.setPlaceholderText("Text, or Title > number")
-        self._filter_box.setAccessibleName(f"Filter of {name}")
-        self._filter_box.setClearButtonEnabled(True)
-        self._filter_box.textChanged.connect(self.filter)
+        self._filter_box = set_up(
+            QLineEdit(self), placeholderText="Text, or Title > number", accessibleName=f"Filter of {name}",
+            clearButtonEnabled=True, textChanged=self.filter,
+        )  # fmt: skip
         keyed(self._filter_box, "Close", "Escape", self._end_filter)
         self._filter_box.hide()
 

@@ -50,7 +50,7 @@ from desktop.ui.guard import guarded
 from desktop.ui.icons import icon
 from desktop.ui.opening import ChoiceDialog, OpenDialog
 from desktop.ui.page import Page
-from desktop.ui.pages import column
+from desktop.ui.pages import column, set_up
 from desktop.ui.panels import PanelSpec, panels
 from desktop.ui.panels.trace import summary
 from desktop.ui.plots.chart import Chart
@@ -85,9 +85,7 @@ class _Scrolled(QScrollArea):
     def __init__(self, panel: QWidget) -> None:
         super().__init__()
         self._panel = panel
-        self.setWidget(panel)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        set_up(self, widget=panel, widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
 
     @guarded(otherwise=QSize)
@@ -130,6 +128,7 @@ class TracePage(Page):
     MOUSE = MOUSE
 
     workbench: Workbench
+    run_tabs: QTabBar
     curve_view: CurveView
     timeline: TimelinePane
     mode: str
@@ -165,8 +164,7 @@ class TracePage(Page):
         self._connect_plots()
         self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
-        self._fits_timer = QTimer(self, interval=300)
-        self._fits_timer.timeout.connect(self._show_fits)
+        self._fits_timer = set_up(QTimer(self, interval=300), timeout=self._show_fits)
         self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
         QTimer.singleShot(0, self, self._hide_stale_tabs)
@@ -194,14 +192,11 @@ class TracePage(Page):
         self._plots.splitterMoved.connect(self._keep_timeline_share)
         self.timeline.hide()
         self._pages.addWidget(self._plots)
-        self.run_tabs = QTabBar()
-        self.run_tabs.setObjectName("runs")
-        self.run_tabs.setAccessibleName("Opened traces")
-        self.run_tabs.setExpanding(False)
-        self.run_tabs.setDrawBase(False)
-        self.run_tabs.setTabsClosable(True)
-        self.run_tabs.currentChanged.connect(self._choose_run)
-        self.run_tabs.tabCloseRequested.connect(lambda k: self._close_run(self.run_tabs.tabData(k)))
+        self.run_tabs = set_up(
+            QTabBar(), objectName="runs", accessibleName="Opened traces", expanding=False, drawBase=False,
+            tabsClosable=True, currentChanged=self._choose_run,
+            tabCloseRequested=lambda k: self._close_run(self.run_tabs.tabData(k)),
+        )  # fmt: skip
         self.run_tabs.hide()
         self.setCentralWidget(column(self.run_tabs, self._pages))
 
@@ -213,8 +208,7 @@ class TracePage(Page):
         self._behind: set[str] = set()  # panels that nobody sees
         self._seen = {spec.id: Snapshot() for spec in panels()}  # what each of them shows
         for spec in panels():
-            dock = QDockWidget(spec.title, self)
-            dock.setObjectName(f"dock_{spec.id}")
+            dock = set_up(QDockWidget(spec.title, self), objectName=f"dock_{spec.id}")
             self._panels[spec.id] = spec.make(self.workbench)
             dock.setWidget(_Scrolled(self._panels[spec.id]))
             self.addDockWidget(_AREAS[spec.area], dock)
@@ -228,6 +222,7 @@ class TracePage(Page):
             if spec.parts or hasattr(self._panels[spec.id], "watch"):
                 # Not the panel's own showing: a dock behind another tab counts as shown.
                 dock.visibilityChanged.connect(partial(self._watch, spec))
+        self._panels["iterations"].placeAsked.connect(self.show_range)
         self._raise_first()
         self.setCorner(Qt.Corner.BottomRightCorner, Qt.DockWidgetArea.RightDockWidgetArea)
         self.setTabPosition(Qt.DockWidgetArea.RightDockWidgetArea, QTabWidget.TabPosition.North)
@@ -320,9 +315,7 @@ class TracePage(Page):
         self._turns[panel_id].setChecked(not dock.isHidden())
 
     def _make_actions(self) -> None:
-        self._toolbar = QToolBar("Toolbar", self)
-        self._toolbar.setObjectName("toolbar")
-        self._toolbar.setMovable(False)
+        self._toolbar = set_up(QToolBar("Toolbar", self), objectName="toolbar", movable=False)
         side = int(1.4 * self.fontMetrics().height())
         self._toolbar.setIconSize(QSize(side, side))
         self.addToolBar(self._toolbar)
@@ -474,6 +467,9 @@ class TracePage(Page):
             self.timeline.view.set_annotations(new.project.annotations, locations)
         if new.project.names != old.project.names:
             self.timeline.set_names(new.project.names)
+        if new.boundaries != old.boundaries:
+            for plot in (self.curve_view, self.timeline.view):
+                plot.set_boundaries(new.boundaries)
         if (new.marked, new.project.names) != (old.marked, old.project.names):
             self.timeline.seek([new.project.names.get(name, name) for name in new.marked])
         self.chips.show_snapshot(new)
@@ -807,6 +803,11 @@ class TracePage(Page):
             self.workbench.select(None)
             self.workbench.select_phase(None)
 
+    def show_range(self, start_s: float, end_s: float) -> None:
+        """Select a range and show it."""
+        self.workbench.select((start_s, end_s))
+        self.desk.go_to(start_s, end_s)
+
     def zoom_to_selection(self) -> None:
         selection = self.selected_range()
         if selection is not None:
@@ -868,7 +869,7 @@ class TracePage(Page):
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
-            activities=self.curve_view.activities,
+            shown=self.curve_view.activities,
         )  # fmt: skip
         if figure:
             dialog.choose(figure)

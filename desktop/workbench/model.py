@@ -76,7 +76,8 @@ class PhaseSettings:
     breaks, sorted. `breaks` (n+1,) in seconds are set by hand and hold until another fit is asked for;
     None lets the algorithm find them. `degrees` (n,) are those of the phases between `breaks` where the model
     has phases of several, so that a phase keeps its own while others are changed; None, or -1 for one: by the
-    rule of `desktop.core.phases.fit_breaks`.
+    rule of `desktop.core.phases.fit_breaks`. `suggested`: the breaks are those that were suggested, not set
+    by hand. `pure`: fits and suggestion by the curve alone, without the run's structure events.
     """
 
     model: str = DEFAULT_MODEL
@@ -84,10 +85,16 @@ class PhaseSettings:
     locked: tuple[float, ...] = ()
     breaks: tuple[float, ...] | None = None
     degrees: tuple[int, ...] | None = None
+    suggested: bool = False
+    pure: bool = False
 
     def free(self) -> PhaseSettings:
         """The same without breaks set by hand; locked ones stay."""
-        return replace(self, breaks=None, degrees=None)
+        return replace(self, breaks=None, degrees=None, suggested=False)
+
+    def taking(self, n: int, breaks: tuple[float, ...] | None) -> PhaseSettings:
+        """With a suggested number, and the breaks that go with it unless it means the best fit."""
+        return replace(self.free(), n=max(1, n), breaks=breaks, suggested=breaks is not None)
 
     @property
     def by_ends(self) -> list[tuple[float, float, int]]:
@@ -103,7 +110,7 @@ class PhaseSettings:
         if self.model in MIXING:
             degrees = tuple(held.get(ends, -1) for ends in pairwise(breaks))
         n = self.n if self.model == "budget" else len(breaks) - 1
-        return replace(self, n=n, breaks=tuple(breaks), degrees=degrees)
+        return replace(self, n=n, breaks=tuple(breaks), degrees=degrees, suggested=False)
 
     def problem(self) -> str:
         if self.model not in MODELS:
@@ -146,6 +153,12 @@ class View:
         if any(ends is not None and ends[0] > ends[1] for ends in (self.selection, self.span)):
             return "a range ends before it begins"
         return "phase is negative" if self.phase is not None and self.phase < 0 else ""
+
+
+def marks_of(annotations: Iterable[Annotation]) -> tuple[tuple[float, str], ...]:
+    """Times (s) and texts of what the user marked on all locations, in order."""
+    marked = (a for a in annotations if a.location is None)
+    return tuple(sorted({(t, a.text) for a in marked for t in (a.start_s, a.end_s) if t is not None}))
 
 
 @dataclass(frozen=True)
@@ -231,13 +244,21 @@ class SetAside:
 
 
 @dataclass(frozen=True)
+class PhaseName:
+    """What the user calls the phase that lies at a time (s)."""
+
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True)
 class Project:
     """Everything the user has asked for about one trace. `rules` None: as the store has it.
 
     `views` by rising number, `annotations` as they were made, one after the other. `names`: what regions
     are called instead. `limit`: the only range of time (seconds) that is analysed, None for the whole run;
     `phases` are then those of this range, and `aside` what the whole run has beside them. `report`: what was
-    chosen for the last one.
+    chosen for the last one. `phase_names`: what the user calls phases, each by a time inside of it.
     """
 
     phases: PhaseSettings = PhaseSettings()
@@ -249,6 +270,7 @@ class Project:
     limit: tuple[float, float] | None = None
     aside: SetAside | None = None
     report: ReportChoices = ReportChoices()
+    phase_names: tuple[PhaseName, ...] = ()
 
     def problem(self) -> str:
         if self.limit is not None and not self.limit[0] < self.limit[1]:
@@ -257,6 +279,11 @@ class Project:
             return "aside is of no use without a limit"
         numbers = [kept.number for kept in self.views]
         return "two views have the same number" if len(set(numbers)) < len(numbers) else ""
+
+    @property
+    def given_names(self) -> list[tuple[float, str]]:
+        """Times (s) and names of phases that the user has named."""
+        return [(name.at_s, name.text) for name in self.phase_names]
 
     @property
     def made(self) -> Project:

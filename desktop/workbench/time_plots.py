@@ -224,13 +224,15 @@ class Lane:
 @dataclass(frozen=True, eq=False)
 class Strip:
     """The phases of a run above the lanes, (n, 2) seconds, with their numbers. `ink`: of the run, "" if it
-    is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has."""
+    is the only one. `chosen`: a phase that is marked; `alone`: (n,) those that no other run has.
+    `names`: what they are called, () if nothing."""
 
     spans: Floats
     labels: Sequence[str]
     ink: str = ""
     chosen: int | None = None
     alone: NDArray[np.bool_] | None = None
+    names: Sequence[str] = ()
 
     def seen(self, axis: Axis) -> Iterator[tuple[int, float, float]]:
         """The phases within an axis: place, and from where to where along it, 0 to 1."""
@@ -243,7 +245,7 @@ class Strip:
         self, axis: Axis, length: float, em: float, width: Measure
     ) -> Iterator[tuple[int, float, float, str]]:
         """The phases that are marked, or have room for their number along an axis so long: place, from where
-        to where, and the number, "" if there is no room."""
+        to where, and number and name as far as there is room."""
         least = width("1") + _AROUND * em
         shown = np.flatnonzero((self.spans[:, 1] > axis.low) & (self.spans[:, 0] < axis.high))
         ends = np.clip(axis.share(self.spans[shown]), 0.0, 1.0) * length
@@ -251,7 +253,11 @@ class Strip:
         wide = (ends[:, 1] - ends[:, 0] > least) | (shown == self.chosen)
         for k, (a, b) in zip(shown[wide].tolist(), ends[wide].tolist(), strict=True):
             label = self.labels[k]
-            yield k, a, b, label if b - a > width(label) + _AROUND * em else ""
+            fits = b - a - _AROUND * em
+            named = f"{label} {self.names[k]}" if self.names and self.names[k] else label
+            # The whole name, or the region alone, or the number.
+            words = (named, named.partition(":")[0], label)
+            yield k, a, b, next((text for text in words if width(text) < fits), "")
 
 
 @dataclass(frozen=True)
@@ -447,7 +453,7 @@ def run_legend(
 def phase_strip(fit: PhaseFit, phase: int | None) -> Strip:
     """The phases of the only run, by their numbers."""
     spans = np.stack([fit.breaks[:-1], fit.breaks[1:]], axis=1)
-    return Strip(spans, _Numbers(fit.n), chosen=phase)
+    return Strip(spans, _Numbers(fit.n), chosen=phase, names=fit.names)
 
 
 class _Numbers(Sequence[str]):
@@ -506,6 +512,7 @@ def notes_in(notes: Iterable[Mark], axis: Axis) -> tuple[Mark, ...]:
     return tuple(sorted(seen, key=lambda note: note.start_s))
 
 
+# Many: what is chosen of a figure, which callers name one by one.
 def figure_plot(
     figure: str,
     material: Material,

@@ -239,6 +239,26 @@ def test_the_curve_page_states_what_its_figures_state(
     assert ends in expected
 
 
+@pytest.mark.parametrize("figure", ["curve", "stack", "residual", "timeline"])
+def test_the_chosen_phase_is_seen_on_paper(figure: str) -> None:
+    made = material(WAVE, 4)
+    breaks, plain = made.fit.breaks, Look(width=160, height=90)
+
+    def tinted(look: Look) -> list[float]:
+        svg = ElementTree.fromstring(figures.svg(figure, made, look))
+        found = [p.attrib["d"] for p in svg.iter(f"{SVG}path") if p.attrib.get("fill-opacity") == "0.12"]
+        return [float(v) for d in found for v in re.findall(r"[Mh](-?[\d.]+)", d)[:2]]
+
+    left, wide = tinted(replace(plain, phase=1))
+    assert tinted(plain) == []
+    _, next_wide = tinted(replace(plain, phase=2))
+    lengths = np.diff(breaks)
+    assert wide / next_wide == pytest.approx(lengths[1] / lengths[2], rel=0.01)
+    assert left == pytest.approx(
+        tinted(replace(plain, phase=0))[0] + wide * lengths[0] / lengths[1], rel=0.01
+    )
+
+
 def test_values_in_columns_are_the_same_on_the_screen_and_on_paper(qtbot: QtBot, painted: list[str]) -> None:
     """Levels read off the window's pixels and off the path in the SVG, in every step; and of a curve of more
     steps than columns the described extremes."""

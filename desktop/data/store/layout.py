@@ -42,8 +42,8 @@ DERIVED: dict[str, dict[str, str]] = {
     "folded": {"row": "i8", "node": "u4"},
     "traffic": {"row": "i8", "time": "i8", "peer": "i4"}
     | dict.fromkeys(("sent", "bytes_sent", "received", "bytes_received"), "i8"),
-    "presence": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8"},
-    "exchanges": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8"},
+    "presence": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8", "inside": "i8"},
+    "exchanges": {"begin": "i8", "end": "i8", "what": "u4", "calls": "i8", "inside": "i8"},
 }
 
 #: The column by which the rows of a location are sorted; "" if by none.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetrics, QLinearGradient, QPainter, QPen
@@ -35,6 +36,7 @@ class Entry:
 
 
 @functools.lru_cache(4)
+@lru_cache(4)
 def samples(theme: Theme) -> dict[str, Entry]:
     """What things of a description look like in the window, by their ink."""
     t, ground = theme, theme.background

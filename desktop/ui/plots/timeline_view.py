@@ -457,13 +457,15 @@ class TimelineView(TimePlot):
             with QPainter(sheet.image) as painter:
                 blit(painter, QRectF(0, 0, plot.width(), plot.height()), rows.image)
         self._sheet = sheet
+        m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
+        lanes = [QRectF(0, 0, plot.width(), plot.height())]
+        fit_overlay.draw_boundaries(sheet.image, self._boundaries, m, lanes, t)
         if fit is not None:
-            m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
             if self._phase is not None and self._phase < fit.n:
                 span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
                 with self._upon(sheet) as painter:
                     self._tint_range(painter, span, t.accent, (plot,))
-            fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
+            fit_overlay.draw_breaks(sheet.image, fit, m, lanes, t)
         with self._upon(sheet) as painter:
             if self._grid:
                 m, width = self._map(), self.fontMetrics().horizontalAdvance
