@@ -594,10 +594,12 @@ def _span(options: argparse.Namespace, ends: tuple[float, float]) -> tuple[float
 def _fit(curve: StepCurve, options: argparse.Namespace) -> PhaseFit:
     """The phases asked for."""
     from desktop.core.phases import fit, fit_breaks
+    from desktop.core.selection import AS_SUGGESTED
 
     phases = options.phases
     if phases.breaks is not None:
-        return fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
+        found = fit_breaks(curve, phases.breaks, phases.model, degrees=phases.degrees)
+        return replace(found, note=AS_SUGGESTED) if phases.suggested else found
     return fit(curve, phases.n, phases.model, locked=phases.locked)
 
 
@@ -691,7 +693,7 @@ def _print_sweep(
         if suggestion.chosen is not None:
             print("  its breaks (s): " + " ".join(f"{x:.6g}" for x in suggested.breaks[1:-1]))
         if second is not None:
-            print(f"  next: {second[1]}")
+            print(f"  next best: n = {second[0]}: {second[1]}")
 
 
 #: Columns of a phase in JSON and CSV; attributes of `desktop.core.phase_stats.PhaseRow`.

@@ -52,28 +52,6 @@ KERNELS = (
     ),
 )
 
-#: Modules that import each other, imports inside of functions and for types only included: the frame and what
-#: it shows, which know each other. None comes in; who leaves is struck off here.
-CIRCLE = {
-    f"desktop.ui.{name}"
-    for name in [
-        "actions",
-        "commands",
-        "compare.actions",
-        "compare_page",
-        "experiment.actions",
-        "experiment_page",
-        "frame",
-        "model.actions",
-        "model_page",
-        "page",
-        "palette",
-        "preferences",
-        "project_desk",
-        "trace_page",
-    ]
-}
-
 
 @cache
 def imports(path: Path) -> set[str]:
@@ -149,56 +127,20 @@ def test_kernels_are_in_core_and_where_traces_are_read():
     assert all(any(path.is_relative_to(home) for path in found) for home in homes), "a home without kernels"
 
 
-def circles(known: dict[str, set[str]]) -> set[frozenset[str]]:
-    """Groups of modules that reach each other by what they know (Tarjan 1972)."""
-    number: dict[str, int] = {}
-    least: dict[str, int] = {}
-    open_, found = [], set()
-
-    def visit(name: str) -> None:
-        number[name] = least[name] = len(number)
-        open_.append(name)
-        for other in known[name]:
-            if other not in number:
-                visit(other)
-            if other in open_:
-                least[name] = min(least[name], least[other])
-        if least[name] == number[name]:
-            at = open_.index(name)
-            group = frozenset(open_[at:])
-            del open_[at:]
-            if len(group) > 1:
-                found.add(group)
-
-    for name in known:
-        if name not in number:
-            visit(name)
-    return found
-
-
-def test_circles_are_found():
-    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": {"e"}, "e": set(), "f": {"a", "f"}}) == {
-        frozenset("abc")
-    }
-
-
-def test_modules_do_not_import_each_other_in_circles():
-    names = {
-        path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
-        for path in PACKAGE.rglob("*.py")
-    }
-    modules = set(names.values())
-    known = {
-        # What is taken from a package by name is a module, or the package's own.
-        name: {
-            other
-            for other in imports(path) & modules - {name}
-            if not any(more.startswith(f"{other}.") for more in imports(path) & modules)
-        }
-        for path, name in names.items()
-    }
-    assert modules >= CIRCLE, "one is gone and can be struck off"
-    assert not [sorted(group - CIRCLE) for group in circles(known) if not group <= CIRCLE]
+def test_functions_are_short_and_take_few_parameters_or_say_why() -> None:
+    """Of window and workbench: 100 lines and 8 parameters, or a comment above with the reason."""
+    for path in (*modules("ui"), *modules("workbench")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in ast.walk(ast.parse("\n".join(lines))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+                many = len([one for one in given if one.arg not in ("self", "cls")]) > 8
+                above = lines[
+                    min([node, *node.decorator_list], key=lambda one: one.lineno).lineno - 2
+                ].strip()
+                assert not many or above.startswith("# Many: "), (path.name, node.name)
+                long = (node.end_lineno or 0) - node.lineno >= 100
+                assert not long or above.startswith("# Long: "), (path.name, node.name)
 
 
 def test_errors_progress_and_environment_know_nobody():

@@ -283,7 +283,7 @@ class _Costs:
         if order.size > 1 and np.isfinite(values[order[1]]):
             other = self._breaks(sets[int(order[1])], total, candidates)
             second = RunnerUp(len(other) + 1, _against(other, breaks, float(np.diff(values[order[:2]])[0])))
-        return Choice(breaks, _reason(breaks, looked_at, second), second, values, n / together)
+        return Choice(breaks, _reason(breaks, looked_at), second, values, n / together)
 
     def _breaks(self, places: list[int], total: Floats, candidates: _Candidates) -> tuple[Break, ...]:
         ends = [0, *places, self._at.size - 1]
@@ -298,11 +298,9 @@ class _Costs:
         return tuple(found)
 
 
-def _reason(breaks: tuple[Break, ...], looked_at: int, second: RunnerUp | None) -> str:
+def _reason(breaks: tuple[Break, ...], looked_at: int) -> str:
     if not breaks:
-        return "one phase: no breakpoint, at a structure event or of a fit, lowers the misfit" + (
-            "" if second is None else f" ({second.reason})"
-        )
+        return "one phase: no breakpoint, at a structure event or of a fit, lowers the misfit"
     at = sum(one.event is not None for one in breaks)
     count = len(breaks)
     parts = []
@@ -335,7 +333,7 @@ def _against(other: tuple[Break, ...], best: tuple[Break, ...], worse: float) ->
         for what, places in (("without", without), ("with", besides))
         if places
     ]
-    return f"{len(other) + 1} phases, {' but '.join(words)}: the misfit is {worse:.1f} higher"
+    return f"{' but '.join(words)}: the misfit is {worse:.1f} higher"
 
 
 def _together(left: Floats) -> float:

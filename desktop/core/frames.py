@@ -233,11 +233,9 @@ class ArrayTable:
 
 
 def array_table(fields: Sequence[Field], columns: Mapping[str, Any]) -> ArrayTable:
-    """Declared columns, without pandas; texts are objects. KeyError if one has no values."""
-    values = {
-        one.name: np.asarray(columns[one.name], object if one.dtype in ("text", "any") else one.dtype)
-        for one in fields
-    }
+    """Declared columns without pandas. KeyError if one has no values."""
+    kinds: Any = {"text": object, "any": object}
+    values = {one.name: np.asarray(columns[one.name], kinds.get(one.dtype, one.dtype)) for one in fields}
     return ArrayTable(values, {one.name: one.unit for one in fields})
 
 

@@ -38,6 +38,8 @@ from desktop.core.phases import PhaseFit, Sweep, extend, fit, fit_breaks, least_
 SWEEP, SWEEP_PARAMETERS = 20, 60
 #: `search` ends at this n. Its cost grows with the square: 200 mixed phases of a million steps take a second.
 LIMIT = 200
+#: What a fit says whose breakpoints were chosen.
+AS_SUGGESTED = "breaks as suggested"
 # Two breaks within this part of the curve's length are the same feature.
 _TOLERANCE = 0.01
 # A margin at least this part of the largest competes on the lasting of its breaks.
@@ -73,7 +75,9 @@ class Suggestion:
     def fit(self, curve: StepCurve, swept: Sweep) -> PhaseFit:
         """The suggested phases; `swept` as `search` gave it."""
         breaks = self.breaks(curve)
-        return swept.fit(self.n) if breaks is None else fit_breaks(curve, breaks, swept.model)
+        if breaks is None:
+            return swept.fit(self.n)
+        return replace(fit_breaks(curve, breaks, swept.model), note=AS_SUGGESTED)
 
 
 def search(
@@ -280,8 +284,7 @@ def _second(
     i = int(others.argmax())
     if not others[i] > 0:
         return None
-    what = words.format(float(value[i]))
-    return int(n[i]), f"{int(n[i])} {what}, {int(n[best])} {words.split('{')[0]}{value[best]:.0f} %"
+    return int(n[i]), f"{words.format(float(value[i]))}, n = {int(n[best])} {value[best]:.0f} %"
 
 
 def _gradual(n: NDArray[np.int64], left: NDArray[np.float64], unit: str) -> Suggestion:

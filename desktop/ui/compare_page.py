@@ -352,14 +352,9 @@ class ComparePage(Page):
             return
         span = self._owner.curve_view.visible_range()
         FigureDialog(
-            main,
-            self._results.deliver,
-            span,
-            self,
-            Contrast(alignment, placement),
-            colours=self._theme.colours,
-            how=self.view.how,
-        ).open()
+            main, self._results.deliver, span, self, Contrast(alignment, placement),
+            colours=self._theme.colours, how=self.view.how,
+        ).open()  # fmt: skip
 
     def export_table(self) -> None:
         name, _ = QFileDialog.getSaveFileName(

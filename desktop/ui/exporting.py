@@ -42,9 +42,7 @@ from desktop.ui.units import instant
 from desktop.ui.workers import MainThread
 from desktop.workbench import presenting
 from desktop.workbench.jobs import Deliver, Job, Lane, Task
-from desktop.workbench.levels import AT_FIRST, Levels
 from desktop.workbench.model import ReportChoices
-from desktop.workbench.time_plots import Comparing
 from desktop.workbench.workbench import Snapshot
 
 if TYPE_CHECKING:
@@ -179,9 +177,10 @@ class SheetDialog(ExportDialog):
     """Export a sheet of paper: as what file, how large, in what text size and style, with which texts; with a
     preview. What is drawn is said by who derives from it."""
 
-    def __init__(self, home: Path, deliver: Deliver, colours: str, parent: QWidget | None) -> None:
+    def __init__(self, home: Path, deliver: Deliver, parent: QWidget | None, **look: Any) -> None:
+        """`look`: fields of `desktop.ui.figures.Look` that the dialog has no fields for."""
         super().__init__(home, deliver, parent)
-        self._colours = colours
+        self._look = look
         self.save.clicked.connect(self._choose)
         self.format, self.style_box = QComboBox(), QComboBox()
         for box, entries in ((self.format, FORMATS), (self.style_box, STYLES)):
@@ -264,7 +263,7 @@ class SheetDialog(ExportDialog):
             height=self.high.value(),
             points=self.points.value(),
             style=self.style_box.currentData(),
-            colours=self._colours,
+            **self._look,
             words={key: line.text() for key, line in self._words.items()},
         )
 
@@ -304,9 +303,8 @@ class SheetDialog(ExportDialog):
 class FigureDialog(SheetDialog):
     """Export one figure of a run, see `SheetDialog`.
 
-    `contrast`: a comparison of the run with others, whose figure is then the first choice. `colours`, the
-    set, and `by_region`, whether the timeline shows regions, are those of the window at first; `activities`
-    that are stacked, and `how` runs are compared, as they are there.
+    `contrast`: a comparison of the run with others, whose figure is then the first choice. `by_region`:
+    whether the timeline shows regions at first; `messages` that it shows; `look`: as the window looks.
     """
 
     def __init__(
@@ -316,17 +314,14 @@ class FigureDialog(SheetDialog):
         span: tuple[float, float],
         parent: QWidget | None = None,
         contrast: Contrast | None = None,
+        /,
         *,
-        colours: str = "soft",
         by_region: bool = False,
-        levels: Levels = AT_FIRST,
         messages: MessageFilter | None = None,
-        activities: frozenset[str] | None = None,
-        how: Comparing | None = None,
+        **look: Any,
     ) -> None:
-        super().__init__(home_of(shown), deliver, colours, parent)
-        self._activities, self._how = activities, how or Comparing()
-        self._shown, self._levels, self._messages = shown, levels, messages
+        super().__init__(home_of(shown), deliver, parent, **look)
+        self._shown, self._messages = shown, messages
         self.setObjectName("export_figure")
         self.setWindowTitle("Export figure")
         made = material_of(shown)
@@ -365,15 +360,7 @@ class FigureDialog(SheetDialog):
         return texts(self._what(), self._material)
 
     def look(self) -> Look:
-        span = self.range.currentData()
-        return replace(
-            super().look(),
-            span=span,
-            levels=self._levels,
-            shown=self._activities,
-            how=self._how,
-            phase=self._shown.project.view.phase,
-        )
+        return replace(super().look(), span=self.range.currentData(), phase=self._shown.project.view.phase)
 
     def _image(self, look: Look, dpi: float) -> QImage:
         from desktop.ui import figures
@@ -452,7 +439,7 @@ class ChartDialog(SheetDialog):
         theme = getattr(parent, "_theme", LIGHT)
         folder = getattr(getattr(parent.window(), "settings", None), "folder", "")
         home = Path(folder or Path.home())
-        super().__init__(home / "chart", self._thread.deliver, theme.colours, parent)
+        super().__init__(home / "chart", self._thread.deliver, parent, colours=theme.colours)
         self._content, self._name = content, name
         self.setObjectName("export_chart")
         self.setWindowTitle("Export chart")

@@ -25,6 +25,7 @@ from desktop.core.density import ink as density_ink
 from desktop.core.gantt import COLOURS as REGION_COLOURS
 from desktop.core.gantt import NO_REGION, OTHER_REGION
 from desktop.core.pieces import Breakpoints, pieces
+from desktop.core.selection import AS_SUGGESTED
 from desktop.core.ticks import Ticks
 from desktop.data.chart import Chosen, Content, with_words
 from desktop.data.chart import words as chart_words
@@ -842,9 +843,9 @@ def epsilon_content(material: Material) -> Content:
     assert material.sweep is not None
     first, errors, fit = int(material.sweep.n[0]), material.sweep.epsilon, material.fit
     beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon / 1.2)
-    said = epsilon_words(
-        errors, first, fit.requested, fit.epsilon, by_hand=material.by_hand is not None and not beyond
-    )
+    apart = material.by_hand is not None and not beyond
+    how = fit.note if fit.note == AS_SUGGESTED else "set by hand"
+    said = epsilon_words(errors, first, fit.requested, fit.epsilon, set_=how if apart else "")
     chosen = Chosen(x=float(fit.requested), y=fit.epsilon, label=said)
     suggested = material.suggestion.n if material.suggestion else None
     return epsilon_chart(errors, first, fit.model, suggested, beyond, chosen)

@@ -13,7 +13,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from PySide6.QtCore import QByteArray, QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import (
+    QByteArray,
+    QCoreApplication,
+    QEvent,
+    QObject,
+    QPoint,
+    QRect,
+    QSize,
+    Qt,
+    QTimer,
+    QUrl,
+    Signal,
+)
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -300,6 +312,8 @@ class Frame(QMainWindow):
             if self.strip.tabText(k) != (text := text.replace("&", "&&")):
                 self.strip.setTabText(k, text)  # which lays out the window
                 self.strip.setTabToolTip(k, tip)
+                bar = self.menuBar()  # which gives its corner another width in no other way
+                QCoreApplication.postEvent(bar, QResizeEvent(bar.size(), bar.size()))
 
     def title_of(self, page: Page) -> str:
         """What a page is called in its tab, and before what it tells while it is not in front; with the title

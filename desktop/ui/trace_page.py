@@ -870,7 +870,7 @@ class TracePage(Page):
             self.workbench.snapshot, self._results.deliver, self.curve_view.visible_range(), self,
             colours=self._theme.colours, by_region=self.timeline.view.by_region,
             levels=self.curve_view.levels, messages=self.timeline.message_filter,
-            activities=self.curve_view.activities,
+            shown=self.curve_view.activities,
         )  # fmt: skip
         if figure:
             dialog.choose(figure)

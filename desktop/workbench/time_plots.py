@@ -516,6 +516,7 @@ def notes_in(notes: Iterable[Mark], axis: Axis) -> tuple[Mark, ...]:
     return tuple(sorted(seen, key=lambda note: note.start_s))
 
 
+# Many: what is chosen of a figure, which callers name one by one.
 def figure_plot(
     figure: str,
     material: Material,

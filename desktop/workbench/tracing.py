@@ -285,9 +285,11 @@ def reaches(sweep: Sweep) -> int:
 
 def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
     from desktop.core.phases import fit_breaks
+    from desktop.core.selection import AS_SUGGESTED
 
     assert phases.breaks is not None
-    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+    found = fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+    return replace(found, note=AS_SUGGESTED) if phases.suggested else found
 
 
 def named(run: TraceRun, fit: PhaseFit, project: Project) -> PhaseFit:

@@ -402,6 +402,14 @@ def test_a_session_that_makes_no_sense_is_left_out(qtbot: QtBot, frame: Frame) -
 # ---- room
 
 
+def test_tabs_get_the_room_that_longer_names_need(qtbot: QtBot, frame: Frame) -> None:
+    frame.resize(QSize(1366, 768))
+    page = frame.open_model()
+    page.open_example()
+    qtbot.waitUntil(lambda: "npb" in frame.strip.tabText(frame.strip.currentIndex()), timeout=20_000)
+    qtbot.waitUntil(lambda: frame.strip.width() == frame.strip.sizeHint().width())
+
+
 def test_the_residual_is_one_click_away_where_there_is_no_room_for_it(qtbot: QtBot, frame: Frame) -> None:
     """A word in the legend, and a command; the curve keeps its place and the overview comes back."""
     frame.resize(QSize(1366, 768))

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,8 +36,12 @@ from desktop.ui.actions import COMMANDS
 from desktop.ui.exporting import ReportDialog
 from desktop.ui.frame import Frame
 from desktop.ui.mnemonics import plain
+from desktop.ui.panels import panels
+from desktop.ui.plots.chart import Chart
+from desktop.ui.plots.sweep_plots import BreakPicture, EpsilonPlot, SweepPlot
 from desktop.ui.settings import Settings
 from desktop.ui.snapshot import snapshot as take_snapshot
+from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
 from desktop.ui.units import quantity
 
@@ -820,3 +825,49 @@ def test_a_number_with_little_room_is_rounded_and_not_cut(opened: TracePage) -> 
         assert len(short) <= len(long)
         exact, rounded = (float(text.replace("−", "-")) for text in (long, short))
         assert rounded == pytest.approx(exact, rel=0.06)
+
+
+def test_a_drag_of_n_draws_only_what_can_be_seen(
+    qtbot: QtBot, opened: TracePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels behind others, their tables and their charts wait until they come to the front."""
+    bench, seen = opened.workbench, {"phases", "table"}
+    qtbot.waitUntil(lambda: bench.snapshot.sweep is not None and not bench.busy, timeout=60_000)
+    told: list[str] = []
+    drawn: list[Any] = []
+    for spec in panels():
+        panel = opened._panels[spec.id]
+        show = panel.show_snapshot
+        monkeypatch.setattr(
+            panel, "show_snapshot", lambda *given, name=spec.id, show=show: (told.append(name), show(*given))
+        )
+    for kind, name in ((Chart, "set_content"), (Chart, "prepare"), (FrameView, "show_frame")):
+        whole = getattr(kind, name)
+
+        def counted(self: Any, *given: object, whole: Any = whole, **named: object) -> object:
+            drawn.append(self)
+            return whole(self, *given, **named)
+
+        monkeypatch.setattr(kind, name, counted)
+    contents = [plot.content.series for plot in opened.findChildren(SweepPlot)]
+    for n in (3, 4, 5, 6, 7, 6, 5):
+        bench.set_n(n)
+        settle(qtbot, opened)
+        QApplication.processEvents()
+    assert set(told) == seen and told.count("table") >= 7
+    assert not [one for one in drawn if not one.isVisible() or one.viewport().visibleRegion().isEmpty()]
+    assert {type(one) for one in drawn} == {FrameView, EpsilonPlot, BreakPicture}
+    after = [plot.content.series for plot in opened.findChildren(SweepPlot)]
+    assert len(after) == 2 and all(a is b for a, b in zip(contents, after, strict=True)), (
+        "no chart was rebuilt"
+    )
+    told.clear()
+    opened.show_panel("changes")
+    qtbot.waitUntil(lambda: "changes" in told, timeout=5000)
+    assert opened._seen["changes"] is bench.snapshot
+    opened.show_panel("table")
+    bench.set_n(3)
+    settle(qtbot, opened)
+    assert opened._seen["changes"] is not bench.snapshot
+    assert opened.panel("changes") is opened._panels["changes"]
+    assert opened._seen["changes"] is bench.snapshot, "asked for it is up to date too"

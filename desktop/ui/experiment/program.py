@@ -110,6 +110,9 @@ class ProgramStep(Step):
         )
         self.pilot_said = quiet("")
         self.take = button("", bench.take_pilot, "Of every place, in the description")
+        self._lay_out()
+
+    def _lay_out(self) -> None:
         left = stacked(
             group(
                 "Program",

@@ -262,7 +262,8 @@ class PhasesPanel(QScrollArea):
         if found or new.given_up != old.given_up:
             self._show_sweep(new)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
-        self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
+        how = "as suggested" if new.project.phases.suggested and not new.preview else "set by hand"
+        self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None, how)
         n = new.project.phases.n
         if new.fit is not None and not new.refining:
             self.epsilon_plot.set_beyond(n, new.fit.epsilon)
@@ -319,8 +320,7 @@ class PhasesPanel(QScrollArea):
     def _equal_text(new: Snapshot) -> str:
         fit = new.fit
         assert fit is not None
-        said = "breaks as suggested" if new.project.phases.suggested and not new.preview else fit.note
-        note = f"; {said}" if said else ""
+        note = f"; {fit.note}" if fit.note else ""
         ratio = float(fit.equidistribution)
         return (f"{100 * ratio:.4g} %" if math.isfinite(ratio) else "–") + note
 
