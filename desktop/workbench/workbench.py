@@ -1,4 +1,4 @@
-"""The one door of the window: edits go in, snapshots come out.
+"""Document model of the main window: applies edits, publishes snapshots.
 
 `Workbench.snapshot` says what is to be shown. Every change makes a new one and calls the subscribers with
 the old and the new; what did not change is the same object, so that they redraw the difference only.

@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from desktop.core import phases
+from desktop.core.units import quantity
 from desktop.data.events import Activity
 from desktop.resources import samples
 from desktop.ui.actions import COMMANDS
@@ -43,7 +44,6 @@ from desktop.ui.settings import Settings
 from desktop.ui.snapshot import snapshot as take_snapshot
 from desktop.ui.tables import FrameView
 from desktop.ui.trace_page import TracePage
-from desktop.ui.units import quantity
 
 LEVELS = (2.0, 7.0, 4.0, 8.0)
 STEPS = 400  # of each level
