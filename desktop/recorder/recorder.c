@@ -1,0 +1,788 @@
+/* Records the MPI calls of a program: one shared object, preloaded, for every MPI, made without mpi.h.
+ *
+ * A wrapper looks into no handle. Every argument travels as one machine word (int, pointer and handle are of class
+ * INTEGER in the calling conventions of x86-64, AArch64, ppc64le and riscv64), so it passes its arguments on with a
+ * clock before and after. What differs between implementations is learnt from the library itself when MPI begins:
+ * the predefined handles and constants, and where a status has its source and tag.
+ *
+ * Each thread writes records of 32 bytes into a file of its own that is mapped and shared: what was written outlives
+ * a kill, and a reader may follow. The layout is read by desktop/data/importers/recorded.py.
+ *
+ * Nothing here may end the program or change what it computes: what cannot be recorded is counted as lost.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+#define API __attribute__((visibility("default")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+typedef intptr_t Word;
+typedef Word (*Function)();
+
+#include "calls.h"
+
+/* ---- Files ------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t begin;              /* ticks */
+    uint32_t duration;           /* ticks; SATURATED: the next record is a LONG one */
+    uint16_t call, communicator; /* of `calls` or a Special; as numbered by COMMUNICATOR records of this process */
+    int32_t peer, tag;           /* rank in MPI_COMM_WORLD, or a Peer */
+    uint64_t amount;             /* bytes, and in the upper 24 bits the request that was posted (0: none) */
+} Record;
+
+typedef struct {
+    char magic[8];
+    uint32_t version, header; /* bytes before the first record */
+    uint32_t rank, size, thread, process;
+    uint64_t start; /* ticks, when the process began */
+    /* Two readings of the ticks, CLOCK_MONOTONIC and CLOCK_REALTIME in ns, the second renewed as the run goes on. */
+    uint64_t tick0, monotonic0, real0, tick1, monotonic1, real1;
+    _Atomic uint64_t records, lost;
+    uint32_t state, library; /* State, Library */
+    char host[64], boot[40], program[512];
+    uint32_t names; /* bytes of names after this head, one a line, in the order of their numbers */
+} Head;
+
+enum { HEADER = 65536, FIRST_WINDOW = 1 << 16, WINDOW = 1 << 20 };
+enum State { RUNNING, FINISHED, ABORTED };
+enum Library { OPEN_MPI = 1, MPICH, MPI_ABI };
+enum Peer { NOBODY = -3, UNKNOWN = -1 };
+#define SATURATED UINT32_MAX
+
+enum Special {
+    COMMUNICATOR = 60000, /* begin: hash of the members, duration: how many, peer: the n-th of them, tag: all in order */
+    MEMBERS,              /* duration: index of the first, then four ranks in peer, tag, amount */
+    COMPLETED,            /* duration: a Kind */
+    STARTED,              /* of a persistent request; duration: a Kind */
+    LONG,                 /* begin: end of the record before */
+    TEXT,                 /* name of a region; duration: its number, communicator: index of the part, 24 bytes */
+    ENTER,                /* duration: number of the region */
+    LEAVE,
+};
+enum Kind { NONE, SENT, RECEIVED, COLLECTIVE, CANCELLED, MATCHED };
+
+typedef struct {
+    Record *at, *end;
+    Head *head;
+    uint64_t count, renew;
+    off_t offset;
+    size_t window;
+    int file, depth, broken, folding;
+    uint32_t entered; /* calls of C, recorded or not */
+} Output;
+
+static __thread Output output __attribute__((tls_model("initial-exec")));
+static _Atomic uint32_t threads;
+static int recording, off, use_ticks, several_threads;
+static int my_rank = -1, world_size, library;
+static uint64_t start_tick, short_gap;
+static char folder[400];
+static pthread_key_t at_thread_end;
+static pthread_mutex_t tables = PTHREAD_MUTEX_INITIALIZER;
+
+static inline void lock(void) { if (UNLIKELY(several_threads)) pthread_mutex_lock(&tables); }
+static inline void unlock(void) { if (UNLIKELY(several_threads)) pthread_mutex_unlock(&tables); }
+
+static uint64_t clock_ns(clockid_t id)
+{
+    struct timespec t;
+    clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t tick(void)
+{
+#if defined(__x86_64__)
+    if (LIKELY(use_ticks)) return __rdtsc();
+#elif defined(__aarch64__)
+    if (LIKELY(use_ticks)) {
+        uint64_t value;
+        __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+        return value;
+    }
+#endif
+    return clock_ns(CLOCK_MONOTONIC);
+}
+
+/* Ticks of the processor serve where they are the same on all cores and never stop. */
+static int ticks_are_steady(void)
+{
+#if defined(__x86_64__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
+#elif defined(__aarch64__)
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+static void say(const char *what, int error)
+{
+    static atomic_int said;
+    if (!atomic_fetch_add(&said, 1))
+        fprintf(stderr, "phasewright: rank %d is not recorded further: %s (%s)\n", my_rank, what, strerror(error));
+}
+
+/* The file grows by whole windows whose blocks are taken at once, so that a full disk is an error here, not a
+ * signal at some later write. */
+static int next_window(Output *o)
+{
+    if (o->at) munmap((char *)o->end - o->window, o->window);
+    o->at = o->end = NULL;
+    size_t size = o->count ? WINDOW : FIRST_WINDOW;
+    int error = posix_fallocate(o->file, o->offset, (off_t)size);
+    char *p = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, o->file, o->offset);
+    if (p == MAP_FAILED) {
+        o->broken = 1;
+        say("its file cannot grow", error ? error : errno);
+        return 0;
+    }
+    madvise(p, size, MADV_DONTFORK);
+    o->window = size;
+    o->offset += (off_t)size;
+    o->at = (Record *)p;
+    o->end = (Record *)(p + size);
+    return 1;
+}
+
+static void renew_clock(Output *o)
+{
+    Head *h = o->head;
+    h->monotonic1 = clock_ns(CLOCK_MONOTONIC);
+    h->real1 = clock_ns(CLOCK_REALTIME);
+    h->tick1 = tick();
+    o->renew = h->tick1 + short_gap * 100000;
+}
+
+static void read_word(const char *file, char *into, size_t size)
+{
+    int f = open(file, O_RDONLY | O_CLOEXEC);
+    ssize_t n = f < 0 ? 0 : read(f, into, size - 1);
+    if (f >= 0) close(f);
+    into[n > 0 ? n : 0] = 0;
+    into[strcspn(into, "\n")] = 0;
+}
+
+static int open_output(Output *o)
+{
+    char path[512];
+    uint32_t thread = atomic_fetch_add(&threads, 1);
+    if (thread) several_threads = 1;
+    snprintf(path, sizeof path, "%s/%d.%u.pwr", folder, my_rank, thread);
+    o->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (o->file < 0 && errno == EEXIST) { /* a program that this one has spawned has ranks from 0 on, too */
+        snprintf(path, sizeof path, "%s/%d.%u.%d.pwr", folder, my_rank, thread, (int)getpid());
+        o->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    int error = o->file < 0 ? errno : posix_fallocate(o->file, 0, HEADER);
+    Head *h = error ? MAP_FAILED : mmap(NULL, HEADER, PROT_READ | PROT_WRITE, MAP_SHARED, o->file, 0);
+    if (h == MAP_FAILED) {
+        o->broken = 1;
+        say(path, error ? error : errno);
+        return 0;
+    }
+    madvise(h, HEADER, MADV_DONTFORK);
+    o->head = h;
+    o->offset = HEADER;
+    h->version = 1;
+    h->header = HEADER;
+    h->rank = (uint32_t)my_rank;
+    h->size = (uint32_t)world_size;
+    h->thread = thread;
+    h->process = (uint32_t)getpid();
+    h->library = (uint32_t)library;
+    h->start = start_tick;
+    gethostname(h->host, sizeof h->host - 1);
+    read_word("/proc/sys/kernel/random/boot_id", h->boot, sizeof h->boot);
+    if (readlink("/proc/self/exe", h->program, sizeof h->program - 1) < 0) h->program[0] = 0;
+    char *names = (char *)(h + 1);
+    for (int i = 0; i < CALLS; i++) h->names += (uint32_t)sprintf(names + h->names, "MPI_%s\n", call_names[i]);
+    h->monotonic0 = clock_ns(CLOCK_MONOTONIC);
+    h->real0 = clock_ns(CLOCK_REALTIME);
+    h->tick0 = tick();
+    pthread_setspecific(at_thread_end, o);
+    if (!next_window(o)) return 0;
+    renew_clock(o);
+    memcpy(h->magic, "PHASEREC", 8);
+    return 1;
+}
+
+static void close_output(void *p)
+{
+    Output *o = p;
+    if (!o->head || o->broken) return;
+    renew_clock(o);
+    if (o->head->state == RUNNING) o->head->state = FINISHED;
+    if (o->at) munmap((char *)o->end - o->window, o->window);
+    o->at = o->end = NULL;
+    o->broken = 1;
+    if (ftruncate(o->file, (off_t)(HEADER + o->count * sizeof(Record)))) { /* zeros stay at its end: harmless */ }
+    close(o->file);
+}
+
+static inline Record *put(int call, uint64_t begin, uint32_t duration, int communicator, int peer, int tag, uint64_t amount)
+{
+    Output *o = &output;
+    if (UNLIKELY(o->at == o->end) && (o->broken || !(o->head ? next_window(o) : open_output(o)))) {
+        if (o->head) atomic_fetch_add(&o->head->lost, 1);
+        return NULL;
+    }
+    Record *r = o->at++;
+    *r = (Record){begin, duration, (uint16_t)call, (uint16_t)communicator, peer, tag, amount};
+    o->folding = 0;
+    atomic_store_explicit(&o->head->records, ++o->count, memory_order_release);
+    return r;
+}
+
+static inline void put_call(int call, uint64_t begin, uint64_t end, int communicator, int peer, int tag, uint64_t amount)
+{
+    uint64_t duration = end - begin;
+    if (UNLIKELY(duration >= SATURATED)) {
+        put(call, begin, SATURATED, communicator, peer, tag, amount);
+        put(LONG, end, 0, 0, 0, 0, 0);
+    } else
+        put(call, begin, (uint32_t)duration, communicator, peer, tag, amount);
+    if (UNLIKELY(end > output.renew) && output.head) renew_clock(&output);
+}
+
+/* A program that asks again and again would fill the disk with its failures. One that follows another within a
+ * microsecond is told in one record with it; `tag` counts them. */
+static inline void put_failed_test(int call, uint64_t begin, uint64_t end)
+{
+    Output *o = &output;
+    Record *last = o->folding ? o->at - 1 : NULL;
+    if (last && last->call == call && begin - (last->begin + last->duration) < short_gap && end - last->begin < SATURATED) {
+        last->duration = (uint32_t)(end - last->begin);
+        last->tag++;
+        return;
+    }
+    put_call(call, begin, end, 0, UNKNOWN, 1, 0);
+    o->folding = o->at && end - begin < SATURATED;
+}
+
+/* ---- What differs between libraries ---------------------------------------------------------------------------- */
+
+static Word world, byte_type, null_request, no_message, in_place, ignore_status, ignore_statuses;
+static Word fortran_ignore_status, fortran_ignore_statuses;
+static int any_source, nobody, status_size, status_source, status_tag;
+static void *own_library;
+
+/* Python and others open MPI for themselves only: then it is among what is loaded, but in nobody's scope. */
+static int look_into(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size, (void)unused;
+    if (!info->dlpi_name || !strstr(info->dlpi_name, "libmpi")) return 0;
+    void *handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) return 0;
+    if (dlsym(handle, "PMPI_Comm_rank")) {
+        own_library = handle;
+        return 1;
+    }
+    dlclose(handle);
+    return 0;
+}
+
+static void *symbol(const char *name)
+{
+    void *p = dlsym(RTLD_NEXT, name);
+    if (p) return p;
+    if (!own_library) dl_iterate_phdr(look_into, NULL);
+    return own_library ? dlsym(own_library, name) : NULL;
+}
+
+/* The library's own function of a call: Send, or mpi_send_ for Fortran. */
+static Function next(const char *name)
+{
+    char real[80];
+    snprintf(real, sizeof real, "P%s", name);
+    void *p = symbol(name[0] == 'm' ? name : real);
+    if (!p) {
+        fprintf(stderr, "phasewright: the MPI library has no %s\n", name);
+        abort(); /* the program has just called it: without us it would not have started */
+    }
+    return (Function)p;
+}
+#define NEXT(name) ({ static Function f_; if (UNLIKELY(!f_)) f_ = next(#name); f_; })
+
+static Word fortran_address(const char *name)
+{
+    Word *p = symbol(name);
+    return p ? *p : 0;
+}
+
+static void learn(void)
+{
+    Dl_info info;
+    void *rank = (void *)NEXT(MPI_Comm_rank), *open = symbol("ompi_mpi_comm_world");
+    int abi = dladdr(rank, &info) && info.dli_fname && strstr(info.dli_fname, "mpi_abi");
+    library = abi ? MPI_ABI : open ? OPEN_MPI : MPICH;
+    if (library == OPEN_MPI) {
+        world = (Word)open;
+        byte_type = (Word)symbol("ompi_mpi_byte");
+        null_request = (Word)symbol("ompi_request_null");
+        no_message = (Word)symbol("ompi_message_no_proc");
+        in_place = 1, any_source = -1, nobody = -2, status_size = 24, status_source = 0, status_tag = 1;
+    } else if (library == MPI_ABI) {
+        world = 0x101, byte_type = 0x247, null_request = 0x180, no_message = 0x151, in_place = 1;
+        any_source = -1, nobody = -3, status_size = 32, status_source = 0, status_tag = 1;
+    } else {
+        world = 0x44000000, byte_type = 0x4c00010d, null_request = 0x2c000000, no_message = 0x6c000000, in_place = -1;
+        ignore_status = ignore_statuses = 1;
+        any_source = -2, nobody = -1, status_size = 20, status_source = 2, status_tag = 3;
+    }
+    fortran_ignore_status = fortran_address("MPI_F_STATUS_IGNORE");
+    fortran_ignore_statuses = fortran_address("MPI_F_STATUSES_IGNORE");
+}
+
+/* MPICH's handles are ints: the upper half of the register that holds one may be anything. */
+static inline Word handle(Word h) { return library == MPICH ? (Word)(uint32_t)h : h; }
+static inline Word handle_at(Word array, int i) { return library == MPICH ? (Word)((uint32_t *)array)[i] : ((Word *)array)[i]; }
+static inline uint32_t hash(Word key) { return (uint32_t)(((uint64_t)key * 0x9E3779B97F4A7C15u) >> 40); }
+
+/* ---- Types, communicators, requests -------------------------------------------------------------------------------- */
+
+enum { TYPES = 1024, COMMUNICATORS = 4096 };
+
+static struct { _Atomic Word type; _Atomic int64_t size; } sizes[TYPES];
+
+static int64_t type_size(Word type)
+{
+    type = handle(type);
+    uint32_t i = hash(type) & (TYPES - 1);
+    if (LIKELY(atomic_load_explicit(&sizes[i].type, memory_order_acquire) == type)) {
+        int64_t size = atomic_load_explicit(&sizes[i].size, memory_order_relaxed);
+        if (!several_threads) return size;
+    }
+    int size = 0;
+    NEXT(MPI_Type_size)(type, (Word)&size);
+    if (size < 0) size = 0;
+    if (!several_threads) {
+        sizes[i].size = size;
+        sizes[i].type = type;
+    }
+    return size;
+}
+
+static void forget_type(Word type)
+{
+    type = handle(type);
+    uint32_t i = hash(type) & (TYPES - 1);
+    if (sizes[i].type == type) sizes[i].type = 0;
+}
+
+typedef struct {
+    Word key;
+    uint64_t members;
+    int id, size, between; /* between: of two groups; ranks are those of the other one */
+    int *ranks;            /* in MPI_COMM_WORLD; NULL: the same */
+} Communicator;
+
+/* Entries stay where they are, so that they are found without a lock; a freed one has key -1. */
+static Communicator communicators[COMMUNICATORS];
+static _Atomic uint32_t communicator_count;
+static Word world_group;
+
+static Communicator *known(Word comm)
+{
+    for (uint32_t k = 0, i = hash(comm) & (COMMUNICATORS - 1); k < COMMUNICATORS; k++, i = (i + 1) & (COMMUNICATORS - 1)) {
+        Word key = __atomic_load_n(&communicators[i].key, __ATOMIC_ACQUIRE);
+        if (LIKELY(key == comm)) return &communicators[i];
+        if (!key) break;
+    }
+    return NULL;
+}
+
+/* Communicators are one across processes if they have the same members and are the n-th of these: a process makes
+ * those in the order in which all the others of them do. */
+static void describe(Communicator *c, Word comm)
+{
+    int between = 0, size = 0;
+    Word group = 0;
+    NEXT(MPI_Comm_test_inter)(comm, (Word)&between);
+    if (between) {
+        NEXT(MPI_Comm_remote_size)(comm, (Word)&size);
+        NEXT(MPI_Comm_remote_group)(comm, (Word)&group);
+    } else {
+        NEXT(MPI_Comm_size)(comm, (Word)&size);
+        NEXT(MPI_Comm_group)(comm, (Word)&group);
+    }
+    int *ranks = malloc(2 * (size_t)size * sizeof *ranks), same = !between && size == world_size;
+    c->size = size;
+    c->between = between;
+    c->members = 1469598103934665603u + (uint64_t)between;
+    if (ranks) {
+        int *own = ranks + size;
+        for (int i = 0; i < size; i++) own[i] = i;
+        NEXT(MPI_Group_translate_ranks)(group, (Word)size, (Word)own, world_group, (Word)ranks);
+        for (int i = 0; i < size; i++) {
+            if (ranks[i] < 0) ranks[i] = UNKNOWN; /* of another program: spawned, or connected */
+            same &= ranks[i] == i;
+            c->members = (c->members ^ (uint64_t)(ranks[i] + 2)) * 1099511628211u;
+        }
+    }
+    NEXT(MPI_Group_free)((Word)&group);
+    int nth = 0;
+    for (uint32_t i = 0; i < COMMUNICATORS; i++)
+        nth += &communicators[i] != c && communicators[i].id && communicators[i].members == c->members;
+    c->ranks = same ? free(ranks), NULL : ranks;
+    c->id = (int)atomic_fetch_add(&communicator_count, 1) + 1;
+    put(COMMUNICATOR, c->members, (uint32_t)size, c->id, nth, same, 0);
+    for (int i = 0; c->ranks && i < size; i += 4) {
+        int four[4] = {UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN};
+        for (int k = 0; k < 4 && i + k < size; k++) four[k] = ranks[i + k];
+        uint64_t rest;
+        memcpy(&rest, four + 2, sizeof rest);
+        put(MEMBERS, 0, (uint32_t)i, c->id, four[0], four[1], rest);
+    }
+}
+
+static Communicator *communicator(Word comm)
+{
+    static Communicator nothing;
+    comm = handle(comm);
+    Communicator *c = known(comm);
+    if (LIKELY(c != NULL)) return c;
+    pthread_mutex_lock(&tables);
+    if (!(c = known(comm))) {
+        uint32_t i = hash(comm) & (COMMUNICATORS - 1), k = 0;
+        while (communicators[i].key && k++ < COMMUNICATORS) i = (i + 1) & (COMMUNICATORS - 1);
+        if (k >= COMMUNICATORS - 1 || communicator_count >= 60000)
+            c = &nothing;
+        else {
+            describe(c = &communicators[i], comm);
+            __atomic_store_n(&c->key, comm, __ATOMIC_RELEASE);
+        }
+    }
+    pthread_mutex_unlock(&tables);
+    return c;
+}
+
+static void forget_communicator(Word comm)
+{
+    Communicator *c = known(handle(comm));
+    if (c) __atomic_store_n(&c->key, -1, __ATOMIC_RELEASE);
+}
+
+static inline int world_rank(const Communicator *c, int rank)
+{
+    if (LIKELY(rank >= 0 && rank < c->size)) return c->ranks ? c->ranks[rank] : rank;
+    return rank == nobody ? NOBODY : UNKNOWN;
+}
+
+/* Chains of a hash table. One handle may stand for several requests (libraries have one for all that are complete
+ * at once), so the latest of that key is taken. */
+typedef struct {
+    Word key;
+    uint64_t bytes;
+    const Communicator *communicator;
+    int peer, tag;
+    uint32_t number, following;
+    uint8_t kind, persistent, cancelled, active;
+} Request;
+
+static Request *requests;
+static uint32_t *chains, room, used, unused_requests, last_number;
+
+static int more_requests(void)
+{
+    uint32_t size = room ? room * 2 : 1024;
+    Request *r = realloc(requests, size * sizeof *r);
+    if (!r) return 0;
+    requests = r;
+    uint32_t *c = calloc(size, sizeof *c);
+    if (!c) return 0;
+    for (uint32_t i = 0; i < room; i++)
+        for (uint32_t k = chains[i], following; k; k = following) {
+            following = requests[k].following;
+            uint32_t h = hash(requests[k].key) & (size - 1);
+            requests[k].following = c[h];
+            c[h] = k;
+        }
+    free(chains);
+    chains = c;
+    room = size;
+    return 1;
+}
+
+/* Its number, or 0 if there is no memory for it. */
+static uint32_t remember(Word key, int kind, int persistent, const Communicator *c, int peer, int tag, uint64_t bytes)
+{
+    key = handle(key);
+    lock();
+    uint32_t k = unused_requests;
+    if (k)
+        unused_requests = requests[k].following;
+    else if (used + 1 < room || more_requests())
+        k = ++used;
+    uint32_t number = 0;
+    if (k) {
+        uint32_t *chain = &chains[hash(key) & (room - 1)];
+        last_number = last_number % 0xffffff + 1;
+        number = last_number;
+        requests[k] = (Request){key, bytes, c, peer, tag, number, *chain, (uint8_t)kind, (uint8_t)persistent, 0, !persistent};
+        *chain = k;
+    }
+    unlock();
+    return number;
+}
+
+/* A copy of what is known of it, by key; taken out unless it is persistent or `keep`. */
+static int recall(Word key, int keep, Request *found)
+{
+    key = handle(key);
+    if (!room) return 0;
+    lock();
+    uint32_t *link = &chains[hash(key) & (room - 1)];
+    while (*link && requests[*link].key != key) link = &requests[*link].following;
+    uint32_t k = *link;
+    if (k) {
+        *found = requests[k];
+        requests[k].active = 0;
+        if (!keep && !requests[k].persistent) {
+            *link = requests[k].following;
+            requests[k].following = unused_requests;
+            unused_requests = k;
+        }
+    }
+    unlock();
+    return k != 0;
+}
+
+static void change_request(Word key, int cancelled, int active, int gone)
+{
+    key = handle(key);
+    if (!room) return;
+    lock();
+    uint32_t *link = &chains[hash(key) & (room - 1)];
+    while (*link && requests[*link].key != key) link = &requests[*link].following;
+    uint32_t k = *link;
+    if (k) {
+        requests[k].cancelled |= (uint8_t)cancelled;
+        requests[k].active |= (uint8_t)active;
+        if (gone) {
+            *link = requests[k].following;
+            requests[k].following = unused_requests;
+            unused_requests = k;
+        }
+    }
+    unlock();
+}
+
+static inline uint64_t amount(uint64_t bytes, uint32_t number)
+{
+    return (bytes < 1ull << 40 ? bytes : (1ull << 40) - 1) | (uint64_t)number << 40;
+}
+
+static inline uint64_t status_bytes(const int *status, uint64_t otherwise)
+{
+    int n = -1;
+    NEXT(MPI_Get_count)((Word)status, byte_type, (Word)&n);
+    return n >= 0 ? (uint64_t)n : otherwise;
+}
+
+/* A request that the library says is complete; status NULL: it was not given one. */
+static void completed(Word key, const int *status, uint64_t end)
+{
+    Request r;
+    if (handle(key) == null_request || !recall(key, 0, &r)) return;
+    if (r.kind != SENT && r.kind != RECEIVED) return;
+    if (r.persistent && !r.active) return;
+    int kind = r.kind, peer = r.peer, tag = r.tag;
+    uint64_t bytes = r.bytes;
+    if (UNLIKELY(r.cancelled) && status) {
+        int flag = 0;
+        NEXT(MPI_Test_cancelled)((Word)status, (Word)&flag);
+        if (flag) kind = CANCELLED;
+    }
+    if (kind == RECEIVED && peer != NOBODY && status) {
+        peer = world_rank(r.communicator, status[status_source]);
+        tag = status[status_tag];
+        bytes = status_bytes(status, bytes);
+    }
+    put(COMPLETED, end, (uint32_t)kind, r.communicator->id, peer, tag, amount(bytes, r.number));
+}
+
+/* ---- Begin and end ------------------------------------------------------------------------------------------------- */
+
+static void in_child(void)
+{
+    recording = 0; /* its files are its parent's, and their windows are not mapped here */
+    memset(&output, 0, sizeof output);
+    output.broken = 1;
+}
+
+__attribute__((constructor)) static void loaded(void)
+{
+    const char *name = getenv("PHASEWRIGHT_RECORD");
+    if (!name || !*name || strlen(name) >= sizeof folder) return;
+    strcpy(folder, name);
+    use_ticks = ticks_are_steady();
+    start_tick = tick();
+}
+
+static void begin(int threads_wanted)
+{
+    if (!*folder || recording || my_rank >= 0) return;
+    learn();
+    int rank = 0, size = 0;
+    NEXT(MPI_Comm_rank)(world, (Word)&rank);
+    NEXT(MPI_Comm_size)(world, (Word)&size);
+    NEXT(MPI_Comm_group)(world, (Word)&world_group);
+    my_rank = rank, world_size = size;
+    several_threads = threads_wanted;
+    uint64_t t0 = tick(), n0 = clock_ns(CLOCK_MONOTONIC);
+    while (clock_ns(CLOCK_MONOTONIC) - n0 < 100000) {}
+    short_gap = (tick() - t0) / 100 + 1; /* a microsecond, roughly */
+    pthread_key_create(&at_thread_end, close_output);
+    pthread_atfork(NULL, NULL, in_child);
+    recording = 1;
+    communicator(world);
+}
+
+static void end(int state)
+{
+    if (!recording) return;
+    recording = 0;
+    if (!output.head) return;
+    output.head->state = (uint32_t)state;
+    close_output(&output);
+}
+
+/* A call within a call (a Fortran one that calls its C one, an operation of the user) is part of it. */
+#define BEFORE uint64_t begin_ = tick(); output.depth++, output.entered++
+#define AFTER uint64_t end_ = tick(); int record_ = --output.depth == 0 && recording && !off
+#define CALL(n) CALL_##n
+#define DONE(n, comm, peer, tag, bytes) put_call(CALL(n), begin_, end_, comm, peer, tag, bytes)
+#define STATUS(given) int own_[16], *s_ = handle(given) == ignore_status ? own_ : (int *)(given)
+
+static void finished_begin(int call, uint64_t from, int multiple)
+{
+    begin(multiple);
+    if (recording) put_call(call, from, tick(), 0, UNKNOWN, 0, 0);
+}
+
+API Word MPI_Init(Word a, Word b)
+{
+    uint64_t from = tick();
+    output.depth++, output.entered++;
+    Word x = NEXT(MPI_Init)(a, b);
+    if (!--output.depth && !x) finished_begin(CALL(Init), from, 0);
+    return x;
+}
+
+API Word MPI_Init_thread(Word a, Word b, Word wanted, Word given)
+{
+    uint64_t from = tick();
+    output.depth++, output.entered++;
+    Word x = NEXT(MPI_Init_thread)(a, b, wanted, given);
+    if (!--output.depth && !x) finished_begin(CALL(Init_thread), from, *(int *)given > 1);
+    return x;
+}
+
+API Word MPI_Finalize(void)
+{
+    /* The library may end the process's use of its clock and files in here: all is written before it. */
+    BEFORE;
+    AFTER;
+    if (record_) DONE(Finalize, 0, UNKNOWN, 0, 0);
+    end(FINISHED);
+    return NEXT(MPI_Finalize)();
+}
+
+API Word MPI_Abort(Word comm, Word code)
+{
+    BEFORE;
+    AFTER;
+    if (record_) DONE(Abort, 0, UNKNOWN, 0, 0);
+    end(ABORTED);
+    return NEXT(MPI_Abort)(comm, code);
+}
+
+/* Level 0 stops the recording on this process, any other goes on with it. */
+API Word MPI_Pcontrol(Word level, ...)
+{
+    if (recording && off != ((int)level == 0)) {
+        put(CALL(Pcontrol), tick(), 0, 0, UNKNOWN, (int)level, 0);
+        off = (int)level == 0;
+    }
+    return 0;
+}
+
+#include "wrappers.h"
+#include "fortran.h"
+
+/* ---- The program's own regions ------------------------------------------------------------------------------------- */
+
+enum { REGIONS = 8192 };
+static struct { char *_Atomic name; } regions[REGIONS];
+
+/* The number of a name, and its text in this thread's file where it is not there yet. */
+static uint32_t region(const char *name)
+{
+    static __thread uint8_t written[REGIONS / 8];
+    uint32_t h = 2166136261u;
+    for (const char *c = name; *c; c++) h = (h ^ (uint8_t)*c) * 16777619u;
+    uint32_t i = h % REGIONS, k = 0;
+    for (;; i = (i + 1) % REGIONS) {
+        char *there = atomic_load(&regions[i].name);
+        if (!there) {
+            char *copy = strdup(name);
+            if (!copy) return REGIONS;
+            if (atomic_compare_exchange_strong(&regions[i].name, &there, copy)) there = copy;
+            else free(copy);
+        }
+        if (!strcmp(there, name)) break;
+        if (++k == REGIONS) return REGIONS;
+    }
+    if (!(written[i / 8] & 1 << i % 8)) {
+        written[i / 8] |= (uint8_t)(1 << i % 8);
+        size_t length = strlen(name);
+        for (size_t part = 0; part * 24 <= length && part < 64; part++) {
+            char text[24] = {0};
+            size_t rest = length - part * 24;
+            memcpy(text, name + part * 24, rest < 24 ? rest : 24);
+            Record *r = put(TEXT, 0, i, (int)part, 0, 0, 0);
+            if (r) memcpy(&r->begin, text, 8), memcpy(&r->peer, text + 8, 16);
+        }
+    }
+    return i;
+}
+
+static void mark(int what, const char *name)
+{
+    if (!recording || off || output.depth) return;
+    uint32_t number = region(name);
+    if (number < REGIONS) put(what, tick(), number, 0, UNKNOWN, 0, 0);
+}
+
+API void phasewright_enter(const char *name) { mark(ENTER, name); }
+API void phasewright_leave(const char *name) { mark(LEAVE, name); }
+
+API void phasewright_fortran(const char *name, int32_t *leave, size_t length)
+{
+    char text[256];
+    while (length && name[length - 1] == ' ') length--;
+    if (length >= sizeof text) length = sizeof text - 1;
+    memcpy(text, name, length);
+    text[length] = 0;
+    mark(*leave ? LEAVE : ENTER, text);
+}
