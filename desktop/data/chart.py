@@ -34,7 +34,7 @@ OUTLINES: dict[Mark, tuple[tuple[tuple[float, float], ...], ...]] = {
 }
 #: How many series have a colour of their own.
 SERIES = 6
-#: Points of a series beyond which they are drawn as a cloud of dots.
+#: Points or segments of a series beyond which they are drawn as a cloud of dots.
 MANY = 3000
 #: Rows of a legend at most; cells beyond which numbers are not written into them.
 _LEGEND_ROWS, _NUMBERED = 4, 1024
@@ -455,6 +455,22 @@ class Layout:
         """(K,) each: where the marks of a series stand; NaN where there is none."""
         x, y = self.content.values(series)
         return self.px(x), self.py(y)
+
+    def dots(self, series: Series, side: float, *, faint: bool = False) -> NDArray[np.int64]:
+        """(K, 2) columns and rows, of squares with this side, that marks or segments fall into: one where
+        many lie."""
+        found = np.stack(self.marks(series), axis=1)
+        if series.faint or faint:
+            found = found[np.isin(np.arange(len(found)), list(series.faint), invert=not faint)]
+        if series.kind == "segments":
+            ends = found.reshape(-1, 2, 2)
+            ends = ends[np.isfinite(ends).all(axis=(1, 2))]
+            steps = np.ceil(np.abs(ends[:, 1] - ends[:, 0]).max(axis=1, initial=0) / side).astype(int) + 1
+            part = np.arange(steps.sum()) - np.repeat(np.cumsum(steps) - steps, steps)
+            ends, part = np.repeat(ends, steps, axis=0), part / np.repeat(np.maximum(steps - 1, 1), steps)
+            found = ends[:, 0] + (ends[:, 1] - ends[:, 0]) * part[:, None]
+        at = np.floor(found[np.isfinite(found).all(axis=1)] / side).astype(np.int64)
+        return np.stack(np.divmod(np.unique(at[:, 0] << 32 | at[:, 1]), 1 << 32), axis=1)
 
     def ends(self, series: Series) -> tuple[Floats, Floats]:
         """(K,) each: where `low` and `high` stand on the axis of the values, within reach of the picture."""

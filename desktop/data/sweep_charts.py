@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,8 @@ from desktop.data.chart import Axis, Chosen, Content, Series
 Floats = NDArray[np.float64]
 #: Breakpoints, their low and high ends (n + 1,) each, seconds.
 Row = tuple[Floats, Floats, Floats]
+#: An n that the sweep does not reach, with its error.
+Beyond = tuple[int, float] | None
 #: Share of the run within which a breakpoint of n and one of n + 1 count as the same.
 SAME = 0.005
 
@@ -36,15 +38,16 @@ def epsilon_chart(
     first: int,
     model: str,
     suggested: int | None = None,
-    beyond: tuple[int, float] | None = None,
+    reach: Beyond = None,
     chosen: Chosen | None = None,
     *,
+    beyond: Callable[[], Beyond] = lambda: None,
     empty: str = "",
 ) -> Content:
     """epsilon(n) on a logarithmic axis, an error of zero on its low end.
 
-    `epsilon` (K,) of n = first .. first+K-1, processors·√s; `beyond`: an n that the sweep does not reach,
-    with its error.
+    `epsilon` (K,) of n = first .. first+K-1, processors·√s; `reach`: an n beyond it up to which the axes
+    reach, down to the error there; `beyond`: for the table, the n in use that the sweep does not reach.
     """
     errors = np.array(epsilon, float)
     n = np.arange(first, first + errors.size, dtype=float)
@@ -55,9 +58,6 @@ def epsilon_chart(
             Series("line", n, errors, colour="curve", width=1.5),
             Series("points", n, errors, colour="curve", size=small),
         ]
-        if beyond is not None:
-            at, value = np.array([float(beyond[0])]), np.array([beyond[1]])
-            series.append(Series("points", at, value, colour="curve", size=small))
         if suggested and first <= suggested < first + errors.size:
             k = suggested - first
             label = f"suggested n = {suggested}"
@@ -68,12 +68,13 @@ def epsilon_chart(
     def data() -> Iterator[tuple[Any, ...]]:
         yield "parameters_n" if model == "budget" else "phases_n", "epsilon_processors_sqrt_s"
         yield from enumerate(errors.tolist(), first)
-        if beyond is not None:
-            yield beyond
+        if (used := beyond()) is not None:
+            yield used
 
+    last, least = (None, None) if reach is None else (reach[0] + 0.5, reach[1])
     return Content(
-        Axis("Parameters n" if model == "budget" else "Phases n", whole=True, tight=True),
-        Axis("Error ε (processors·√s)", log=True, floor=True),
+        Axis("Parameters n" if model == "budget" else "Phases n", whole=True, tight=True, high=last),
+        Axis("Error ε (processors·√s)", log=True, floor=True, low=least),
         tuple(series), chosen=chosen, empty=empty, legend_rows=2, data=data,
     )  # fmt: skip
 

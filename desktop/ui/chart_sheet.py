@@ -255,7 +255,7 @@ class _Painter:
         places = self._places(series)
         seen = np.flatnonzero(np.isfinite(places).all(axis=1))
         if seen.size > MANY:  # one dot where many would lie
-            dots = np.unique(np.floor(places[seen] / _DOT), axis=0) * _DOT
+            dots = self.laid.dots(series, _DOT) * _DOT
             self.sheet.rects(
                 np.column_stack([dots, np.full((len(dots), 2), _DOT)]), Fill(self.colour(series))
             )

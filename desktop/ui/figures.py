@@ -843,7 +843,7 @@ def epsilon_content(material: Material) -> Content:
     """The error of every n, as the window shows it."""
     assert material.sweep is not None
     first, errors, fit = int(material.sweep.n[0]), material.sweep.epsilon, material.fit
-    beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon)
+    beyond = None if fit.requested in material.sweep.n.tolist() else (fit.requested, fit.epsilon / 1.2)
     said = epsilon_words(
         errors, first, fit.requested, fit.epsilon, by_hand=material.by_hand is not None and not beyond
     )

@@ -17,7 +17,7 @@ import numpy as np
 import pyqtgraph as pg
 import pytest
 from PySide6.QtCore import QBuffer, QIODevice, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtGui import QColor, QPainter, QPen
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
@@ -184,8 +184,7 @@ def window_facts(plot: Chart) -> dict[str, list[tuple[float, ...]]]:
         if not item.isVisible():
             continue
         if isinstance(item, pg.ScatterPlotItem):
-            kind = "chosen" if item is (plot._chosen_items or [None, None])[1] else "points"
-            facts[kind] += list(zip(*item.getData(), strict=True))
+            facts["points"] += list(zip(*item.getData(), strict=True))
         elif isinstance(item, pg.PlotCurveItem):
             x, y = item.getData()
             ends = np.stack([x, y], axis=1)
@@ -208,12 +207,32 @@ def window_facts(plot: Chart) -> dict[str, list[tuple[float, ...]]]:
             else:
                 facts["spread"] += list(zip(o["x"], o["y"] - o["bottom"], o["y"] + o["top"], strict=True))
         elif isinstance(item, pg.InfiniteLine):
-            upright = item.angle == 90
-            kind = "chosen" if item in plot._chosen_items else "levels"
-            facts[kind].append((float(upright), item.value()))
-        elif isinstance(item, pg.LinearRegionItem):
-            facts["chosen"].append(tuple(item.getRegion()))
+            facts["levels"].append((float(item.angle == 90), item.value()))
+    painter: Any = Painter()
+    plot._paint_chosen(painter, QRectF())
+    laid = plot.laid
+    facts["chosen"] = [
+        (1.0, values_at(laid, (one.x1(), one.y1()))[0][0]) for (one,) in painter.of("drawLine")
+    ]
+    marks = [(at.x(), at.y()) for at, *_ in painter.of("drawEllipse") if at.y() >= laid.top]
+    facts["chosen"] += values_at(laid, marks).tolist()
+    for r, _ in painter.of("fillRect"):
+        ends = [(r.left(), r.top()), (r.right(), r.bottom())]
+        facts["chosen"].append(tuple(sorted(values_at(laid, ends)[:, 1].tolist())))
     return facts
+
+
+class Painter:
+    """Notes what is drawn with it."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any]] = []
+
+    def __getattr__(self, verb: str) -> Any:
+        return lambda *given: self.calls.append((verb, given))
+
+    def of(self, verb: str) -> list[Any]:
+        return [given for v, given in self.calls if v == verb]
 
 
 # ------------------------------------------------------------------ what the sheet states
@@ -337,9 +356,7 @@ def test_window_and_sheet_state_the_same(
     assert {plot.laid.x_title, plot.laid.y_title, *plot.laid.x_ticks.labels} <= {*texts, ""}
     assert (laid.x_ticks, laid.y_ticks) == (plot.laid.x_ticks, plot.laid.y_ticks)
     assert (laid.x, laid.y) == (plot.laid.x, plot.laid.y)
-    legend = [label.text for item in plot.scene().items() if isinstance(item, pg.LegendItem)
-              for _, label in item.items]  # fmt: skip
-    assert [ElementTree.fromstring(f"<p>{text}</p>").text for text in legend] == [e.text for e in laid.legend]
+    assert [e.text for e in plot.laid.legend] == [e.text for e in laid.legend]
     # values and marks
     seen, there = window_facts(plot), sheet_facts(sheet, laid)
     spans = laid.x[1] - laid.x[0], laid.y[1] - laid.y[0]
@@ -377,12 +394,18 @@ def test_all_items_follow_the_theme(drawn: Callable[[str], Chart], theme: Any) -
     plot.set_theme(theme)
     image = plot.grab().toImage()
     assert image.pixelColor(2, image.height() - 3).name() == theme.background
+    painter: Any = Painter()
+    plot._paint_words(painter, QRectF())
+    ink, inks = "", set()
+    for verb, given in painter.calls:
+        if verb == "setPen":
+            ink = QColor(given[0].color() if isinstance(given[0], QPen) else given[0]).name()
+        elif verb == "drawText":
+            inks.add(ink)
+    assert theme.text in inks <= {theme.text, theme.break_line}
     for item in plot.scene().items():
         if isinstance(item, pg.InfiniteLine) and item.isVisible():
             assert item.pen.color().name() == theme.break_line
-        if isinstance(item, pg.LegendItem):
-            for _, label in item.items:
-                assert theme.text in label.item.toHtml()
         if isinstance(item, pg.ScatterPlotItem) and item.parentItem() is plot.plot.vb.childGroup:
             assert QColor(item.opts["brush"].color()).name() in (*theme.series, theme.fit)
 

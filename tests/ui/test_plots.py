@@ -681,6 +681,37 @@ def test_the_n_in_use_is_shown_where_the_sweep_does_not_reach_it(qtbot):
     assert at_n(p, 80) > 0.9 * p.width() and p._beyond is None
 
 
+def test_a_drag_beyond_the_sweep_draws_no_chart_anew(qtbot, monkeypatch):
+    p = EpsilonPlot()
+    qtbot.addWidget(p)
+    p.resize(400, 260)
+    p.set_sweep(1 / np.arange(1, 181), 4, "mixed")
+    p.set_n(180)
+    p.show()
+    qtbot.waitExposed(p)
+    p.set_beyond(181, 1 / 181)
+    p.set_n(181)
+    p.grab()
+    made: list[str] = []
+    for name in ("set_content", "_add", "paint_on"):
+        whole = getattr(p, name)
+        monkeypatch.setattr(
+            p, name, lambda *given, name=name, whole=whole: (made.append(name), whole(*given))
+        )
+    p.repaint()
+    made.clear()
+    for n in (*range(182, 221), *range(219, 174, -1)):
+        p.set_beyond(n, 1 / n)
+        p.set_n(n)
+        p.viewport().repaint()
+        assert p.content.chosen.x == n and p.content.chosen.y == pytest.approx(1 / n)
+        assert p.laid.left < at_n(p, n) < p.laid.right and p.laid.top < p.laid.py(1 / n) < p.laid.bottom
+    assert not made
+    p.set_n(40)
+    p.set_beyond(40, 1 / 40)
+    assert at_n(p, 180) > 0.9 * p.width(), "the axis is the sweep's again"
+
+
 def test_breaks_set_by_hand_are_marked_at_their_own_error(qtbot):
     p = EpsilonPlot()
     qtbot.addWidget(p)

@@ -265,10 +265,12 @@ class PhasesPanel(QScrollArea):
             self._show_sweep(new)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
         self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
-        for plot in (self.epsilon_plot, self.break_picture):
-            plot.set_n(new.project.phases.n)
+        n = new.project.phases.n
         if new.fit is not None and not new.refining:
-            self.epsilon_plot.set_beyond(new.project.phases.n, new.fit.epsilon)
+            self.epsilon_plot.set_beyond(n, new.fit.epsilon)
+        for plot in (self.epsilon_plot, self.break_picture):
+            if plot.swept(n) or not new.refining:  # its error is known
+                plot.set_n(n)
 
     def set_theme(self, theme: Any) -> None:
         self.epsilon_plot.set_theme(theme)

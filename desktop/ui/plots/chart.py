@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QTransform,
 )
-from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QToolTip, QWidget
+from PySide6.QtWidgets import QGraphicsItem, QToolTip, QWidget
 
 from desktop.data import chart
 from desktop.data.chart import MANY, AxisChoice, Content, Layout, Mark, Series, Way, Word
@@ -57,10 +56,13 @@ def _safe(kind: Any) -> Any:
 
 _Curve, _Scatter, _Bars = _safe(pg.PlotCurveItem), _safe(pg.ScatterPlotItem), _safe(pg.BarGraphItem)
 _Errors, _Between, _Line = _safe(pg.ErrorBarItem), _safe(pg.FillBetweenItem), _safe(pg.InfiniteLine)
-_Text, _Legend, _Image = _safe(pg.TextItem), _safe(pg.LegendItem), _safe(pg.ImageItem)
-_Region = _safe(pg.LinearRegionItem)
+_Image = _safe(pg.ImageItem)
 #: How far marks reach over the edge of the values, logical pixels.
 _OVER = 6
+#: Side of a dot where marks are many, logical pixels; opacity of what is left out.
+_DOT, _FAINT = 2, 0.27
+_CENTRE = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextDontClip
+_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter | Qt.TextFlag.TextDontClip
 
 
 class _Box(QuietBox):
@@ -87,11 +89,10 @@ class Chart(PlotView):
         self._laid: Layout | None = None
         self._built: Any = None
         self._mine: list[QGraphicsItem] = []
-        self._chosen_items: list[Any] = []
+        self._cloud: QImage | None = None  # where there are too many marks for items
         self._hover: tuple[int, int] | None = None
         self._dpr = 1.0
-        self._still: tuple[QImage, QImage] | None = None  # all below and above what is chosen along an axis
-        self._bottomless = False  # no ground is painted
+        self._still: QImage | None = None  # all but what is chosen along an axis
         super().__init__(parent)
         if help_at:
             self.HELP = help_at
@@ -100,10 +101,18 @@ class Chart(PlotView):
         self.plot = lane_plot(left, bottom=bottom, box=_Box())
         self.scene().addItem(self.plot)
         box = self.plot.vb
-        self._under = PixelItem(self._paint_grid, box, -50.0)
-        self._over = PixelItem(self._paint_over, box, 50.0)
+        self._clouds = PixelItem(self._paint_cloud, box, 5.0)
+        # In the scene, as the box has a clip, in which all takes ten times as long.
+        self._under, self._over = PixelItem(self._paint_grid, z=-50), PixelItem(self._paint_over, z=50)
+        self._words, self._mark = PixelItem(self._paint_words, z=20), PixelItem(self._paint_chosen, z=30)
+        for item in self._whole_view:
+            self.scene().addItem(item)
         self.setAccessibleName(name)
         self.setAccessibleDescription("")
+
+    @property
+    def _whole_view(self) -> tuple[PixelItem, ...]:
+        return self._under, self._words, self._mark, self._over
 
     def set_content(self, content: Content, description: str = "") -> None:
         """Show another chart; the description says the same in words, for those who cannot see it."""
@@ -219,7 +228,9 @@ class Chart(PlotView):
         self._laid = laid
         for item in self._mine:
             self.scene().removeItem(item)
-        self._mine, self._chosen_items = [], []
+        self._mine, self._cloud = [], None
+        for item in self._whole_view:
+            item.place(QRectF(self.viewport().rect()))
         self.plot.setVisible(content.shown)
         if not content.shown:
             return
@@ -240,9 +251,6 @@ class Chart(PlotView):
                 if series.kind == kind:
                     getattr(self, f"_add_{kind}")(laid, series)
         self._add_levels(laid)
-        self._add_chosen(laid)
-        self._add_words(laid)
-        self._add_legend(laid)
 
     def _add(self, item: Any, z: float = 0.0) -> None:
         """Put an item of this chart into the box; Qt need not watch it."""
@@ -302,7 +310,9 @@ class Chart(PlotView):
 
     def _add_segments(self, laid: Layout, series: Series) -> None:
         x, y = self._in_box(laid, series)
-        if x.size:
+        if x.size > 2 * MANY:
+            self._add_cloud(laid, series)
+        elif x.size:
             pen = self._line_pen(series, series.width)
             self._add(_Curve(x, y, pen=pen, antialias=True, connect="pairs"), 2)
 
@@ -317,10 +327,12 @@ class Chart(PlotView):
         whole, faint = self._colour(series, series.opacity), self._colour(series, 0.31)
         plain = self._pen(theme.border, 0.0) if series.opacity == 1 else QPen(Qt.PenStyle.NoPen)
         chosen = self._pen(theme.text, 2.0)
-        how = {
-            "brushes": [QBrush(faint if k in series.faint else whole) for k in range(x.size)],
-            "pens": [chosen if k in picked else plain for k in range(x.size)],
-        }
+        how: dict[str, Any] = {"brush": QBrush(whole), "pen": plain}
+        if picked or series.faint:  # one look for all is drawn in a tenth of the time
+            how = {
+                "brushes": [QBrush(faint if k in series.faint else whole) for k in range(x.size)],
+                "pens": [chosen if k in picked else plain for k in range(x.size)],
+            }
         if laid.content.horizontal_bars:
             self._add(_Bars(x0=low, x1=high, y=y, height=series.thickness, **how), 1)
         else:
@@ -348,19 +360,47 @@ class Chart(PlotView):
             self._add_whiskers(laid, series, 1.0, 0.0)
         x, y = self._in_box(laid, series)
         seen = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
-        many = seen.size > MANY
         size = 2 * self._reach(series)
+        if seen.size > MANY:
+            self._add_cloud(laid, series)
+            seen = seen[:0]
         dim = np.isin(seen, list(series.faint)) if series.faint else np.zeros(seen.size, bool)
-        for part, opacity in ((seen[~dim], 1.0), (seen[dim], 0.27)):
-            if part.size and many:
-                dots = {"symbol": "s", "size": 2, "pen": None, "brush": QBrush(self._colour(series, opacity))}
-                self._add(_Scatter(x[part], y[part], antialias=False, **dots), 5)
-            elif part.size:
+        for part, opacity in ((seen[~dim], 1.0), (seen[dim], _FAINT)):
+            if part.size:
                 self._add(_Scatter(x[part], y[part], **self._look(series, size, opacity)), 5)
-        picked = np.intersect1d(series.picked(laid.content.selected), seen)
+        picked = series.picked(laid.content.selected)
+        picked = picked[np.isfinite(x[picked]) & np.isfinite(y[picked])]
         if picked.size:
             ring = {"size": size + 8, "pen": self._pen(self._theme.text, 2.0), "brush": None}
             self._add(_Scatter(x[picked], y[picked], antialias=True, **ring), 6)
+
+    def _add_cloud(self, laid: Layout, series: Series) -> None:
+        """Dots instead of marks, into one picture: as many items would take half a second."""
+        side = max(1, round(_DOT * self._dpr))
+        if self._cloud is None:
+            wide, high = (math.ceil(v * self._dpr) for v in (laid.width + 2 * _OVER, laid.height + 2 * _OVER))
+            self._cloud = QImage(wide, high, QImage.Format.Format_ARGB32_Premultiplied)
+            self._cloud.setDevicePixelRatio(self._dpr)
+            self._cloud.fill(Qt.GlobalColor.transparent)
+        pixels = np.ndarray((self._cloud.height(), self._cloud.width()), np.uint32, self._cloud.bits())
+        corner = np.round(np.array([laid.left - _OVER, laid.top - _OVER]) * self._dpr).astype(int) + side // 2
+        for faint, opacity in ((True, _FAINT), (False, 1.0)):
+            columns, rows = (laid.dots(series, 1 / self._dpr, faint=faint) - corner).T
+            inside = (columns >= 0) & (rows >= 0)
+            inside &= (columns < pixels.shape[1] - side) & (rows < pixels.shape[0] - side)
+            columns, rows = columns[inside], rows[inside]
+            colour = self._colour(series, opacity)
+            a, *rgb = colour.alpha(), colour.red(), colour.green(), colour.blue()
+            r, g, b = (v * a // 255 for v in rgb)
+            ink = a << 24 | r << 16 | g << 8 | b  # premultiplied
+            for k in range(
+                side if series.kind == "segments" else side * side
+            ):  # those are pixels along lines
+                pixels[rows + k // side, columns + k % side] = ink
+
+    def _paint_cloud(self, painter: QPainter, _rect: QRectF) -> None:
+        if self._cloud is not None and self._laid is not None:
+            painter.drawImage(QPointF(self._laid.left - _OVER, self._laid.top - _OVER), self._cloud)
 
     def _reach(self, series: Series) -> float:
         """From the middle of a mark to its edge, logical pixels."""
@@ -401,116 +441,106 @@ class Chart(PlotView):
                 pen = self._pen(self._theme.break_line, 1.0, Qt.PenStyle.DashLine)
                 self._add(_Line(at, angle=angle, pen=pen, movable=False), 7)
 
-    def _add_words(self, laid: Layout) -> None:
-        theme, content = self._theme, laid.content
+    # ---- words
+
+    def _paint_words(self, painter: QPainter, _rect: QRectF) -> None:
+        """Names of marks and limits, the heading, the legend, and what colours of cells stand for."""
+        laid, theme = self._laid, self._theme
+        if laid is None or not laid.content.shown:
+            return
+        content, line = laid.content, laid.line
         boxed = [(s, k) for s in content.series if s.kind == "boxes" for k in range(s.x.size)]
-        for at, word in enumerate(laid.names):
-            if boxed:
-                series, k = boxed[at]
-                part = float(series.high[k]) if series.high is not None else 0.0
-                fill = mix(self._colour(series).name(), theme.background, 0.15 + 0.85 * part)
-                frame = self._pen(theme.text if part == 1.0 else theme.border, 1.2)
-                self._add_word(laid, word, theme.text, fill=QBrush(fill), border=frame)
-            else:
-                self._add_word(laid, word, theme.text)
-        for word in laid.limits:
-            self._add_word(laid, word, theme.break_line if content.axes else theme.text)
-        for word in laid.scale_words:
-            self._add_word(laid, word, theme.text)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        for word, (series, k) in zip(laid.names, boxed, strict=bool(boxed)):
+            part = float(series.high[k]) if series.high is not None else 0.0
+            painter.setBrush(mix(self._colour(series).name(), theme.background, 0.15 + 0.85 * part))
+            painter.setPen(QPen(QColor(theme.text if part == 1.0 else theme.border), 1.2))
+            wide, high = word.width + 0.7 * line, 1.7 * line
+            painter.drawRect(QRectF(word.x - wide / 2, word.y - high / 2, wide, high))
+        for several, colour in (
+            ((*laid.names, *laid.scale_words), theme.text),
+            (laid.limits, theme.break_line if content.axes else theme.text),
+        ):
+            painter.setPen(QColor(colour))
+            for word in several:
+                self._paint_word(painter, word, line)
+        painter.setPen(QColor(theme.text))
         if laid.heading:
             wide = QFontMetricsF(self.font()).horizontalAdvance(laid.heading)
             middle = laid.left + wide / 2 if content.axes else self.width() / 2
-            self._add_word(laid, Word(laid.heading, middle, 0.9 * laid.line, wide), theme.text)
-
-    def _add_word(self, laid: Layout, word: Word, colour: str, **how: Any) -> None:
-        item = _Text(printable(word.text), color=QColor(colour), anchor=(0.5, 0.5), **how)
-        item.setFont(self.font())
-        document = item.textItem.document()
-        document.setDocumentMargin(0.35 * laid.line if how else 0)
-        item.setParentItem(self.plot)  # words may stand outside the values
-        item.setPos(self.plot.mapFromScene(QPointF(round(word.x), round(word.y))))
-        item.setZValue(20)
-        item.updateTextPos()
-        self._mine.append(item)
-
-    def _add_legend(self, laid: Layout) -> None:
-        if not laid.legend:
-            return
-        em, theme = laid.line, self._theme
-        legend = _Legend(
-            offset=None, colCount=len(laid.columns), horSpacing=0, verSpacing=0,
-            labelTextColor=QColor(theme.text), labelTextSize=f"{self.font().pointSizeF():g}pt",
-        )  # fmt: skip
-        legend.layout.setContentsMargins(0, 0, 0, 0)
-        legend.setParentItem(self.plot)
+            self._paint_word(painter, Word(laid.heading, middle, 0.9 * line, wide), line)
         for entry in laid.legend:
-            legend.addItem(self._sample(entry.series, em), escape(printable(entry.text)))
-        for k, wide in enumerate(laid.columns):
-            legend.layout.setColumnFixedWidth(2 * k, 1.9 * em)
-            legend.layout.setColumnFixedWidth(2 * k + 1, wide - 1.9 * em)
-        for _, label in legend.items:
-            label.setAttr("justify", "left")
-            label.item.document().setDocumentMargin(0)
-            label.setText(label.text)
-        for row in range(max(entry.row for entry in laid.legend) + 1):
-            legend.layout.setRowFixedHeight(row, 1.3 * em)
-        first = laid.legend[0]
-        legend.setPos(self.plot.mapFromScene(QPointF(round(first.x), round(first.y - 0.65 * em))))
-        self._mine.append(legend)
-        self._legend = legend
+            if entry.series >= 0:
+                self._paint_sample(painter, content.series[entry.series], entry, line)
+                self._paint_entry(painter, entry, entry.text, line)
+        if laid.scale is not None:
+            self._paint_scale(painter, laid)
 
-    def _sample(self, at: int, em: float) -> Any:
-        """What stands before a name of the legend."""
-        if at < 0:
-            fit = QColor(self._theme.fit)
-            return _Scatter(size=0.5 * em, pen=self._pen(fit, 1.0), brush=QBrush(fit), antialias=True)
-        series = self.content.series[at]
-        if series.kind in ("line", "segments"):
-            return _Curve(pen=self._line_pen(series, 1.8), antialias=True)
-        if series.kind == "points":
-            return _Scatter(**self._look(series, 0.56 * em))
-        opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
-        return _Scatter(
-            symbol="s", size=0.56 * em, pen=None, brush=QBrush(self._colour(series, opacity)), antialias=True
+    def _paint_word(self, painter: QPainter, word: Word, line: float) -> None:
+        box = QRectF(
+            round(word.x - word.width / 2) - line, round(word.y - line / 2), word.width + 2 * line, line
         )
+        painter.drawText(box, _CENTRE, printable(word.text))
+
+    def _paint_entry(self, painter: QPainter, entry: chart.Entry, text: str, line: float) -> None:
+        """A name of the legend."""
+        painter.setPen(QColor(self._theme.text))
+        box = QRectF(round(entry.x + 1.9 * line), round(entry.y - line / 2), self.width(), line)
+        painter.drawText(box, _LEFT, printable(text))
+
+    def _paint_sample(self, painter: QPainter, series: Series, entry: chart.Entry, line: float) -> None:
+        """What stands before a name of the legend."""
+        at = QPointF(round(entry.x + 0.8 * line), round(entry.y))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        if series.kind in ("line", "segments"):
+            painter.setPen(self._line_pen(series, 1.8))
+            painter.drawLine(QPointF(at.x() - 0.7 * line, at.y()), QPointF(at.x() + 0.7 * line, at.y()))
+        elif series.kind == "points":
+            look = self._look(series, 0.56 * line)
+            painter.setPen(look["pen"])
+            painter.setBrush(look["brush"])
+            draw_mark(painter, series.mark, at, 0.28 * line)
+        else:
+            opacity = 0.27 if series.kind == "band" else max(series.opacity, 0.27)
+            side = 0.56 * line
+            box = QRectF(at.x() - side / 2, at.y() - side / 2, side, side)
+            painter.fillRect(box, self._colour(series, opacity))
 
     # ---- what is chosen along an axis: it follows fast changes
 
-    def _add_chosen(self, laid: Layout) -> None:
-        chosen, theme = laid.content.chosen, self._theme
-        if chosen is None:
+    def _paint_chosen(self, painter: QPainter, _rect: QRectF) -> None:
+        laid, theme = self._laid, self._theme
+        chosen = None if laid is None else laid.content.chosen
+        if laid is None or chosen is None or not laid.content.shown:
             return
-        line = _Line(0.0, angle=90, pen=self._pen(theme.fit, 1.0), movable=False)
-        mark = _Scatter(size=8, pen=None, brush=QBrush(QColor(theme.fit)), antialias=True)
-        tint = QColor(theme.accent)
-        tint.setAlpha(46)
-        fainter = QColor(theme.accent)
-        fainter.setAlpha(16)
-        flat = {"orientation": "horizontal", "movable": False, "pen": QPen(Qt.PenStyle.NoPen)}
-        rows = [_Region((0, 1), brush=QBrush(colour), **flat) for colour in (tint, fainter)]
-        self._chosen_items = [line, mark, *rows]
-        for item, z in zip(self._chosen_items, (7, 8, -5, -6), strict=True):
-            self._add(item, z)
-        self._move_chosen(laid)
-
-    def _move_chosen(self, laid: Layout) -> None:
-        chosen = laid.content.chosen
-        if chosen is None or not self._chosen_items:
-            return
-        line, mark, *rows = self._chosen_items
-        line.setVisible(chosen.x is not None)
-        mark.setVisible(chosen.x is not None and chosen.y is not None)
-        if chosen.x is not None:
-            x = float(laid.content.x.place(chosen.x))
-            line.setPos(x)
+        line = laid.line
+        entry = laid.legend[0] if chosen.label else None
+        if entry is not None:
+            text = chart.elided(
+                chosen.label, self.width() - 4.5 * line, QFontMetricsF(self.font()).horizontalAdvance
+            )
+            self._paint_entry(painter, entry, text, line)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(QColor(theme.fit))
+        if entry is not None:
+            painter.drawEllipse(
+                QPointF(round(entry.x + 0.8 * line), round(entry.y)), 0.25 * line, 0.25 * line
+            )
+        for row, opacity in ((chosen.row, 46), (chosen.pointed, 16)):
+            if row is not None:
+                low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
+                tint = QColor(theme.accent)
+                tint.setAlpha(opacity)
+                painter.fillRect(QRectF(laid.left, low, laid.width, high - low), tint)
+        x = math.nan if chosen.x is None else float(laid.px(chosen.x))
+        if laid.left - 1 <= x <= laid.right + 1:
             if chosen.y is not None:
-                low, high = laid.y
-                y = float(laid.content.y.place(chosen.y, low))
-                mark.setData([x], [min(max(y, low), high)])
-        for row, at in zip(rows, (chosen.row, chosen.pointed), strict=True):
-            row.setVisible(at is not None)
-            if at is not None:
-                row.setRegion((at - 0.5, at + 0.5))
+                y = min(max(float(laid.py(chosen.y)), laid.top), laid.bottom)
+                painter.drawEllipse(QPointF(x, y), 4, 4)
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            painter.setPen(QPen(QColor(theme.fit), 1))
+            painter.drawLine(QLineF(x, laid.top, x, laid.bottom))
 
     def set_chosen(self, chosen: chart.Chosen | None) -> None:
         """Move what is chosen, which leaves all else as it is."""
@@ -518,20 +548,12 @@ class Chart(PlotView):
         if chosen == old:
             return
         self._content = replace(self._content, chosen=chosen)
-        if self._built is None or (old is None) != (chosen is None) or not self._chosen_items:
+        if self._built is None or old is None or chosen is None or bool(old.label) != bool(chosen.label):
             self._rebuild()
             return
-        assert self._laid is not None and chosen is not None
+        assert self._laid is not None
         laid = self._laid = replace(self._laid, content=self.content)
-        self._move_chosen(laid)
-        if old is not None and chosen.label != old.label:
-            if not chosen.label or not old.label:
-                self._rebuild()
-                return
-            self._say_chosen(chosen.label)
-        super().dirty(
-            *(rect for one in (old, chosen) if one is not None for rect in self._reached(laid, one))
-        )
+        super().dirty(*(rect for one in (old, chosen) for rect in self._reached(laid, one)))
 
     def dirty(self, *rects: QRectF) -> None:
         self._still = None
@@ -539,7 +561,7 @@ class Chart(PlotView):
 
     @guarded
     def paintEvent(self, event: QPaintEvent) -> None:
-        """What is chosen along an axis moves between two pictures of all else."""
+        """What is chosen along an axis moves over a picture of all else."""
         watched = self.viewportUpdateMode() != self.ViewportUpdateMode.NoViewportUpdate  # items of scripts
         if self._content.chosen is None or self.closed or watched:
             super().paintEvent(event)
@@ -547,70 +569,22 @@ class Chart(PlotView):
         dpr = self.viewport().devicePixelRatioF()
         self.prepare(dpr)
         self._whole = False
-        laid = self._laid
-        if laid is None or not self._chosen_items:
-            super().paintEvent(event)
-            return
-        line, mark, *rows = self._chosen_items
-        said: list[Any] = [self._legend.items[0][1].item] if self._content.chosen.label else []
-        if self._still is None or self._still[0].devicePixelRatio() != dpr:
-            self._still = self._pictures(dpr, [line, mark, *rows, *said])
-        below, above = self._still
-        reached = QRectF(laid.left, laid.top, laid.width, laid.height)
-        reached.adjust(-_OVER, -_OVER, _OVER, _OVER)
+        if self._still is None or self._still.devicePixelRatio() != dpr:
+            still = QImage(self.viewport().size() * dpr, QImage.Format.Format_RGB32)
+            still.setDevicePixelRatio(dpr)
+            self._mark.setVisible(False)
+            try:
+                self.paint_on(still)
+            finally:
+                self._mark.setVisible(True)
+            self._still = still
         with QPainter(self.viewport()) as painter:
-            painter.setRenderHints(self.renderHints())
             painter.setFont(self.font())
             painter.setClipRegion(event.region())
-            painter.drawImage(0, 0, below)
-            self._paint_items(painter, rows, reached)
-            painter.drawImage(0, 0, above)
-            self._paint_items(painter, [line, mark], reached)
-            self._paint_items(painter, said)
+            painter.drawImage(0, 0, self._still)
+            with saved(painter):
+                self._paint_chosen(painter, QRectF())
             paint_focus(painter, self, self._theme)
-
-    def _paint_items(self, painter: QPainter, items: list[Any], within: QRectF | None = None) -> None:
-        for item in items:
-            if item.isVisible():
-                with saved(painter):
-                    if within is not None:
-                        painter.setClipRect(within, Qt.ClipOperation.IntersectClip)
-                    painter.setTransform(item.deviceTransform(self.viewportTransform()), True)
-                    option = QStyleOptionGraphicsItem()
-                    option.exposedRect = item.boundingRect()
-                    item.paint(painter, option, None)
-
-    def _pictures(self, dpr: float, without: list[Any]) -> tuple[QImage, QImage]:
-        """Ground and grid; all that lies over what is chosen."""
-        below, above = (
-            QImage(self.viewport().size() * dpr, QImage.Format.Format_ARGB32_Premultiplied) for _ in range(2)
-        )
-        for image in (below, above):
-            image.setDevicePixelRatio(dpr)
-            image.fill(Qt.GlobalColor.transparent)
-        with QPainter(below) as painter:
-            painter.setRenderHints(self.renderHints())
-            self.drawBackground(painter, QRectF(self.viewport().rect()))
-            self._paint_items(painter, [self._under])
-        hidden = [item for item in (*without, self._under) if item.isVisible()]
-        for item in hidden:
-            item.setVisible(False)
-        self._bottomless = True
-        try:
-            with QPainter(above) as painter:
-                painter.setFont(self.font())
-                whole = self.viewport().rect()
-                self.render(painter, QRectF(whole), whole)
-        finally:
-            self._bottomless = False
-            for item in hidden:
-                item.setVisible(True)
-        return below, above
-
-    @guarded
-    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
-        if not self._bottomless:
-            super().drawBackground(painter, rect)
 
     def _reached(self, laid: Layout, chosen: chart.Chosen) -> Iterable[QRectF]:
         """Where what is chosen is drawn."""
@@ -623,15 +597,6 @@ class Chart(PlotView):
             if row is not None:
                 low, high = sorted(laid.along_y([row - 0.5, row + 0.5]).tolist())
                 yield QRectF(laid.left - 1, low - 2, laid.width + 2, high - low + 4)
-
-    def _say_chosen(self, text: str) -> None:
-        """Other words for what is chosen, in the room that they have."""
-        assert self._laid is not None
-        metrics = QFontMetricsF(self.font())
-        room = self.width() - 4.5 * self._laid.line
-        self._legend.items[0][1].setText(
-            escape(printable(chart.elided(text, room, metrics.horizontalAdvance)))
-        )
 
     # ---- mouse and keys
 
@@ -819,11 +784,12 @@ class Chart(PlotView):
         if content.cells is not None:
             self._paint_missing(painter, laid, content.cells)
         painter.setPen(QPen(QColor(self._theme.border), 0))
-        painter.drawRect(rect)
+        painter.drawRect(QRectF(laid.left, laid.top, laid.width, laid.height))
         if self._grid and content.cells is None:
             xs = [] if content.x.categories else laid.along_x(laid.x_ticks.positions).tolist()
             ys = laid.along_y(laid.y_ticks.positions).tolist()
             lane = Lane(QRectF(laid.left, laid.top, laid.width, laid.height))
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
             scales.grid(painter, lane, self._theme, xs, ys)
 
     def _paint_missing(self, painter: QPainter, laid: Layout, cells: chart.Cells) -> None:
@@ -905,11 +871,8 @@ class Chart(PlotView):
 
     @guarded
     def drawForeground(self, painter: QPainter, rect: QRectF) -> None:
-        laid = self._laid
         if not self._content.shown:
             paint_note(painter, self, self._theme, self._content.empty)
-        elif laid is not None and laid.scale is not None:
-            self._paint_scale(painter, laid)
         super().drawForeground(painter, rect)
 
     # ---- showing to others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from desktop.core.ticks import format_number
 from desktop.data import sweep_charts
 from desktop.data.chart import Chosen, Content
-from desktop.data.sweep_charts import Floats, Row
+from desktop.data.sweep_charts import Beyond, Floats, Row
 from desktop.ui.guard import guarded
 from desktop.ui.plots.chart import Chart
 
@@ -46,7 +47,8 @@ class SweepPlot(Chart):
     def _chosen(self) -> Chosen | None:
         """What is marked."""
 
-    def _swept(self, n: int) -> bool:
+    def swept(self, n: int) -> bool:
+        """Whether the sweep has reached it."""
         return self._first <= n < self._first + self._count
 
     @guarded(otherwise=QSize)
@@ -72,7 +74,7 @@ class SweepPlot(Chart):
         return max(round(10.0**value if laid.content.x.log else value), self._first)
 
     def _ask(self, n: int) -> None:
-        if self._swept(n) and n != self._n:
+        if self.swept(n) and n != self._n:
             self.nClicked.emit(n)
 
     @guarded
@@ -122,7 +124,8 @@ class EpsilonPlot(SweepPlot):
         self._epsilon: Floats = np.empty(0)
         self._suggested: int | None = None
         self._by_hand: float | None = None
-        self._beyond: tuple[int, float] | None = None
+        self._beyond: Beyond = None
+        self._room: Beyond = None
         self._model = ""
         self._describe()
 
@@ -131,8 +134,9 @@ class EpsilonPlot(SweepPlot):
         self._epsilon = np.array(epsilon, float)
         self._first, self._count = first, self._epsilon.size
         self._suggested, self._model = suggested_n, model
-        if self._beyond is not None and self._swept(self._beyond[0]):
-            self._beyond = None
+        self._room = None
+        if self._beyond is not None:
+            self._make_room(*self._beyond)
         self._describe()
 
     def set_by_hand(self, epsilon: float | None) -> None:
@@ -143,10 +147,21 @@ class EpsilonPlot(SweepPlot):
 
     def set_beyond(self, n: int, epsilon: float) -> None:
         """The error of the n in use, which is shown also where the sweep does not reach it."""
-        beyond = None if self._swept(n) else (n, epsilon)
-        if beyond != self._beyond:
-            self._beyond = beyond
+        before = self._room
+        self._make_room(n, epsilon)
+        if before != self._room:
             self._describe()
+        elif n == self._n:
+            self._choose_n()
+
+    def _make_room(self, n: int, epsilon: float) -> None:
+        """Let the axes reach an n beyond the sweep, some way farther, so that they stay while n changes."""
+        self._beyond = None if self.swept(n) else (n, epsilon)
+        near = self._room is not None and n <= self._room[0] <= 2 * n
+        if self.swept(n) and not near:
+            self._room = None
+        elif not self.swept(n) and not (near and self._room is not None and epsilon >= self._room[1]):
+            self._room = math.ceil(1.25 * n), epsilon / 1.5
 
     def _describe(self) -> None:
         text = ""
@@ -155,14 +170,14 @@ class EpsilonPlot(SweepPlot):
             text = f"Error falls from {first} at n = {self._first} to {last} at "
             text += f"n = {self._first + self._count - 1}."
         content = sweep_charts.epsilon_chart(
-            self._epsilon, self._first, self._model, self._suggested, self._beyond, self._chosen(),
-            empty=self._nothing_yet(),
+            self._epsilon, self._first, self._model, self._suggested, self._room, self._chosen(),
+            beyond=lambda: self._beyond, empty=self._nothing_yet(),
         )  # fmt: skip
         self.set_content(content, text)
 
     def _epsilon_of(self, n: int) -> float | None:
         """The error of an n that is shown."""
-        if self._swept(n):
+        if self.swept(n):
             return float(self._epsilon[n - self._first])
         return self._beyond[1] if self._beyond is not None and self._beyond[0] == n else None
 
@@ -205,17 +220,15 @@ class BreakPicture(SweepPlot):
             (np.asarray(b, float), np.asarray(lo, float), np.asarray(hi, float)) for b, lo, hi in rows
         ]
         self._first, self._count = first, len(self._rows)
-        text = ""
+        content, text = self._drawn(), ""
         if self._count:
             total = sum(r[0].size - 2 for r in self._rows[:-1])
-            lasting = len(sweep_charts.links(self._rows))
+            lasting = content.series[1].x.size // 2
             text = f"{lasting} of {total} breaks stay when n grows by one."
-        self.set_content(self._drawn(), text)
+        self.set_content(content, text)
 
-    def _chosen(self) -> Chosen | None:
-        if not self._swept(self._n) and not self._swept(self._pointed):
-            return None
+    def _chosen(self) -> Chosen:
         return Chosen(
-            row=float(self._n) if self._swept(self._n) else None,
-            pointed=float(self._pointed) if self._swept(self._pointed) else None,
+            row=float(self._n) if self.swept(self._n) else None,
+            pointed=float(self._pointed) if self.swept(self._pointed) else None,
         )
