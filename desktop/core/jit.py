@@ -9,6 +9,7 @@ from typing import Any
 
 from numba import njit
 from numba.core import event
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 
@@ -53,13 +54,21 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
         made = njit(nogil=True, cache=True, **options)(function)
     except RuntimeError:
         return njit(nogil=True, **options)(function)
-    keep = made._cache.save_overload
+    cache = made._cache
+    keep = cache.save_overload
 
     def keep_if_possible(signature: Any, compiled: Any) -> None:
         with suppress(OSError):  # a full disk: the kernel is there, though not for the next process
             keep(signature, compiled)
 
-    made._cache.save_overload = keep_if_possible
+    def load(signature: Any, target: Any) -> Any:
+        # Numba loads its compiler's libraries (and scipy) first, which takes as long as numba itself; code
+        # that is compiled needs no more of them than memory management. Compiling loads them, too.
+        rtsys.initialize(target)
+        with cache._guard_against_spurious_io_errors():
+            return cache._load_overload(signature, target)
+
+    cache.save_overload, cache.load_overload = keep_if_possible, load
     return made
 
 

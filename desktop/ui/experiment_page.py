@@ -62,7 +62,8 @@ class ExperimentPage(Page):
         bench: ExperimentBench | None = None,
     ) -> None:
         super().__init__(frame)
-        self.bench = bench or ExperimentBench(program_thread().deliver, executors)
+        history = frame.main.history
+        self.bench = bench or ExperimentBench(program_thread().deliver, executors, history)
         if bench is not None:
             bench.share()
             bench.pin_kept()
@@ -178,10 +179,6 @@ class ExperimentPage(Page):
         experiment, imported = self.shown.project.experiment, self.shown.project.imported
         path = experiment.folder if experiment else imported.path if imported else None
         return None if path is None else path.absolute()
-
-    @property
-    def undoing(self) -> ExperimentBench:
-        return self.bench
 
     @property
     def busy(self) -> bool:

@@ -48,6 +48,7 @@ from desktop.ui.settings import Settings, ThemeChoice, log_folder
 from desktop.ui.sizes import keep_on_screen, stand_beside
 from desktop.ui.task_line import TaskList
 from desktop.workbench.bench import Bench
+from desktop.workbench.history import Branch, History
 from desktop.workbench.jobs import Task
 
 if TYPE_CHECKING:  # each is loaded with its first page
@@ -117,6 +118,7 @@ class Frame(QMainWindow):
 
     settings: Settings
     main: Frame
+    history: History  # of all pages of the project
     trace: TracePage  # of the project; in whichever of its frames
 
     def __init__(self, settings: Settings | None = None, main: Frame | None = None) -> None:
@@ -134,6 +136,8 @@ class Frame(QMainWindow):
         self._box: QMessageBox | None = None
         self._labels: tuple[str | None, str | None] = (None, None)
         self._leaving = self._ended = False
+        self.history = main.history if main else History()
+        self.history.changed = self.main._name_steps
         self._unit = self.settings.time_unit
         self.setObjectName("frame")
         self.setWindowTitle("Phasewright")
@@ -440,7 +444,7 @@ class Frame(QMainWindow):
         if not wanted:
             return self.show_kind(kind)
         if isinstance(wanted, Bench):
-            page = next((page for page in there if page.undoing is wanted), None) or self._make(kind, wanted)
+            page = next((page for page in there if page.bench is wanted), None) or self._make(kind, wanted)
             for idle in there:
                 if not (idle.name or idle.source or idle.tasks or idle is page):
                     self._close_page(idle)  # nothing was on it
@@ -535,53 +539,36 @@ class Frame(QMainWindow):
 
     # ---- undo
 
-    def _stepping(self) -> list[Page]:
-        return [page for page in self.all_pages if page.undoing is not None]
-
-    def _last(self) -> Page | None:
-        """The page whose step was made last."""
-        pages = [page for page in self._stepping() if page.undoing.undo_number]
-        # What the project has of experiments and tables is a step of the trace's too: it is seen on its page.
-        return max(
-            pages, key=lambda page: (page.undoing.undo_number, page is not self.main.trace), default=None
-        )
-
-    def _next(self) -> Page | None:
-        """The page whose step was taken back last, unless another one was made since."""
-        pages = [page for page in self._stepping() if page.undoing.redo_number is not None]
-        page = min(pages, key=lambda page: (page.undoing.redo_number, page is self.main.trace), default=None)
-        last = self._last()
-        if page is None or (last is not None and last.undoing.undo_number > page.undoing.redo_number):
-            return None
-        return page
-
     @property
     def undo_label(self) -> str | None:
         """Name of the step that `undo` takes back, on whichever page; None if there is none."""
-        page = self._last()
-        return None if page is None else page.undoing.snapshot.undo
+        return self.history.undo_label
 
     @property
     def redo_label(self) -> str | None:
-        page = self._next()
-        return None if page is None else page.undoing.snapshot.redo
+        return self.history.redo_label
 
     def undo(self) -> None:
         """Take back the last step of all pages, and go where it is seen."""
-        page = self._last()
-        if page is not None:
-            self.go_to(page.changed_by(page.undoing.undo))
+        self._go_where(self.history.undo)
 
     def redo(self) -> None:
-        page = self._next()
-        if page is not None:
-            self.go_to(page.changed_by(page.undoing.redo))
+        self._go_where(self.history.redo)
 
-    def refresh_steps(self) -> None:
-        """Name what can be taken back on all pages."""
-        undo, redo = self.undo_label, self.redo_label
+    def _go_where(self, step: Callable[[], Branch[Any] | None]) -> None:
+        trace = self.main.trace
+        matched = trace.desk.keeper.workspace.comparison.matched
+        branch = step()
+        if branch is None:
+            return
+        page = next((page for page in self.all_pages if getattr(page.bench, "branch", None) is branch), None)
+        if trace.desk.keeper.workspace.comparison.matched != matched:
+            page = trace.comparing
+        self.go_to(page or trace)
+
+    def _name_steps(self) -> None:
         for page in self.all_pages:
-            page.name_steps(undo, redo)
+            page.name_steps()
 
     # ---- closing
 

@@ -41,7 +41,7 @@ from desktop.ui.tables import tab_separated
 from desktop.ui.units import count
 from desktop.ui.workers import program_thread
 from desktop.workbench import model_results as results
-from desktop.workbench.jobs import Executor
+from desktop.workbench.jobs import Executor, at_once
 from desktop.workbench.model_results import EMPTY
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
 
@@ -94,9 +94,8 @@ class ModelPage(Page):
     ) -> None:
         super().__init__(frame)
         # What runs at once needs no event loop to be delivered.
-        self.bench = bench or (
-            ModelBench(executors=executors) if executors else ModelBench(program_thread().deliver)
-        )
+        deliver = at_once if executors else program_thread().deliver
+        self.bench = bench or ModelBench(deliver, executors, frame.main.history)
         if bench is not None:
             bench.share()
         self._merged: set[tuple[str, ...]] = set()
@@ -271,10 +270,6 @@ class ModelPage(Page):
     @property
     def source(self) -> Path | None:
         return self.shown.source.absolute() if isinstance(self.shown.source, Path) else None
-
-    @property
-    def undoing(self) -> ModelBench:
-        return self.bench
 
     # ---- names that look alike
 

@@ -79,6 +79,8 @@ class Page(QMainWindow):
     actions_by_id: dict[str, QAction]
     menus: dict[str, QMenu]
     frame: Frame
+    #: where what it shows is worked on, if that is a bench of its own
+    bench: Any = None
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)
@@ -125,16 +127,6 @@ class Page(QMainWindow):
     def place_about(self, widget: QWidget | None) -> str:
         """Page and heading of the handbook on a widget of this page."""
         return self.PAGE
-
-    @property
-    def undoing(self) -> Any:
-        """What of it can be undone: the bench that holds its steps, or None."""
-        return None
-
-    def changed_by(self, step: Callable[[], None]) -> Page:
-        """Take a step back or make it again; the page where the change is seen."""
-        step()
-        return self
 
     @property
     def unsaved(self) -> str:
@@ -218,10 +210,11 @@ class Page(QMainWindow):
             action.setEnabled(command.enabled(self if command.common else shown))
             if command.mark is not None:
                 action.setChecked(command.mark(self))
-        self.frame.refresh_steps()
+        self.name_steps()
 
-    def name_steps(self, undo: str | None, redo: str | None) -> None:
-        """What the commands that take a step back and make it again are about; None: there is none."""
+    def name_steps(self) -> None:
+        """What the commands that take a step back and make it again are about."""
+        undo, redo = self.frame.undo_label, self.frame.redo_label
         for name, text, label in (("undo", "Undo {0}", undo), ("redo", "Redo {0}", redo)):
             told, action = text.format(label or "").strip(), self.actions_by_id[name]
             action.setEnabled(label is not None)

@@ -54,7 +54,7 @@ class ProjectDesk(QObject):
         self._window, self._bench = window, window.workbench
         self.keeper = Keeper(
             self._bench, self._locate, self._tell, self._show_project, deliver,
-            make_bench=lambda record: bench_for(record, program_thread().deliver),
+            make_bench=lambda record: bench_for(record, program_thread().deliver, self._bench.history),
         )  # fmt: skip
         self.sides: dict[str, EffectsSide | ModelSide] = {
             "effects": EffectsSide(self._bench, self.keeper, deliver),
@@ -190,6 +190,8 @@ class ProjectDesk(QObject):
         self._panel.show_contents(rows)
         for side in self.sides.values():
             side.refresh()
+        if window.comparing is not None:
+            window.comparing.bench.refresh()
         runs = self.keeper.workspace.runs
         window.show_runs({k: runs[k].trace.title for k in self.keeper.opened}, self.keeper.current)
         if document is None and rows:

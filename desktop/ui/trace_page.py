@@ -147,7 +147,7 @@ class TracePage(Page):
         self.percent = False
         self.presentation = None
         self.comparing = None
-        self.workbench = Workbench(self._results.deliver)
+        self.workbench = Workbench(self._results.deliver, history=frame.main.history)
         self._cursor = math.nan
         self.setObjectName("trace_page")
         self.setWindowTitle("Phasewright")
@@ -270,7 +270,7 @@ class TracePage(Page):
         return min(max(round(0.38 * whole), math.ceil(_TIMELINE * high)), whole - math.ceil(_CURVE * high))
 
     def _watch(self, spec: PanelSpec, on_top: bool) -> None:
-        self.workbench.explainer.watch(spec.id, spec.parts if on_top else frozenset())
+        self.workbench.watch(spec.id, spec.parts if on_top else frozenset())
         if hasattr(self._panels[spec.id], "watch"):
             self._panels[spec.id].watch(on_top)
 
@@ -973,17 +973,6 @@ class TracePage(Page):
         high, low = self._plots.sizes()
         if high + low:
             self.settings.timeline_share = low / (high + low)
-
-    @property
-    def undoing(self) -> Workbench:
-        return self.workbench
-
-    def changed_by(self, step: Callable[[], None]) -> Page:
-        """What was matched otherwise is seen where runs are compared."""
-        before = self.desk.keeper.workspace.comparison.matched
-        step()
-        compared = self.desk.keeper.workspace.comparison.matched != before
-        return self.comparing if compared and self.comparing is not None else self
 
     @property
     def unsaved(self) -> str:

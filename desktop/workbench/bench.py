@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from desktop.errors import sentence as of_error
+from desktop.workbench.history import History
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 S = TypeVar("S", bound="DataclassInstance")
+Tree = TypeVar("Tree")
 
 
 class Bench(Generic[S]):
@@ -56,6 +58,44 @@ class Bench(Generic[S]):
         for listener in tuple(self._listeners):
             if listener in self._listeners:  # one before it may have taken it away
                 listener(old, self.snapshot)
+
+
+class EditBench(Bench[S], Generic[S, Tree]):
+    """A bench with a branch of the window's tree: what is asked, whose edits are steps of the one history."""
+
+    def __init__(self, snapshot: S, asked: Tree, history: History | None) -> None:
+        super().__init__(snapshot)
+        self.history = history or History()
+        self.branch = self.history.branch(asked, self.turn)
+
+    @property
+    def asked(self) -> Tree:
+        """The tree as it is now."""
+        return self.branch.value
+
+    def close(self) -> None:
+        super().close()
+        self.history.forget(self.branch)
+
+    def undo(self) -> None:
+        """Take back the last step, wherever in the window it was made."""
+        self.history.undo()
+
+    def redo(self) -> None:
+        self.history.redo()
+
+    def _edit(self, label: str, asked: Tree, key: str | None = None) -> None:
+        self.branch.edit(label, asked, key)
+        self.turn(asked)
+
+    def _restart(self, asked: Tree) -> None:
+        """Another document: nothing of the old one can be undone."""
+        self.history.forget(self.branch)
+        self.branch = self.history.branch(asked, self.turn)
+
+    def turn(self, asked: Tree) -> None:
+        """The tree has become another: show it, and what follows from it."""
+        raise NotImplementedError
 
 
 def sentence(error: BaseException, *known: type[Exception]) -> str:

@@ -65,8 +65,6 @@ class ContrastSnapshot:
     refining: bool = False
     task: Task | None = None
     problem: str = ""
-    undo: str | None = None
-    redo: str | None = None
 
     @property
     def reference(self) -> str:
@@ -149,12 +147,6 @@ class Contraster(Bench[ContrastSnapshot]):
                         found[key] = m.pairs
         return found
 
-    def undo(self) -> None:
-        self._bench.undo()
-
-    def redo(self) -> None:
-        self._bench.redo()
-
     def complain(self, problem: str) -> None:
         """Show what went wrong outside."""
         self._show(problem=problem)
@@ -179,23 +171,24 @@ class Contraster(Bench[ContrastSnapshot]):
         compared = [key for key in keys if key not in comparison.hidden][:MOST]
         names = names_of(workspace.runs)
         entries = tuple(Entry(key, name, key in compared) for key, name in zip(keys, names, strict=True))
-        known = {"entries": entries, "comparison": comparison, "undo": shot.undo, "redo": shot.redo}
+        known = {"entries": entries, "comparison": comparison}
+        if known != {"entries": self.snapshot.entries, "comparison": self.snapshot.comparison}:
+            self._show(**known)
         if shot.refining or shot.preview or shot.opening is not None:
-            self._show(**known)  # what the shown run is compared by is about to change
-            return
+            return  # what the shown run is compared by is about to change
         wanted = [
             _Wanted(key, name, run) for key, name, run in zip(keys, names, workspace.runs, strict=True)
             if key in compared
         ]  # fmt: skip
         asked = (tuple(wanted), comparison.reference, comparison.axis, comparison.share, comparison.matched)
         if asked == self._asked:
-            self._show(**known)
             return
         self._asked = asked
         if len(wanted) < 2:
             self._lane.cancel()
-            self._show(**known, keys=(), alignment=None, placement=None, cells=(), refining=False, task=None,
-                       problem="")  # fmt: skip
+            self._show(
+                keys=(), alignment=None, placement=None, cells=(), refining=False, task=None, problem=""
+            )
             return
         before, loaded, path, current = (
             self.snapshot.placement,
@@ -218,7 +211,7 @@ class Contraster(Bench[ContrastSnapshot]):
         def failed(error: BaseException) -> None:
             self._show(problem=sentence(error, OSError), refining=False, task=None)
 
-        self._show(**known, refining=True)
+        self._show(refining=True)
         self._lane.submit(
             "Comparing",
             lambda job: _answer(wanted, comparison, loaded, before, path, job),

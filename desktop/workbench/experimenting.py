@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.progress import Cancelled, Progress
-from desktop.workbench.bench import Bench, sentence
+from desktop.workbench.bench import EditBench, sentence
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
@@ -98,8 +98,6 @@ class ExperimentSnapshot:
     commands: tuple[str, ...] = ()
     selected: str = ""
     pinned: Pinned | None = None
-    undo: str | None = None
-    redo: str | None = None
     task: Task | None = None
     problem: str = ""
     note: str = ""
@@ -169,12 +167,17 @@ class ExperimentSnapshot:
         return sum(took) / len(took) if took else float("nan")
 
 
-class ExperimentBench(Bench[ExperimentSnapshot]):
+class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
     """One experiment. `deliver` and `executors` ("files", "plan", "run", "analyse", "trace") as in
     `Workbench`."""
 
-    def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
-        super().__init__(ExperimentSnapshot())
+    def __init__(
+        self,
+        deliver: Deliver = at_once,
+        executors: dict[str, Executor] | None = None,
+        history: History | None = None,
+    ) -> None:
+        super().__init__(ExperimentSnapshot(), ExperimentProject(), history)
         given = executors or {}
         self._deliver = deliver
         self._files = Lane("experiment", latest=True, deliver=deliver, executor=given.get("files"))
@@ -182,7 +185,6 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         self._running = Lane("trials", latest=False, deliver=deliver, executor=given.get("run"))
         self._analysing = Lane("effects", latest=True, deliver=deliver, executor=given.get("analyse"))
         self._tracing = Lane("pin", latest=True, deliver=deliver, executor=given.get("trace"))
-        self._history: History[ExperimentProject] = History(ExperimentProject())
         self._runner: Runner | None = None
         self._digest = ""  # of the description or table as it was read or written last
         self._trace: Path | None = None  # where effects are pinned, or will be when somebody looks
@@ -211,20 +213,20 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
     def choose_rows(self, response: str | None = None, where: tuple[tuple[str, str], ...] = ()) -> None:
         """Another response or other rows of the table that is open."""
-        imported = self._history.project.imported
+        imported = self.asked.imported
         if imported is None:
             if response is not None:
                 self.set_analysis(f"read {response}", response=response, terms=None)
             return
 
         def done(table: RunTable) -> None:
-            project = self._history.project
+            project = self.asked
             chosen = replace(imported, table=table, where=where, left_out=())
             analysis = replace(project.analysis, response=table.response, terms=None)
             self._show(task=None)
-            self._change("choose rows", replace(project, imported=chosen, analysis=analysis))
+            self._edit("choose rows", replace(project, imported=chosen, analysis=analysis))
 
-        wanted = response or self._history.project.analysis.response
+        wanted = response or self.asked.analysis.response
         self._read_runs(imported.path, wanted, where, done)
 
     def _read_runs(
@@ -263,7 +265,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
     def kept(self) -> KeptExperiment | None:
         """What a project keeps of this; None where nothing is open or it was never written."""
-        project = self._history.project
+        project = self.asked
         imported, experiment = project.imported, project.experiment
         if imported is None and (experiment is None or not self._digest):
             return None
@@ -328,7 +330,8 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         trace: Path | None = None,
     ) -> None:
         """`name`: of what is no experiment, which has a title or its folder's name."""
-        self._history, self._digest, self._trace = History(project), digest, trace
+        self._restart(project)
+        self._digest, self._trace = digest, trace
         experiment = project.experiment
         design = None if experiment is None else experiment.design()
         name = name if experiment is None else experiment.title or experiment.folder.name
@@ -350,15 +353,14 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             return True
         if not self.attempt(lambda: checked(experiment)):
             return False
-        self._history.edit(label, replace(self._history.project, experiment=experiment), key)
-        self._go(self._history.project)
+        self._edit(label, replace(self.asked, experiment=experiment), key)
         return True
 
     def set_analysis(self, label: str, **changes: Any) -> None:
         """Change how the trials are read."""
-        analysis = replace(self._history.project.analysis, **changes)
-        if analysis != self._history.project.analysis:
-            self._change(label, replace(self._history.project, analysis=analysis))
+        analysis = replace(self.asked.analysis, **changes)
+        if analysis != self.asked.analysis:
+            self._edit(label, replace(self.asked, analysis=analysis))
 
     def toggle_term(self, members: Members) -> None:
         """Take a term out of the model, or put it back."""
@@ -366,7 +368,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         if found is None:
             return
         every = [e.members for e in found.effects]
-        terms = self._history.project.analysis.terms
+        terms = self.asked.analysis.terms
         now = set(every if terms is None else terms)
         changed = tuple(m for m in every if (m in now) != (m == members))
         if not changed:
@@ -423,21 +425,6 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             self._digest = digest_of(experiment.folder)
             self._show(saved=True)
         return self.snapshot.saved
-
-    @property
-    def undo_number(self) -> int:
-        """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
-        return self._history.undo_number
-
-    @property
-    def redo_number(self) -> int | None:
-        return self._history.redo_number
-
-    def undo(self) -> None:
-        self._go(self._history.undo())
-
-    def redo(self) -> None:
-        self._go(self._history.redo())
 
     def new_seed(self) -> None:
         """Another random order."""
@@ -513,7 +500,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         from desktop.data.pilot import PILOT
         from desktop.workbench.comparing import tables_in
 
-        experiment, project = self._experiment, self._history.project
+        experiment, project = self._experiment, self.asked
         assert experiment is not None
         path = experiment.folder / PILOT
         self._show(pilot=found)
@@ -521,7 +508,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         tables = tables_in(path) if found.largest > found.first else ()
         others = tuple(table for table in project.tables if table.path != path)
         if tables or len(others) < len(project.tables):
-            self._change("add the pilot", replace(project, tables=(*others, *tables)))
+            self._edit("add the pilot", replace(project, tables=(*others, *tables)))
 
     def take_pilot(self) -> None:
         """The size of the delay that the pilot found."""
@@ -574,7 +561,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
     def leave_out(self, label: str, reason: str) -> bool:
         """Leave a trial of an opened table out of the analysis, with a reason; the table stays as it is."""
-        project = self._history.project
+        project = self.asked
         if project.imported is None:
             return False
         if not reason.strip():
@@ -582,7 +569,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             return False
         rest = tuple(one for one in project.imported.left_out if one[0] != label)
         imported = replace(project.imported, left_out=(*rest, (label, reason.strip())))
-        self._change(f"leave trial {label} out", replace(project, imported=imported))
+        self._edit(f"leave trial {label} out", replace(project, imported=imported))
         return True
 
     def enter(self, values: Mapping[int, tuple[float, ...]]) -> bool:
@@ -707,24 +694,24 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             return tables_in(path)
 
         def done(tables: tuple[Compared, ...]) -> None:
-            project = self._history.project
+            project = self.asked
             self._show(task=None)
-            self._change(f"add {path.stem}", replace(project, tables=(*project.tables, *tables)))
+            self._edit(f"add {path.stem}", replace(project, tables=(*project.tables, *tables)))
 
         self._show(task=Task(f"Opening {path.name}"), problem="")
         self._files.submit(f"Opening {path.name}", work, done, self._failed)
 
     def set_table(self, index: int, **changes: Any) -> None:
         """Say with how many processors, or which delay, a table was measured."""
-        project = self._history.project
+        project = self.asked
         tables = list(project.tables)
         tables[index] = replace(tables[index], **changes)
-        self._change(f"change {tables[index].name}", replace(project, tables=tuple(tables)))
+        self._edit(f"change {tables[index].name}", replace(project, tables=tuple(tables)))
 
     def remove_table(self, index: int) -> None:
-        project = self._history.project
+        project = self.asked
         tables = tuple(t for k, t in enumerate(project.tables) if k != index)
-        self._change(f"remove {project.tables[index].name}", replace(project, tables=tables))
+        self._edit(f"remove {project.tables[index].name}", replace(project, tables=tables))
 
     def pin(self, path: Path) -> None:
         """Open a trace to see where regions run."""
@@ -750,12 +737,12 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
     def pin_to(self, factor: str, region: str) -> None:
         """Say which region of a trace a factor is; "": the one that is called like it."""
-        regions = dict(self._history.project.regions)
+        regions = dict(self.asked.regions)
         regions.pop(factor, None)
         if region:
             regions[factor] = region
-        if regions != self._history.project.regions:
-            self._change(f"pin {factor} to a region", replace(self._history.project, regions=regions))
+        if regions != self.asked.regions:
+            self._edit(f"pin {factor} to a region", replace(self.asked, regions=regions))
 
     # ---- looking
 
@@ -780,27 +767,13 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
             self._show(problem="")
         return True
 
-    @property
-    def history(self) -> History[ExperimentProject]:
-        """What can be undone, see `desktop.workbench.workbench.Steps`."""
-        return self._history
-
-    def forget_undone(self) -> None:
-        """Nothing that was taken back can be made again."""
-        self._history.forget_undone()
-        self._show()
-
     # ---- inside
 
     @property
     def _experiment(self) -> Experiment | None:
-        return self._history.project.experiment
+        return self.asked.experiment
 
-    def _change(self, label: str, project: ExperimentProject) -> None:
-        self._history.edit(label, project)
-        self._go(project)
-
-    def _go(self, project: ExperimentProject) -> None:
+    def turn(self, project: ExperimentProject) -> None:
         before = self.snapshot.project
         saved = self.snapshot.saved and project.experiment is before.experiment
         design = None if project.experiment is None else project.experiment.design()
@@ -858,7 +831,7 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
         self._analyse()
 
     def _analyse(self) -> None:
-        project = self._history.project
+        project = self.asked
 
         def done(found: _Read) -> None:
             self._show(
@@ -878,9 +851,6 @@ class ExperimentBench(Bench[ExperimentSnapshot]):
 
     def _failed(self, error: BaseException) -> None:
         self._show(problem=sentence(error), task=None)
-
-    def _show(self, **changes: Any) -> None:
-        super()._show(**changes, undo=self._history.undo_label, redo=self._history.redo_label)
 
 
 def _opened(kept: KeptExperiment) -> tuple[ExperimentProject, str, str]:

@@ -1,87 +1,137 @@
-"""Undo by keeping the old trees: nothing has to be inverted, so nothing can fail to be."""
+"""One history for all that is edited in a window: a tree of frozen values, and the steps that changed it.
+
+Undo keeps the old values: nothing has to be inverted, so nothing can fail to be.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Tree = TypeVar("Tree")
-#: Numbers of steps in the order in which they are made, in whichever history.
-_numbers = count(1)
 
 
-@dataclass(frozen=True)
-class Step(Generic[Tree]):
-    """The tree after an edit, and the edit's name ("move break 3"). `number`: when, among all histories."""
+@dataclass(frozen=True, eq=False)
+class HistoryStep:
+    """An edit by its name ("move breakpoint 3"): a branch of the tree, its value before and after."""
 
     label: str
     key: str | None
-    project: Tree
-    number: int = 0
+    branch: Branch[Any]
+    before: Any
+    after: Any
 
 
-class History(Generic[Tree]):
-    """A line of steps with a place in it.
+class Branch(Generic[Tree]):
+    """A branch of the tree, such as what is asked of one run; `value` is what it is now.
 
-    Consecutive edits with the same merge key fold into one step, so that a turn of a wheel is undone
-    at once; `seal` ends such a run.
+    `turn` is called with the value whenever undo or redo has made it another. While it is `parked` (a run
+    that is not shown), its steps are left out.
     """
 
-    def __init__(self, project: Tree) -> None:
-        self._steps: list[Step[Tree]] = [Step("", None, project)]
-        self._at = 0
-        self._sealed = True
+    def __init__(self, history: History, value: Tree, turn: Callable[[Tree], None]) -> None:
+        self.value = value
+        self.turn = turn
+        self.parked = False
+        self._history = history
 
     @property
-    def project(self) -> Tree:
-        return self._steps[self._at].project
+    def edited(self) -> bool:
+        """Some step of it can be taken back."""
+        return any(step.branch is self for step in self._history.done)
+
+    def edit(self, label: str, value: Tree, key: str | None = None) -> None:
+        """Go to `value`: one step. What was taken back cannot be made again after that, in any branch.
+
+        Consecutive edits with the same `key` fold into one step, so that a turn of a wheel is undone at once.
+        """
+        self._history.add(HistoryStep(label, key, self, self.value, value))
+
+
+class History:
+    """The steps of all branches in the order in which they were made, with a place among them."""
+
+    def __init__(self) -> None:
+        self.done: list[HistoryStep] = []
+        self._undone: list[HistoryStep] = []
+        self._sealed = True
+        #: called after every change of what can be undone or made again
+        self.changed: Callable[[], None] = lambda: None
+
+    def branch(self, value: Tree, turn: Callable[[Tree], None] = lambda _: None) -> Branch[Tree]:
+        return Branch(self, value, turn)
 
     @property
     def undo_label(self) -> str | None:
         """Name of the step that `undo` takes back; None if there is none."""
-        return self._steps[self._at].label if self._at else None
+        return _label(self.done)
 
     @property
     def redo_label(self) -> str | None:
-        return self._steps[self._at + 1].label if self._at + 1 < len(self._steps) else None
+        return _label(self._undone)
 
-    @property
-    def undo_number(self) -> int:
-        """When the step that `undo` takes back was made; 0 if there is none."""
-        return self._steps[self._at].number
-
-    @property
-    def redo_number(self) -> int | None:
-        """When the step that `redo` makes again was made; None if there is none."""
-        return self._steps[self._at + 1].number if self._at + 1 < len(self._steps) else None
-
-    def edit(self, label: str, project: Tree, key: str | None = None) -> None:
-        """Go to `project`; steps that were undone are forgotten."""
-        self.forget_undone()
-        last, step = self._steps[self._at], Step(label, key, project, next(_numbers))
-        if key is not None and key == last.key and not self._sealed:
-            self._steps[self._at] = step
+    def add(self, step: HistoryStep) -> None:
+        last = self.done[-1] if self.done and not self._sealed and not self._undone else None
+        if last is not None and step.key is not None and (last.branch, last.key) == (step.branch, step.key):
+            self.done[-1] = HistoryStep(step.label, step.key, step.branch, last.before, step.after)
         else:
-            self._steps.append(step)
-            self._at += 1
+            self.done.append(step)
+        self._undone.clear()
         self._sealed = False
-
-    def forget_undone(self) -> None:
-        """Nothing can be done again."""
-        del self._steps[self._at + 1 :]
+        step.branch.value = step.after
+        self.changed()
 
     def seal(self) -> None:
         """Let the next edit be a step of its own."""
         self._sealed = True
 
-    def undo(self) -> Tree:
-        """One step back; at the beginning the tree stays as it is."""
-        self._at = max(0, self._at - 1)
-        self._sealed = True
-        return self.project
+    def undo(self) -> Branch[Any] | None:
+        """Take back the last step; the branch that it was of. At the beginning nothing happens."""
+        return self._turned(self.back())
 
-    def redo(self) -> Tree:
-        self._at = min(len(self._steps) - 1, self._at + 1)
+    def redo(self) -> Branch[Any] | None:
+        return self._turned(self.forth())
+
+    def back(self, of: Branch[Any] | None = None) -> Branch[Any] | None:
+        """`undo`, of a certain branch if given, without calling its `turn`."""
+        return self._move(self.done, self._undone, of)
+
+    def forth(self, of: Branch[Any] | None = None) -> Branch[Any] | None:
+        return self._move(self._undone, self.done, of)
+
+    def forget(self, *branches: Branch[Any], parked: bool = False) -> None:
+        """Drop the steps of branches, and of all that are `parked` if asked."""
+        for steps in (self.done, self._undone):
+            steps[:] = [s for s in steps if s.branch not in branches and not (parked and s.branch.parked)]
         self._sealed = True
-        return self.project
+        self.changed()
+
+    def _move(
+        self, source: list[HistoryStep], to: list[HistoryStep], of: Branch[Any] | None
+    ) -> Branch[Any] | None:
+        self._sealed = True
+        step = _last(source, of)
+        if step is None:
+            return None
+        source.remove(step)
+        to.append(step)
+        step.branch.value = step.before if source is self.done else step.after
+        self.changed()
+        return step.branch
+
+    @staticmethod
+    def _turned(branch: Branch[Any] | None) -> Branch[Any] | None:
+        if branch is not None:
+            branch.turn(branch.value)
+        return branch
+
+
+def _last(steps: list[HistoryStep], of: Branch[Any] | None = None) -> HistoryStep | None:
+    shown = (step for step in reversed(steps) if not step.branch.parked)
+    return next((step for step in shown if of in (None, step.branch)), None)
+
+
+def _label(steps: list[HistoryStep]) -> str | None:
+    step = _last(steps)
+    return None if step is None else step.label

@@ -24,7 +24,7 @@ from typing import Any, Literal
 from desktop.errors import ProjectError, TraceFormatError
 from desktop.workbench import model
 from desktop.workbench.bundling import Outside, outside, pack
-from desktop.workbench.history import History
+from desktop.workbench.history import Branch
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
 from desktop.workbench.lending import Kept, Loan, WorkedOn, bench_for
 from desktop.workbench.model import (
@@ -88,14 +88,14 @@ class Keeper:
     ) -> None:
         self._bench, self._locate, self._tell, self._changed = bench, locate, tell, changed
         self._lane = Lane("keep", latest=True, deliver=deliver, executor=executor)
-        self._make_bench = make_bench or (lambda record: bench_for(record, deliver))
+        self._make_bench = make_bench or (lambda record: bench_for(record, deliver, bench.history))
         self._loans: dict[int, Loan] = {}
         self._recovery = (folder or recovery_folder()) / f"{os.getpid()}-{secrets.token_hex(4)}.phasewright"
         self._records: dict[int, Any] = {}
         self._numbers = count()
-        self._contents = History(_Contents())
+        self._contents: Branch[_Contents] = bench.history.branch(_Contents(), self._turn)
         self._comparison = Comparison()
-        self._histories: dict[int, History[Project]] = {}
+        self._asked: dict[int, Branch[Project]] = {}  # of runs that were shown before
         self._current: int | None = None  # the run that is open
         self._awaited: int | None = None  # the run that is being opened
         self._shown: int | None = None  # the run that was open last
@@ -109,14 +109,13 @@ class Keeper:
         self.path: Path | None = None
         self._unpacked: Path | None = None  # of a bundle: the project in it
         bench.subscribe(self._follow)
-        bench.undo_beside(self._contents, self._turn)
 
     # ---- what there is
 
     @property
     def workspace(self) -> Workspace:
         """Everything as it is now."""
-        held = self._contents.project
+        held = self._contents.value
         return Workspace(
             tuple(self._run(k) for k in held.runs),
             tuple(self._records[k] for k in held.experiments),
@@ -141,7 +140,7 @@ class Keeper:
     @property
     def by_hand(self) -> bool:
         """There is work in it that a click would not bring back: more than a number and a kind of phases."""
-        held = self._contents.project
+        held = self._contents.value
         more = held.experiments or held.tables or len(held.runs) > 1 or held.matched
         return bool(more) or any(
             run.project.annotations
@@ -157,26 +156,26 @@ class Keeper:
     @property
     def current(self) -> int | None:
         """The run that is shown, by its place in the workspace; None where it is none of the project's."""
-        runs = self._contents.project.runs
+        runs = self._contents.value.runs
         return runs.index(self._current) if self._current in runs else None
 
     @property
     def opened(self) -> tuple[int, ...]:
         """The runs that were opened and not put aside again, by their places in the workspace."""
-        runs = self._contents.project.runs
+        runs = self._contents.value.runs
         return tuple(runs.index(number) for number in self._opened if number in runs)
 
     def reopen(self, runs: Sequence[int]) -> None:
         """Count runs, by their places, as opened, before those that are."""
-        known = self._contents.project.runs
+        known = self._contents.value.runs
         numbers = [known[k] for k in dict.fromkeys(runs) if 0 <= k < len(known)]
         self._opened = [*numbers, *(number for number in self._opened if number not in numbers)]
         self._changed()
 
     def put_aside(self, index: int) -> None:
         """Count a run as not opened; of the one that is shown another one takes the place. The last stays."""
-        number = self._contents.project.runs[index]
-        others = [one for one in self._opened if one != number and one in self._contents.project.runs]
+        number = self._contents.value.runs[index]
+        others = [one for one in self._opened if one != number and one in self._contents.value.runs]
         if others:
             at = self._opened.index(number) if number in self._opened else 0
             self._opened = [one for one in self._opened if one != number]
@@ -237,7 +236,7 @@ class Keeper:
 
     def show_run(self, index: int) -> None:
         """Show another run of the project."""
-        self._open_run(self._contents.project.runs[index])
+        self._open_run(self._contents.value.runs[index])
 
     def _open_run(self, number: int) -> None:
         self._put_away()
@@ -252,11 +251,11 @@ class Keeper:
                 )
             )
             return
-        history = self._histories.get(number)
-        if history is None or history.project.made != kept.project.made:
-            history = History(kept.project)
+        asked = self._asked.get(number)
+        if asked is None or asked.value.made != kept.project.made:
+            asked = self._bench.history.branch(kept.project, self._bench.turn)
         self._awaited = number
-        self._bench.open(place, kept.trace.options, history, kept.project.view)
+        self._bench.open(place, kept.trace.options, asked, kept.project.view)
 
     def _put_away(self) -> None:
         """Remember the run that is shown, before another takes its place."""
@@ -264,7 +263,7 @@ class Keeper:
             run, seen = self._run(self._current), self.seen()
             project = run.project if seen is None else replace(run.project, view=seen)
             self._records[self._current] = replace(run, project=project)
-            self._histories[self._current] = self._bench.history
+            self._asked[self._current] = self._bench.branch
 
     # ---- what belongs to it
 
@@ -281,7 +280,7 @@ class Keeper:
 
     def add(self, *records: KeptExperiment | KeptTable) -> None:
         """Experiments and tables with what was asked of them; files that the project has stay as they are."""
-        held = self._contents.project
+        held = self._contents.value
         known = {self._records[k].path for k in (*held.experiments, *held.tables)} - {None}
         records = tuple(one for one in records if one.path not in known)
         if not records:
@@ -297,7 +296,7 @@ class Keeper:
 
     def remove(self, kind: Kind, index: int) -> None:
         """Take something out of the project; the last run stays. Of the shown run, the next is shown."""
-        numbers = getattr(self._contents.project, kind)
+        numbers = getattr(self._contents.value, kind)
         if kind != "runs" or len(numbers) > 1:
             self._put_away()
             label = f"take {self._name(numbers[index])} out"
@@ -305,7 +304,7 @@ class Keeper:
 
     def relocate(self, kind: Kind, index: int, path: Path) -> None:
         """Say where something is now that is not where it was."""
-        numbers = getattr(self._contents.project, kind)
+        numbers = getattr(self._contents.value, kind)
         old, new = numbers[index], next(self._numbers)
         record = self._records[old]
         if isinstance(record, KeptRun):
@@ -313,8 +312,8 @@ class Keeper:
         else:
             record = replace(record, path=path.absolute())
         self._records[new] = record
-        if old in self._histories:
-            self._histories[new] = self._histories[old]
+        if old in self._asked:
+            self._asked[new] = self._asked[old]
         self._opened = [new if one == old else one for one in self._opened]
         label = f"find {self._name(old)} elsewhere"
         self._edit(label, **{kind: (*numbers[:index], new, *numbers[index + 1 :])})
@@ -324,7 +323,7 @@ class Keeper:
 
         That does nothing once another project is open here.
         """
-        number, records = getattr(self._contents.project, kind)[index], self._records
+        number, records = getattr(self._contents.value, kind)[index], self._records
 
         def keep(record: Any) -> None:
             if records is self._records:
@@ -335,7 +334,7 @@ class Keeper:
 
     def numbers(self, kind: Kind) -> tuple[int, ...]:
         """What runs, experiments or tables are known by, as long as this project is open here."""
-        found: tuple[int, ...] = getattr(self._contents.project, kind)
+        found: tuple[int, ...] = getattr(self._contents.value, kind)
         return found
 
     def bench(self, kind: Literal["experiments", "tables"], index: int) -> WorkedOn:
@@ -365,22 +364,15 @@ class Keeper:
         def over() -> None:
             if loans.get(number) is loan:
                 loans.pop(number).end()
-                self._undo_loans()
                 self._changed()
 
-        loan = Loan(bench, record, keep, self._bench.stepped, over)
+        loan = Loan(bench, record, keep, over)
         loans[number] = loan
-        self._undo_loans()
-
-    def _undo_loans(self) -> None:
-        self._bench.undo_also(*(loan.bench for loan in self._loans.values()))
-        self._bench.stepped()
 
     def _end_loans(self) -> None:
         ended, self._loans = self._loans, {}
         for loan in ended.values():
             loan.end()
-        self._bench.undo_also()
 
     def _name(self, number: int) -> str:
         record = self._records[number]
@@ -389,7 +381,7 @@ class Keeper:
     def compare(self, comparison: Comparison) -> None:
         """How its runs are compared from now on; which phases are the same is a step of undo."""
         self._comparison = comparison
-        if comparison.matched != self._contents.project.matched:
+        if comparison.matched != self._contents.value.matched:
             self._edit("match phases otherwise", matched=comparison.matched)
         else:
             self._changed()
@@ -399,7 +391,10 @@ class Keeper:
         return find_trace(trace, self.path)
 
     def _edit(self, label: str, **changes: Any) -> None:
-        self._bench.edit_beside(label, replace(self._contents.project, **changes))
+        self._bench.seal()
+        held = replace(self._contents.value, **changes)
+        self._contents.edit(label, held)
+        self._turn(held)
 
     def _turn(self, held: _Contents) -> None:
         """The contents have become others; a run that is shown and no longer among them gives way."""
@@ -437,7 +432,7 @@ class Keeper:
         run = KeptRun(_identity(document), project)
         if number is None:
             self._start(Workspace((run,)))
-            (self._current,) = self._contents.project.runs
+            (self._current,) = self._contents.value.runs
             self._opened = [self._current]
             return
         before = self._records.get(number)
@@ -446,7 +441,7 @@ class Keeper:
         if number not in self._opened:
             self._opened.append(number)
         if before is None:
-            self._edit(f"add {run.trace.title}", runs=(*self._contents.project.runs, number))
+            self._edit(f"add {run.trace.title}", runs=(*self._contents.value.runs, number))
             return
         then, now = before.trace, run.trace
         if then.sha256 and (then.sha256, then.size) != (now.sha256, now.size):
@@ -468,10 +463,12 @@ class Keeper:
         parts = (workspace.runs, workspace.experiments, workspace.tables)
         runs, experiments, tables = (tuple(next(numbers) for _ in part) for part in parts)
         self._comparison = workspace.comparison
-        self._contents = History(_Contents(runs, experiments, tables, workspace.comparison.matched))
-        self._bench.undo_beside(self._contents, self._turn)
+        history = self._bench.history
+        history.forget(self._contents, parked=True)
+        held = _Contents(runs, experiments, tables, workspace.comparison.matched)
+        self._contents = history.branch(held, self._turn)
         self.path, self._unpacked, self._saved = None, None, _made(workspace)
-        self._histories, self._opened = {}, []
+        self._asked, self._opened = {}, []
         self._current, self._shown = None, workspace.shown if workspace.runs else None
 
     # ---- saving

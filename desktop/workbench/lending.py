@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from desktop.workbench.experimenting import ExperimentBench
+from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver
 from desktop.workbench.model import KeptExperiment, KeptTable
 from desktop.workbench.modelling import ModelBench
@@ -16,9 +17,10 @@ Kept = KeptExperiment | KeptTable
 WorkedOn = ExperimentBench | ModelBench
 
 
-def bench_for(record: Kept, deliver: Deliver) -> WorkedOn:
+def bench_for(record: Kept, deliver: Deliver, history: History) -> WorkedOn:
     """An empty bench of the kind that a record needs."""
-    return ExperimentBench(deliver) if isinstance(record, KeptExperiment) else ModelBench(deliver)
+    kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
+    return kind(deliver, history=history)
 
 
 class Loan:
@@ -29,7 +31,6 @@ class Loan:
     Parameters
     ----------
     keep : is called with every later state of the record.
-    stepped : is called when what can be undone there may have changed.
     over : is called once, when the bench has turned to another file.
     """
 
@@ -38,11 +39,10 @@ class Loan:
         bench: WorkedOn,
         record: Kept,
         keep: Callable[[Any], None],
-        stepped: Callable[[], None],
         over: Callable[[], None],
     ) -> None:
         self.bench = bench
-        self._keep, self._stepped, self._over = keep, stepped, over
+        self._keep, self._over = keep, over
         self._about = _file(record)
         self._known = bench.kept()
         bench.subscribe(self._follow)
@@ -52,8 +52,6 @@ class Loan:
         self.bench.release(self._follow)
 
     def _follow(self, old: Any, new: Any) -> None:
-        if (new.undo, new.redo) != (old.undo, old.redo):
-            self._stepped()
         if all(
             getattr(old, name, None) is getattr(new, name, None) for name in ("project", "pinned", "saved")
         ):

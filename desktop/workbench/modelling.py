@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from desktop.errors import DesktopError
-from desktop.workbench.bench import Bench, sentence
+from desktop.workbench.bench import EditBench, sentence
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import KeptTable, ModelSettings
@@ -73,8 +73,6 @@ class ModelSnapshot:
     sheet: Sheet | None = None
     source: Path | str | None = None
     unassigned: Unassigned | None = None
-    undo: str | None = None
-    redo: str | None = None
     task: Task | None = None
     problem: str = ""
 
@@ -90,17 +88,21 @@ class ModelSnapshot:
         )
 
 
-class ModelBench(Bench[ModelSnapshot]):
+class ModelBench(EditBench[ModelSnapshot, ModelProject]):
     """One table and its models. `deliver` and `executors` ("fit", "more") as in `Workbench`."""
 
-    def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
-        super().__init__(ModelSnapshot())
+    def __init__(
+        self,
+        deliver: Deliver = at_once,
+        executors: dict[str, Executor] | None = None,
+        history: History | None = None,
+    ) -> None:
+        super().__init__(ModelSnapshot(), ModelProject(), history)
         given = executors or {}
         self._fitting = Lane("model", latest=True, deliver=deliver, executor=given.get("fit"))
         self._more = Lane("models", latest=True, deliver=deliver, executor=given.get("more"))
         self._opening = False  # what the first lane does is not only a fit
         self._of_fit = False  # what the second lane does is worth nothing without the fit it began with
-        self._history: History[ModelProject] = History(ModelProject())
         #: the table as it was read, and what it takes to read it again
         self._read: Table | None = None
         self._origin = KeptTable()
@@ -184,7 +186,7 @@ class ModelBench(Bench[ModelSnapshot]):
         """What a project keeps of this; None where no table is open."""
         from desktop.data.tables import TableEdits
 
-        project = self._history.project
+        project = self.asked
         if project.table is None or self._read is None:
             return None
         edits = TableEdits.between(self._read, project.table)
@@ -203,9 +205,9 @@ class ModelBench(Bench[ModelSnapshot]):
         self._read, self._origin = read, origin
         table = changed or read
         largest = max((row.p for row in table.rows if not row.reason), default=1.0)
-        self._history = History(ModelProject(table, settings or self._settings_for(table)))
+        self._restart(ModelProject(table, settings or self._settings_for(table)))
         self._show(
-            project=self._history.project, view=ModelView(p=largest), source=source, unassigned=None,
+            project=self.asked, view=ModelView(p=largest), source=source, unassigned=None,
             problem="", task=None, previous=None, ranking=None, checks=(), fit=None, individual=None,
             selection=None, test=None, sheet=None,
         )  # fmt: skip
@@ -243,14 +245,14 @@ class ModelBench(Bench[ModelSnapshot]):
         """Measurements below those of the table that is open, or as a table of their own."""
         if not self._takes_times():
             return
-        if self._history.project.table is None:
+        if self.asked.table is None:
             self._begin(_no_table(), KeptTable(), None, _no_table().with_rows(rows))
         else:
             self._edit_table(f"add {_rows(rows)}", lambda old: old.with_rows(rows))
 
     def _takes_times(self) -> bool:
         """Whether times can be added; False with a problem if the table holds none."""
-        table = self._history.project.table
+        table = self.asked.table
         if table is not None and table.transformed:
             self._show(problem="the table holds t' and traces give times: open a table of times for them")
             return False
@@ -259,7 +261,7 @@ class ModelBench(Bench[ModelSnapshot]):
     @property
     def added(self) -> tuple[Row, ...]:
         """The rows that were added to the table since it was read from its file."""
-        table = self._history.project.table
+        table = self.asked.table
         return () if table is None or self._read is None else table.rows[len(self._read.rows) :]
 
     def _settings_for(self, table: Table) -> ModelSettings:
@@ -329,21 +331,6 @@ class ModelBench(Bench[ModelSnapshot]):
     def set_positive(self, positive: bool) -> None:
         self._set("keep parameters positive" if positive else "let parameters be negative", positive=positive)
 
-    @property
-    def undo_number(self) -> int:
-        """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
-        return self._history.undo_number
-
-    @property
-    def redo_number(self) -> int | None:
-        return self._history.redo_number
-
-    def undo(self) -> None:
-        self._go(self._history.undo())
-
-    def redo(self) -> None:
-        self._go(self._history.redo())
-
     # ---- looking
 
     def look(self, **changes: Any) -> None:
@@ -354,7 +341,7 @@ class ModelBench(Bench[ModelSnapshot]):
 
     def pick(self, lines: Sequence[int]) -> None:
         """Select rows; the cell of a single one is looked at."""
-        table = self._history.project.table
+        table = self.asked.table
         row = next((r for r in table.rows if r.line == lines[0]), None) if table and len(lines) == 1 else None
         where = {} if row is None else {"code": row.code, "system": row.system}
         self.look(lines=frozenset(lines), **where)
@@ -413,35 +400,23 @@ class ModelBench(Bench[ModelSnapshot]):
     def dismiss_problem(self) -> None:
         self._show(problem="")
 
-    @property
-    def history(self) -> History[ModelProject]:
-        """What can be undone, see `desktop.workbench.workbench.Steps`."""
-        return self._history
-
-    def forget_undone(self) -> None:
-        """Nothing that was taken back can be made again."""
-        self._history.forget_undone()
-        self._show()
-
     # ---- inside
 
     @property
     def _settings(self) -> ModelSettings:
-        return self._history.project.settings
+        return self.asked.settings
 
     def _set(self, label: str, **changes: Any) -> None:
         settings = replace(self._settings, **changes)
         if settings != self._settings:
-            self._history.edit(label, replace(self._history.project, settings=settings))
-            self._go(self._history.project)
+            self._edit(label, replace(self.asked, settings=settings))
 
     def _edit_table(self, label: str, edit: Callable[[Table], Table]) -> None:
-        table = self._history.project.table
+        table = self.asked.table
         if table is not None:
-            self._history.edit(label, replace(self._history.project, table=edit(table)))
-            self._go(self._history.project)
+            self._edit(label, replace(self.asked, table=edit(table)))
 
-    def _go(self, project: ModelProject) -> None:
+    def turn(self, project: ModelProject) -> None:
         before = self.snapshot.project
         changes: dict[str, Any] = {"project": project, "ranking": None, "checks": (), "problem": ""}
         if project.table is not before.table:
@@ -459,7 +434,7 @@ class ModelBench(Bench[ModelSnapshot]):
         self._fit()
 
     def _fit(self) -> None:
-        project = self._history.project
+        project = self.asked
         if project.table is None:
             return
 
@@ -482,9 +457,6 @@ class ModelBench(Bench[ModelSnapshot]):
     def _failed(self, error: BaseException) -> None:
         self._opening = False
         self._show(problem=sentence(error), task=None)
-
-    def _show(self, **changes: Any) -> None:
-        super()._show(**changes, undo=self._history.undo_label, redo=self._history.redo_label)
 
 
 #: Nothing was fitted, so nothing of an earlier fit may be shown.

@@ -10,23 +10,21 @@ from __future__ import annotations
 import time
 from bisect import insort
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 from desktop.data import memory
-from desktop.data.naming import location_name, run_name
+from desktop.data.naming import run_name
 from desktop.progress import Progress
-from desktop.workbench.bench import Bench
-from desktop.workbench.explaining import NOTHING, Explained, Explainer
-from desktop.workbench.history import History
+from desktop.workbench.bench import EditBench
+from desktop.workbench.explaining import NOTHING, Explained, Part, StatisticsRequest
+from desktop.workbench.history import Branch, History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.limiting import limited
 from desktop.workbench.model import (
     AS_FOUND,
-    CLASSES,
     COLOURS,
-    DEFAULT_MODEL,
     Annotation,
     NamedView,
     OpenOptions,
@@ -35,16 +33,39 @@ from desktop.workbench.model import (
     ReportChoices,
     View,
 )
+from desktop.workbench.tracing import (
+    Document,
+    Fits,
+    Opened,
+    Problem,
+    TraceRun,
+    build_run,
+    ends_of,
+    first_settings,
+    holds,
+    least_n,
+    load_and_compile,
+    open_source,
+    part_of,
+    problem_of,
+    reaches,
+    rows_of,
+    stamp_of,
+    sweep_of,
+    with_breaks,
+    within,
+)
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
-    from desktop.core.curve import StepCurve
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
-    from desktop.data.consistency import Doubt
-    from desktop.data.events import Activity, ImportReport, Region
-    from desktop.data.utilization import Rules, Utilization
+    from desktop.data.events import Activity
+    from desktop.data.statistics import Statistics
+    from desktop.data.utilization import Rules
 
+#: Seconds that a request for statistics must last before it is answered.
+SETTLE = 0.12
 #: Phases that can be asked for.
 N_LIMIT = 999
 #: A fit expected to take longer (seconds) is computed beside the window; a frame lasts 0.0167.
@@ -58,62 +79,6 @@ PARKED = 4
 CLOSEST = 1e-6
 
 
-@dataclass(frozen=True)
-class Document:
-    """A trace that is open: facts that no setting changes.
-
-    `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
-    `options`: how to open it again; `locations`: what they are called; `doubt`: how much of its curve may be
-    wrong, None if nothing was lost.
-    """
-
-    source: Path
-    store: Path
-    info: dict[str, Any]
-    report: ImportReport
-    regions: tuple[Region, ...]
-    repaired: bool
-    options: OpenOptions = AS_FOUND
-    locations: tuple[str, ...] = ()
-    doubt: Doubt | None = None
-
-    @property
-    def title(self) -> str:
-        """What it is called where people read it."""
-        return run_name(self.source, self.options.member)
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first.
-
-    Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
-    is the same without.
-    """
-
-    rules: Rules
-    utilization: Utilization
-    curve: StepCurve
-    stack: dict[str, StepCurve]
-    limit: tuple[float, float] | None = None
-    unlimited: Run | None = None
-
-    @property
-    def whole(self) -> Run:
-        """The run without a limit."""
-        return self.unlimited or self
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Something that went wrong, as one sentence; `details` may hold a traceback, `choices` the traces in an
-    archive, of which `Workbench.open_member` opens one."""
-
-    sentence: str
-    details: str = ""
-    choices: tuple[str, ...] = ()
-
-
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held;
@@ -122,15 +87,13 @@ class Snapshot:
 
     project: Project = field(default_factory=Project)
     document: Document | None = None
-    run: Run | None = None
+    run: TraceRun | None = None
     sweep: Sweep | None = None
     suggestion: Suggestion | None = None
     fit: PhaseFit | None = None
     rows: tuple[PhaseRow, ...] = ()
     preview: bool = False
     refining: bool = False
-    undo: str | None = None
-    redo: str | None = None
     opening: Task | None = None
     preparing: Task | None = None
     problem: Problem | None = None
@@ -138,63 +101,7 @@ class Snapshot:
     marked: tuple[str, ...] = ()
 
 
-class Steps(Protocol):
-    """Where steps are made that can be taken back."""
-
-    @property
-    def history(self) -> History[Any]: ...
-    def forget_undone(self) -> None: ...
-    def undo(self) -> None: ...
-    def redo(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class _Beside:
-    """A history, and what is called with its tree when it has become another."""
-
-    history: History[Any]
-    go: Callable[[Any], None]
-
-    def forget_undone(self) -> None:
-        self.history.forget_undone()
-
-    def undo(self) -> None:
-        self.go(self.history.undo())
-
-    def redo(self) -> None:
-        self.go(self.history.redo())
-
-
-@dataclass
-class _Fits:
-    """What has been fitted to one curve."""
-
-    sweeps: dict[tuple[str, tuple[float, ...]], tuple[Sweep, Suggestion]] = field(default_factory=dict)
-    single: dict[PhaseSettings, PhaseFit] = field(default_factory=dict)
-    # seconds per phase, from the last fit of the model
-    pace: dict[str, float] = field(default_factory=dict)
-
-
-class _Opened(NamedTuple):
-    """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
-    the part that is analysed. `stamp`: of the source, see `_stamp`."""
-
-    store: Any
-    document: Document
-    whole: tuple[Run, _Fits]
-    shown: tuple[Run, _Fits]
-    stamp: tuple[int, int] | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of its curves, about: what is kept beside an array to draw and fit it is as large again."""
-        utilization, stack = self.whole[0].utilization, self.whole[0].stack.values()
-        arrays = [utilization.edges, utilization.counts]
-        arrays += [array for curve in stack for array in (curve.edges, curve.level)]
-        return 2 * sum(array.nbytes for array in arrays)
-
-
-class Workbench(Bench[Snapshot]):
+class Workbench(EditBench[Snapshot, Project]):
     """One trace, its fit, and the work that leads there.
 
     Parameters
@@ -204,42 +111,45 @@ class Workbench(Bench[Snapshot]):
         given.
     """
 
-    def __init__(self, deliver: Deliver = at_once, executors: dict[str, Executor] | None = None) -> None:
-        super().__init__(Snapshot())
+    def __init__(
+        self,
+        deliver: Deliver = at_once,
+        executors: dict[str, Executor] | None = None,
+        history: History | None = None,
+    ) -> None:
+        super().__init__(Snapshot(), Project(), history)
         given = executors or {}
         self._deliver = deliver
         self._files = Lane("store", latest=True, deliver=deliver, executor=given.get("store"))
         self._fitting = Lane("fit", latest=True, deliver=deliver, executor=given.get("fit"))
         self._sweeping = Lane("sweep", latest=True, deliver=deliver, executor=given.get("sweep"))
-        #: what phases are made of, computed while a panel watches
-        self.explainer = Explainer(
-            lambda explained: self._show(explained=explained), deliver, given.get("statistics")
-        )
-        self._history = History(Project())
-        self._beside = _Beside(History(None), lambda _: None)
-        self._also: tuple[Steps, ...] = ()
-        self._newest = 0  # the number of the last step that was made, here or beside
-        self._fits = _Fits()
-        self._unlimited: tuple[Run, _Fits] | None = None  # of the whole run, by the rules of `snapshot.run`
-        self._widening: tuple[_Fits, Any, int] | None = (
-            None  # the sweep that is being made, and up to which n
-        )
+        self._counting = Lane("statistics", latest=True, deliver=deliver, executor=given.get("statistics"))
+        #: seconds that a request for statistics must last before it is answered
+        self.settle = SETTLE
+        #: of what there are details: ``auto`` (selection, else phase, else run), ``run`` or ``selection``
+        self.scope = "auto"
+        self._watched: dict[str, frozenset[Part]] = {}
+        self._replay = False
+        self._asked_statistics: StatisticsRequest | None = None
+        self._statistics: tuple[Any, Statistics] | None = None  # of a store
+        self._fits = Fits()
+        self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
+        self._widening: tuple[Fits, Any, int] | None = None  # the sweep that is being made, and up to which n
         self._store: Any = None
         self._stamp: tuple[int, int] | None = None
-        self._parked: list[_Opened] = []  # shown before, the latest last
+        self._parked: list[Opened] = []  # shown before, the latest last
         self._open_member: Callable[[str], None] = lambda _: None
         self._unwatch: Callable[[], None] = lambda: None
 
     @property
     def busy(self) -> bool:
         """Something asked for has not been answered yet."""
-        lanes = (self._files, self._fitting, self._sweeping, self.explainer)
-        return any(lane.busy for lane in lanes)
+        return any(lane.busy for lane in (self._files, self._fitting, self._sweeping, self._counting))
 
     def close(self) -> None:
         """End all work and let go of the file; the workbench cannot be used after."""
         super().close()
-        for lane in (self._fitting, self._sweeping, self.explainer):
+        for lane in (self._fitting, self._sweeping, self._counting):
             lane.close()
         self._files.cancel()
         self._release(park=False)
@@ -255,7 +165,7 @@ class Workbench(Bench[Snapshot]):
             from desktop.core import jit
 
             self._unwatch = jit.watch(self._compiling)
-            _warm_up()
+            load_and_compile()
 
         self._sweeping.submit("Getting ready", work, lambda _: None, self._failed)
 
@@ -271,46 +181,44 @@ class Workbench(Bench[Snapshot]):
         self,
         source: Path,
         options: OpenOptions = AS_FOUND,
-        history: History[Project] | None = None,
+        asked: Branch[Project] | None = None,
         view: View | None = None,
     ) -> None:
-        """Import `source`, or use what was imported before, and fit it, as its `history` says if it has one.
+        """Import `source`, or use what was imported before, and fit it, as was `asked` of it before.
 
         What is open stays until the new trace is there, and if it cannot be had.
         """
-        kept = None if history is None else history.project
-        self._open_member = lambda name: self.open(source, replace(options, member=name), history, view)
+        kept = None if asked is None else asked.value
+        self._open_member = lambda name: self.open(source, replace(options, member=name), asked, view)
 
-        def done(opened: _Opened) -> None:
+        def done(opened: Opened) -> None:
             self._release()
             store, document, self._unlimited, (run, self._fits), self._stamp = opened
             self._store = store
             fits = self._fits
-            if history is not None and kept is not None:
+            if asked is not None and kept is not None:
                 fitting = kept
                 if run.limit != kept.limit:  # of a trace that has become another
-                    fitting = limited(kept, None, _ends(run.curve))
-                fitting = replace(fitting, phases=_within(fitting.phases, run.curve))
-                self._history = history if fitting == kept else History(fitting)
+                    fitting = limited(kept, None, ends_of(run.curve))
+                fitting = replace(fitting, phases=within(fitting.phases, run.curve))
+                self._turn_to(asked if fitting == kept else self.history.branch(fitting, self.turn))
             else:
-                self._history = History(Project(_first_settings(fits)))
-            project = self._history.project
-            self._show(
+                self._turn_to(self.history.branch(Project(first_settings(fits)), self.turn))
+            project = self.asked
+            self._resolve(
                 project=project if view is None else replace(project, view=view),
                 document=document,
                 run=run,
                 fit=None,
                 rows=(),
-                sweep=None,
-                suggestion=None,
                 opening=None,
                 problem=None,
                 marked=(),
+                explained=NOTHING,
             )
-            self._resolve()
 
         def failed(error: BaseException) -> None:
-            self._show(opening=None, problem=_problem(error))
+            self._show(opening=None, problem=problem_of(error))
 
         self._keep_rules()
         parked = self._take_parked(source, options, kept)
@@ -321,7 +229,7 @@ class Workbench(Bench[Snapshot]):
         self._show(opening=Task(f"Opening {run_name(source)}"), problem=None)
         self._files.submit(
             f"Opening {run_name(source)}",
-            lambda job: _open(source, options, kept, job),
+            lambda job: open_source(source, options, kept, job),
             done,
             failed,
             lambda task: self._show(opening=task),
@@ -339,7 +247,7 @@ class Workbench(Bench[Snapshot]):
             done(result)
 
         def failed(error: BaseException) -> None:
-            self._show(opening=None, problem=_problem(error))
+            self._show(opening=None, problem=problem_of(error))
 
         self._keep_rules()
         self._show(opening=Task(title), problem=None)
@@ -376,9 +284,16 @@ class Workbench(Bench[Snapshot]):
         self._fitting.cancel()
         self._sweeping.cancel()
         self._release(park=False)
-        self._fits, self._unlimited = _Fits(), None
-        self._history = History(Project())
+        self._fits, self._unlimited = Fits(), None
+        self._turn_to(self.history.branch(Project(), self.turn))
         self._tell(Snapshot())
+
+    def _turn_to(self, branch: Branch[Project]) -> None:
+        """Another run; the steps of the one before wait until it is shown again."""
+        self.branch.parked, branch.parked = True, False
+        self.branch = branch
+        self.history.seal()
+        self.history.changed()
 
     def report(self, error: BaseException) -> None:
         """Show what went wrong elsewhere in the window."""
@@ -400,7 +315,7 @@ class Workbench(Bench[Snapshot]):
     @property
     def least_n(self) -> int:
         """The smallest n that the model and the locked breaks allow."""
-        return _least_n(self._phases.model, self._phases.locked)
+        return least_n(self._phases.model, self._phases.locked)
 
     def step_n(self, by: int) -> None:
         """More or fewer; from breaks set by hand, their number counts."""
@@ -414,7 +329,7 @@ class Workbench(Bench[Snapshot]):
         n = phases.n
         if fit is not None and "budget" in (model, phases.model):
             n = int((fit.degree + 2).sum()) if model == "budget" else fit.n
-            n = max(n, _least_n(model, phases.locked))
+            n = max(n, least_n(model, phases.locked))
         self._edit_phases(f"choose {model} phases", "model", replace(phases.free(), model=model, n=n))
 
     def use_suggestion(self) -> None:
@@ -476,20 +391,20 @@ class Workbench(Bench[Snapshot]):
 
     def limit_to(self, span: tuple[float, float] | None) -> None:
         """Analyse this range of time (seconds) only; None: the whole run again."""
-        run, project = self.snapshot.run, self._history.project
+        run, project = self.snapshot.run, self.asked
         if run is None:
             return
-        whole = _ends(run.whole.curve)
+        whole = ends_of(run.whole.curve)
         if span is not None:
             span = max(min(span), whole[0]), min(max(span), whole[1])
-            if not _holds(run.whole.curve, span):
+            if not holds(run.whole.curve, span):
                 self._show(problem=Problem("The range is too short to be analysed, select a longer one."))
                 return
         if span == whole:
             span = None
         if span != project.limit:
             label = "remove the limit of the analysis" if span is None else "limit the analysis"
-            self._edit(label, None, limited(project, span, whole))
+            self._edit(label, limited(project, span, whole))
 
     def set_activity(self, region: str, activity: Activity | None) -> None:
         """Count `region` (a name, or ``"role:NAME"``) as `activity`; None: as the table says."""
@@ -519,8 +434,8 @@ class Workbench(Bench[Snapshot]):
         self._edit_rules("count computing alone", computing=type(self._rules())().computing)
 
     def reset_rules(self) -> None:
-        if self._history.project.rules is not None:
-            self._edit("classify as at first", None, replace(self._history.project, rules=None))
+        if self.asked.rules is not None:
+            self._edit("classify as at first", replace(self.asked, rules=None))
 
     def annotate(
         self,
@@ -531,7 +446,7 @@ class Workbench(Bench[Snapshot]):
         colour: int | None = None,
     ) -> None:
         """A remark on an instant or a range (seconds); None: in the colour after the last one's."""
-        known = self._history.project.annotations
+        known = self.asked.annotations
         if colour is None:
             colour = (known[-1].colour + 1) % COLOURS if known else 0
         made = Annotation(start_s, text, end_s, colour, location)
@@ -539,26 +454,26 @@ class Workbench(Bench[Snapshot]):
 
     def change_annotation(self, index: int, **changes: Any) -> None:
         """Other values for fields of annotation `index`."""
-        known = self._history.project.annotations
+        known = self.asked.annotations
         made = replace(known[index], **changes)
         if made != known[index]:
             verb = "edit" if "hidden" not in changes else "hide" if made.hidden else "show"
             self._edit_annotations(f"{verb} annotation", (*known[:index], made, *known[index + 1 :]))
 
     def remove_annotation(self, index: int) -> None:
-        known = self._history.project.annotations
+        known = self.asked.annotations
         self._edit_annotations("delete annotation", (*known[:index], *known[index + 1 :]))
 
     def keep_view(self, number: int, seen: View, name: str = "") -> None:
         """Keep what is looked at as view `number`; of `seen` what only the plots know counts."""
-        old = next((kept.name for kept in self._history.project.views if kept.number == number), "")
+        old = next((kept.name for kept in self.asked.views if kept.number == number), "")
         own = self._view
         view = replace(seen, selection=own.selection, phase=own.phase, shown=own.shown)
         made = NamedView(number, name or old, view)
         self._edit_views(f"keep view {number}", made, number)
 
     def rename_view(self, number: int, name: str) -> None:
-        for kept in self._history.project.views:
+        for kept in self.asked.views:
             if kept.number == number and kept.name != name:
                 self._edit_views(f"rename view {number}", replace(kept, name=name), number)
 
@@ -567,75 +482,84 @@ class Workbench(Bench[Snapshot]):
 
     def name_region(self, region: str, name: str) -> None:
         """Call a region otherwise; by its own name again if `name` is empty."""
-        names = dict(self._history.project.names)
+        names = dict(self.asked.names)
         names.pop(region, None)
         if name and name != region:
             names[region] = name
-        if names != self._history.project.names:
-            self._edit(f"rename {region}", None, replace(self._history.project, names=names))
+        if names != self.asked.names:
+            self._edit(f"rename {region}", replace(self.asked, names=names))
 
     def choose_report(self, choices: ReportChoices) -> None:
         """What the next report is to hold, as that of today does."""
-        if choices != self._history.project.report:
-            self._edit("choose what reports hold", None, replace(self._history.project, report=choices))
-
-    def undo(self) -> None:
-        """Take back the last step, of the trace or beside it."""
-        if self._last is self:
-            self._go(self._history.undo())
-        else:
-            self._last.undo()
-            self._show()
-
-    def redo(self) -> None:
-        """Make the step again that was taken back last."""
-        if self._next is self:
-            self._go(self._history.redo())
-        else:
-            self._next.redo()
-            self._show()
-
-    @property
-    def undo_number(self) -> int:
-        """When the step that `undo` takes back was made (`History.undo_number`); 0 if there is none."""
-        return self._last.history.undo_number
-
-    @property
-    def redo_number(self) -> int | None:
-        return self._next.history.redo_number
-
-    def undo_beside(self, history: History[Any], go: Callable[[Any], None]) -> None:
-        """Let `undo` and `redo` take the steps of another history too, in the order in which all were made.
-
-        `go` is called with its tree whenever it has become another.
-        """
-        self._beside = _Beside(history, go)
-
-    def undo_also(self, *others: Steps) -> None:
-        """Let `undo` and `redo` take the steps of these too, in the order in which all were made."""
-        self._also = others
-        self._newest = max(self._newest, *(one.history.undo_number for one in self._every))
-
-    def stepped(self) -> None:
-        """What can be undone may have changed elsewhere."""
-        self._forget_undone()
-        if (self._last.history.undo_label, self._next.history.redo_label) != (
-            self.snapshot.undo,
-            self.snapshot.redo,
-        ):
-            self._show()
-
-    def edit_beside(self, label: str, tree: Any) -> None:
-        """A step of the other history."""
-        self._history.seal()
-        self._beside.history.edit(label, tree)
-        self._forget_undone()
-        self._beside.go(tree)
-        self._show()
+        if choices != self.asked.report:
+            self._edit("choose what reports hold", replace(self.asked, report=choices))
 
     def seal(self) -> None:
         """The gesture is over: the next edit is a step of its own."""
-        self._history.seal()
+        self.history.seal()
+
+    # ---- statistics
+
+    def watch(self, who: str, parts: frozenset[Part]) -> None:
+        """A panel shows these parts of the statistics from now on (none: it is hidden). Nothing is computed
+        that no panel shows."""
+        if parts:
+            self._watched[who] = parts
+        else:
+            self._watched.pop(who, None)
+        if self._watched:
+            self._ask_statistics()
+        elif self._counting.busy:
+            self._counting.cancel()
+            self._asked_statistics = None
+
+    def set_scope(self, scope: str) -> None:
+        self.scope = scope
+        self._ask_statistics()
+
+    def want_replay(self) -> None:
+        """Also what takes a pass over the events: transfer, serialisation, waiting."""
+        self._replay = True
+        self._ask_statistics()
+
+    def _ask_statistics(self) -> None:
+        if self._wanted_statistics(self.snapshot) is not None:
+            self._show()
+
+    def _wanted_statistics(self, snapshot: Snapshot) -> StatisticsRequest | None:
+        """What the panels that are looked at want to know now; None: what was asked for last."""
+        if self._store is None or snapshot.run is None or not self._watched:
+            return None
+        if snapshot.preview or snapshot.refining:
+            return None
+        view, parts = snapshot.project.view, frozenset[Part]().union(*self._watched.values())
+        if self._replay:
+            parts |= {"replay"}
+        request = StatisticsRequest(
+            self._store, snapshot.run, snapshot.fit, view.selection, view.phase, self.scope, parts
+        )
+        return None if request.same(self._asked_statistics) else request
+
+    def _request_statistics(self, request: StatisticsRequest) -> None:
+        """Of requests in quick succession (n under the hand) only the last is answered."""
+
+        def work(job: Job) -> Explained:
+            begun = time.monotonic()
+            while time.monotonic() - begun < self.settle:
+                job.step(0, 0)
+                time.sleep(0.01)
+            from desktop.data.statistics import Statistics
+
+            kept = self._statistics
+            if kept is None or kept[0] is not request.store:
+                kept = self._statistics = request.store, Statistics(request.store)
+            return request.answer(kept[1], job)
+
+        def failed(error: BaseException) -> None:
+            self._asked_statistics = None
+            self._show(explained=Explained(request.fit, problem=str(error)))
+
+        self._counting.submit("Statistics", work, lambda found: self._show(explained=found), failed)
 
     # ---- looking
 
@@ -668,7 +592,7 @@ class Workbench(Bench[Snapshot]):
 
     def show_view(self, number: int) -> View | None:
         """Look at what was kept under a number; the plots show its span and order."""
-        for kept in self._history.project.views:
+        for kept in self.asked.views:
             if kept.number == number:
                 view = kept.view
                 phase = (
@@ -681,13 +605,8 @@ class Workbench(Bench[Snapshot]):
     # ---- inside
 
     @property
-    def history(self) -> History[Project]:
-        """Of the open trace; `open` takes it to go on where it was left."""
-        return self._history
-
-    @property
     def _phases(self) -> PhaseSettings:
-        return self._history.project.phases
+        return self.asked.phases
 
     @property
     def _view(self) -> View:
@@ -696,44 +615,17 @@ class Workbench(Bench[Snapshot]):
     def _rules(self) -> Rules:
         from desktop.data.utilization import Rules
 
-        return self._history.project.rules or Rules()
-
-    @property
-    def _last(self) -> Steps:
-        """Whose step was made last."""
-        return max(self._every, key=lambda one: one.history.undo_number)
-
-    def forget_undone(self) -> None:
-        """Nothing of the trace that was taken back can be made again."""
-        self._history.forget_undone()
-
-    def _forget_undone(self) -> None:
-        """After a step anywhere, nothing that was taken back elsewhere can be made again."""
-        newest = max(one.history.undo_number for one in self._every)
-        if newest > self._newest:
-            self._newest = newest
-            for one in self._every:
-                if one.history.undo_number != newest and one.history.redo_number is not None:
-                    one.forget_undone()
-
-    @property
-    def _every(self) -> tuple[Steps, ...]:
-        return self, self._beside, *self._also
-
-    @property
-    def _next(self) -> Steps:
-        """Whose step is made again next: the one that was made first, as it was taken back last."""
-        undone = [one for one in self._every if one.history.redo_number is not None]
-        return min(undone, key=lambda one: one.history.redo_number or 0, default=self)
-
-    def _show(self, **changes: Any) -> None:
-        last, following = self._last.history, self._next.history
-        super()._show(**changes, undo=last.undo_label, redo=following.redo_label)
+        return self.asked.rules or Rules()
 
     def _tell(self, snapshot: Snapshot) -> None:
+        request = self._wanted_statistics(snapshot)
+        if request is not None:
+            self._asked_statistics = request
+            if snapshot.explained.scopes:
+                snapshot = replace(snapshot, explained=replace(snapshot.explained, outdated=True))
         super()._tell(snapshot)
-        if not (snapshot.preview or snapshot.refining):
-            self.explainer.follow(self._store, snapshot.run, snapshot.fit, snapshot.project.view)
+        if request is not None and request is self._asked_statistics:
+            self._request_statistics(request)
 
     def _look(self, **changes: Any) -> None:
         project = self.snapshot.project
@@ -741,37 +633,35 @@ class Workbench(Bench[Snapshot]):
         if view != project.view:
             self._show(project=replace(project, view=view))
 
-    def _edit(self, label: str, key: str | None, project: Project) -> None:
+    def _edit(self, label: str, asked: Project, key: str | None = None) -> None:
         if self.snapshot.run is not None:
-            self._history.edit(label, project, key)
-            self._forget_undone()
-            self._go(project)
+            super()._edit(label, asked, key)
 
     def _edit_phases(self, label: str, key: str | None, phases: PhaseSettings) -> None:
-        self._edit(label, key, replace(self._history.project, phases=phases))
+        self._edit(label, replace(self.asked, phases=phases), key)
 
     def _edit_rules(self, label: str, **changes: Any) -> None:
         rules = replace(self._rules(), **changes)
         if rules != self._rules():
-            self._edit(label, None, replace(self._history.project, rules=rules))
+            self._edit(label, replace(self.asked, rules=rules))
 
     def _edit_annotations(self, label: str, annotations: tuple[Annotation, ...]) -> None:
-        self._edit(label, None, replace(self._history.project, annotations=annotations))
+        self._edit(label, replace(self.asked, annotations=annotations))
 
     def _edit_views(self, label: str, made: NamedView | None, number: int) -> None:
-        kept = [one for one in self._history.project.views if one.number != number]
+        kept = [one for one in self.asked.views if one.number != number]
         views = tuple(sorted([*kept, *([made] if made else [])], key=lambda one: one.number))
-        if views != self._history.project.views:
-            self._edit(label, None, replace(self._history.project, views=views))
+        if views != self.asked.views:
+            self._edit(label, replace(self.asked, views=views))
 
     def _hand_edit(self, label: str, breaks: tuple[float, ...], locked: tuple[float, ...]) -> None:
         phases, fit = self._by_hand(breaks, locked)
         self._fits.single[phases] = fit
         self._edit_phases(label, None, phases)
 
-    def _go(self, project: Project) -> None:
+    def turn(self, asked: Project) -> None:
         """Show a project of the history; the view is not part of it."""
-        before = self.snapshot.project
+        project, before = asked, self.snapshot.project
         view = before.view
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
@@ -781,23 +671,22 @@ class Workbench(Bench[Snapshot]):
 
     def _rebuild(self) -> None:
         """The rules or the limit have changed: the curve has to be built anew, beside the window."""
-        store, rules, known, limit = self._store, self._rules(), self._unlimited, self._history.project.limit
+        store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
         model, locked = self._phases.model, self._phases.locked
 
-        def work(job: Job) -> tuple[tuple[Run, _Fits], tuple[Run, _Fits]]:
+        def work(job: Job) -> tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]:
             whole = known if known is not None and known[0].rules == rules else None
-            whole = whole or _build(store, rules, model, job)
-            return whole, whole if limit is None else _part(whole[0], limit, model, locked, job)
+            whole = whole or build_run(store, rules, model, job)
+            return whole, whole if limit is None else part_of(whole[0], limit, model, locked, job)
 
-        def done(built: tuple[tuple[Run, _Fits], tuple[Run, _Fits]]) -> None:
+        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]) -> None:
             self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
-            self._show(run=run, opening=None, fit=None, rows=())
-            self._resolve()
+            self._resolve(run=run, opening=None, fit=None, rows=())
 
         def failed(error: BaseException) -> None:
             self._keep_rules()
-            self._show(opening=None, problem=_problem(error))
+            self._show(opening=None, problem=problem_of(error))
 
         if known is not None and known[0].rules == rules and limit is None:
             self._files.cancel()
@@ -817,35 +706,35 @@ class Workbench(Bench[Snapshot]):
         run = self.snapshot.run
         if run is None or self._is_of(run):
             return
-        for go in (self._history.undo, self._history.redo, self._history.redo):
-            go()
+        for go in (self.history.back, self.history.forth, self.history.forth):
+            go(self.branch)
             if self._is_of(run):
                 break
-        self._resolve(project=replace(self._history.project, view=self._view))
+        self._resolve(project=replace(self.asked, view=self._view))
 
-    def _is_of(self, run: Run) -> bool:
+    def _is_of(self, run: TraceRun) -> bool:
         """Whether a run is the one that the project asks for."""
-        return self._rules() == run.rules and self._history.project.limit == run.limit
+        return self._rules() == run.rules and self.asked.limit == run.limit
 
     def _resolve(self, **changes: Any) -> None:
         """Answer the project: from what is known, at once if that is quick, else by a job.
 
         One snapshot says it all, so that the window is drawn once.
         """
-        run, phases = self.snapshot.run, self._phases
+        run, phases = changes.get("run", self.snapshot.run), self._phases
         if run is None:
             return
-        if run.limit != self._history.project.limit:  # its phases are those of a curve that is not there yet
+        if run.limit != self.asked.limit:  # its phases are those of a curve that is not there yet
             self._fitting.cancel()
             self._sweeping.cancel()
             self._show(**changes, refining=True)
             return
         sweep, suggestion = self._fits.sweeps.get((phases.model, phases.locked), (None, None))
         fit = self._known(phases) or self._quick(run, phases)
-        self._show_fit(
-            fit or self.snapshot.fit, sweep=sweep, suggestion=suggestion, refining=fit is None, **changes
-        )
-        if sweep is None or _reaches(sweep) < phases.n:
+        shown = changes.pop("fit", self.snapshot.fit)
+        found = {"sweep": sweep, "suggestion": suggestion, "refining": fit is None}
+        self._show_fit(fit or shown, **changes, **found)
+        if sweep is None or reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
         if fit is None:
             self._request_fit(run, phases)
@@ -855,14 +744,14 @@ class Workbench(Bench[Snapshot]):
     def _known(self, phases: PhaseSettings) -> PhaseFit | None:
         found = self._fits.single.get(phases)
         swept = self._fits.sweeps.get((phases.model, phases.locked))
-        if found is None and phases.breaks is None and swept is not None and phases.n <= _reaches(swept[0]):
+        if found is None and phases.breaks is None and swept is not None and phases.n <= reaches(swept[0]):
             found = swept[0].fit(phases.n)
         return found
 
-    def _quick(self, run: Run, phases: PhaseSettings) -> PhaseFit | None:
+    def _quick(self, run: TraceRun, phases: PhaseSettings) -> PhaseFit | None:
         """The fit, if by experience it takes less than a frame."""
         if phases.breaks is not None:
-            fit = _with_breaks(run, phases)
+            fit = with_breaks(run, phases)
         elif self._fits.pace.get(phases.model, INLINE) * phases.n < INLINE:
             fit = self._timed_fit(run, phases, self._fits)
         else:
@@ -870,12 +759,12 @@ class Workbench(Bench[Snapshot]):
         self._fits.single[phases] = fit
         return fit
 
-    def _request_fit(self, run: Run, phases: PhaseSettings) -> None:
+    def _request_fit(self, run: TraceRun, phases: PhaseSettings) -> None:
         fits = self._fits
 
         def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
             fit = self._timed_fit(run, phases, fits)
-            return fit, _rows(run, fit)  # here, as the window has enough to do when the fit arrives
+            return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
         def done(found: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
             fit, rows = found
@@ -885,13 +774,13 @@ class Workbench(Bench[Snapshot]):
 
         self._fitting.submit("Fitting", work, done, self._fit_failed)
 
-    def _request_sweep(self, run: Run, phases: PhaseSettings) -> None:
+    def _request_sweep(self, run: TraceRun, phases: PhaseSettings) -> None:
         """Every n, up to the one in use as far as that does not take too long."""
         from desktop.core.selection import LIMIT
 
         fits, key = self._fits, (phases.model, phases.locked)
         known = fits.sweeps.get(key)
-        to = 0 if known is None else _reaches(known[0])
+        to = 0 if known is None else reaches(known[0])
         if known is not None and to >= LIMIT:
             return
         while known is not None and to < min(phases.n, LIMIT):
@@ -909,11 +798,11 @@ class Workbench(Bench[Snapshot]):
                 self._show(sweep=found[0], suggestion=found[1])
 
         self._sweeping.submit(
-            "Fitting every n", lambda job: _sweep(run.curve, *key, job, known, to), done, self._fit_failed
+            "Fitting every n", lambda job: sweep_of(run.curve, *key, job, known, to), done, self._fit_failed
         )
 
     @staticmethod
-    def _timed_fit(run: Run, phases: PhaseSettings, fits: _Fits) -> PhaseFit:
+    def _timed_fit(run: TraceRun, phases: PhaseSettings, fits: Fits) -> PhaseFit:
         from desktop.core.phases import fit
 
         begun = time.perf_counter()
@@ -931,21 +820,22 @@ class Workbench(Bench[Snapshot]):
         ends = settled.breaks.tolist()
         known = zip(ends[:-1], ends[1:], settled.degree.tolist(), strict=True)
         phases = replace(self._phases, locked=locked).by_hand(breaks, known)
-        fit = _with_breaks(run, phases, settled)
+        fit = with_breaks(run, phases, settled)
         if phases.degrees is not None:
             phases = replace(phases, degrees=tuple(fit.degree.tolist()))
         return phases, fit
 
     def _show_fit(self, fit: PhaseFit | None, **changes: Any) -> None:
-        assert self.snapshot.run is not None
-        if fit is not None and fit is not self.snapshot.fit:
-            changes.update(fit=fit, rows=_rows(self.snapshot.run, fit))
+        run = changes.get("run", self.snapshot.run)
+        assert run is not None
+        if fit is not self.snapshot.fit:
+            changes.update(fit=fit, rows=() if fit is None else rows_of(run, fit))
         self._show(**changes)
 
     def _settled(self) -> PhaseFit | None:
         """The fit before a drag that may be going on; None while another part of the run is made ready."""
         run = self.snapshot.run
-        if run is None or run.limit != self._history.project.limit:
+        if run is None or run.limit != self.asked.limit:
             return None
         return self._known(self._phases) or self.snapshot.fit
 
@@ -962,27 +852,29 @@ class Workbench(Bench[Snapshot]):
         return (*breaks[:index], kept, *breaks[index + 1 :])
 
     def _failed(self, error: BaseException) -> None:
-        self._show(problem=_problem(error))
+        self._show(problem=problem_of(error))
 
     def _fit_failed(self, error: BaseException) -> None:
-        self._show(refining=False, problem=_problem(error))
+        self._show(refining=False, problem=problem_of(error))
 
     def _release(self, *, park: bool = True) -> None:
         """Put the trace that is shown aside, as long as few are and memory allows; else close its store, and
         those of all before."""
         if self._store is not None:
-            self.explainer.forget()
+            self._counting.cancel()
+            self._asked_statistics = self._statistics = None
+            self._replay = False
             store, self._store = self._store, None
             document, run, whole = self.snapshot.document, self.snapshot.run, self._unlimited
             if document is not None and run is not None and whole is not None and run.whole is whole[0]:
-                self._parked.append(_Opened(store, document, whole, (run, self._fits), self._stamp))
+                self._parked.append(Opened(store, document, whole, (run, self._fits), self._stamp))
             else:
                 store.close()
         most = PARKED if park else 0
         while len(self._parked) > most or sum(one.size for one in self._parked) > memory.limit():
             self._parked.pop(0).store.close()
 
-    def _take_parked(self, source: Path, options: OpenOptions, kept: Project | None) -> _Opened | None:
+    def _take_parked(self, source: Path, options: OpenOptions, kept: Project | None) -> Opened | None:
         """What was put aside of a trace, if it is still what is asked for."""
         from desktop.data.utilization import Rules
 
@@ -991,199 +883,11 @@ class Workbench(Bench[Snapshot]):
                 self._parked.remove(one)
                 wanted = kept.rules or Rules(), kept.limit
                 run = one.shown[0]
-                if one.stamp == _stamp(source) and (run.rules, run.limit) == wanted:
+                if one.stamp == stamp_of(source) and (run.rules, run.limit) == wanted:
                     return one
                 one.store.close()
                 return None
         return None
 
 
-# ---- the work itself: functions of what they are given
-
-
-def _warm_up() -> None:
-    from desktop.core import phases
-    from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
-
-    phases.warm_up()
-
-
-def _stamp(source: Path) -> tuple[int, int] | None:
-    """By which a file is known to be as it was."""
-    try:
-        found = source.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
-def _open(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> _Opened:
-    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
-
-    from desktop.data.consistency import doubt
-    from desktop.data.info import info
-    from desktop.data.opening import open_trace
-
-    stamp = _stamp(source)
-    store = open_trace(source, job, **asdict(options))
-    try:
-        facts, regions = info(store), tuple(store.regions)
-        place, again = Path(store.path), options.again()
-        names = tuple(map(location_name, store.locations))
-        lost = doubt(store)
-        document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
-        model = DEFAULT_MODEL if kept is None else kept.phases.model
-        whole = shown = _build(store, None if kept is None else kept.rules, model, job)
-        if kept is not None and kept.limit is not None and _holds(whole[0].curve, kept.limit):
-            shown = _part(whole[0], kept.limit, model, kept.phases.locked, job)
-    except BaseException:
-        store.close()
-        raise
-    return _Opened(store, document, whole, shown, stamp)
-
-
-def _build(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[Run, _Fits]:
-    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve."""
-    from desktop.core.concurrency import summarise
-    from desktop.core.envelope import envelope
-    from desktop.data.events import Activity
-    from desktop.data.utilization import Rules, build
-
-    rules = rules or Rules()
-    utilization = build(store, rules, job)
-    curve = utilization.curve()
-    stack = {"computing": curve}
-    for name in CLASSES[1:]:
-        # What counts as computing is not drawn a second time.
-        drawn_as = frozenset({Activity[name.upper()]}) - rules.computing
-        level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
-        if level.level.any():
-            stack[name] = level
-    for drawn in stack.values():
-        envelope(drawn)
-    summarise(curve)
-    fits = _Fits()
-    begun = time.perf_counter()
-    fits.sweeps[model, ()] = _sweep(curve, model, (), job)
-    largest = _reaches(fits.sweeps[model, ()][0])
-    fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
-    return Run(rules, utilization, curve, stack), fits
-
-
-def _part(
-    whole: Run, limit: tuple[float, float], model: str, locked: tuple[float, ...], job: Job
-) -> tuple[Run, _Fits]:
-    """A run within a range of time, and its first sweep."""
-    from desktop.core.concurrency import summarise
-    from desktop.core.envelope import envelope
-
-    stack: dict[str, StepCurve] = {}
-    for name, level in whole.stack.items():
-        job.step(len(stack), len(whole.stack))
-        part = level.window(*limit)
-        if name == "computing" or part.level.any():
-            envelope(part)
-            stack[name] = part
-    curve = stack["computing"]
-    summarise(curve)
-    fits = _Fits()
-    locked = tuple(t for t in locked if limit[0] < t < limit[1])
-    fits.sweeps[model, locked] = _sweep(curve, model, locked, job)
-    return Run(whole.rules, whole.utilization, curve, stack, limit, whole), fits
-
-
-def _ends(curve: StepCurve) -> tuple[float, float]:
-    """Start and end in seconds."""
-    return curve.start, curve.start + curve.duration
-
-
-def _holds(curve: StepCurve, span: tuple[float, float]) -> bool:
-    """Whether a range of time (seconds) has some ticks of the curve to be analysed."""
-    start, end = _ends(curve)
-    return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
-
-
-def _sweep(
-    curve: StepCurve,
-    model: str,
-    locked: tuple[float, ...],
-    job: Job,
-    known: tuple[Sweep, Suggestion] | None = None,
-    to: int = 0,
-) -> tuple[Sweep, Suggestion]:
-    """Every n and the one to take; of a sweep that is `known`, its continuation up to `to`."""
-    from desktop.core.phases import extend
-    from desktop.core.selection import search
-
-    if known is None:
-        found = search(curve, model, locked=locked, stop=job.stop)
-    else:
-        found = extend(curve, known[0], to, locked=locked, stop=job.stop), known[1]
-    job.step(0, 0)
-    return found
-
-
-def _reaches(sweep: Sweep) -> int:
-    """The largest n of a sweep."""
-    return int(sweep.n[-1])
-
-
-def _with_breaks(run: Run, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
-    from desktop.core.phases import fit_breaks
-
-    assert phases.breaks is not None
-    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
-
-
-def _rows(run: Run, fit: PhaseFit) -> tuple[PhaseRow, ...]:
-    from desktop.core.phase_stats import phase_table
-
-    return tuple(phase_table(run.curve, fit))
-
-
-def _least_n(model: str, locked: tuple[float, ...]) -> int:
-    return (len(locked) + 1) * (2 if model == "budget" else 1)
-
-
-def _within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
-    """Settings that were kept, on a curve that may have become another since."""
-    start, end = _ends(curve)
-    locked = tuple(t for t in phases.locked if start < t < end)
-    found = replace(phases, n=max(phases.n, _least_n(phases.model, locked)), locked=locked)
-    if phases.breaks is None:
-        return found
-    breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
-    near = 1e-9 * max(abs(start), abs(end))
-    if (
-        len(breaks) == len(phases.breaks)
-        and max(abs(start - phases.breaks[0]), abs(end - phases.breaks[-1])) <= near
-    ):
-        return found  # rounding of the ends is no change
-    return found.by_hand(breaks, phases.by_ends)
-
-
-def _first_settings(fits: _Fits) -> PhaseSettings:
-    (model, locked), (_, suggestion) = next(iter(fits.sweeps.items()))
-    return PhaseSettings(model, max(1, suggestion.n), locked)
-
-
-def _problem(error: BaseException) -> Problem:
-    """An exception as the user reads it: its own sentence if it has one."""
-    import traceback
-
-    from desktop.errors import DesktopError, sentence
-
-    details = "".join(traceback.format_exception(error))
-    if isinstance(error, DesktopError):
-        return Problem(str(error), details, getattr(error, "choices", ()))
-    known = "" if isinstance(error, ValueError) else sentence(error)
-    if known:
-        return Problem(known, details)
-    return Problem(
-        f"Something went wrong inside the program ({type(error).__name__}: {error}); "
-        "what you had is still here, please report the details",
-        details,
-    )
-
-
-__all__ = ["Document", "Problem", "Progress", "Run", "Snapshot", "Workbench"]
+__all__ = ["Document", "Problem", "Progress", "Snapshot", "TraceRun", "Workbench"]

@@ -420,7 +420,7 @@ def test_durations_feed_the_factor_model(
             ("phase 3", "all runs", 8, 5, False), ("phase 3", "all runs", 16, 4, False),
         ]  # fmt: skip
         table.bench.add_rows(project.table.rows[:1])
-        assert table.bench.snapshot.undo == "add 1 row"
+        assert table.bench.history.undo_label == "add 1 row"
         table.bench.undo()
         assert table.bench.snapshot.project.table == project.table
         main.frame.choose_theme("dark")

@@ -285,7 +285,7 @@ def test_a_pilot_is_read_run_and_taken(qtbot: QtBot, window: ExperimentPage, tmp
     page.take.click()
     settle(qtbot, window)
     assert [f.delay for f in bench.snapshot.project.experiment.factors] == [found.size] * 2
-    assert bench.snapshot.undo == f"take a delay of {found.size} units" and page.take.isHidden()
+    assert bench.history.undo_label == f"take a delay of {found.size} units" and page.take.isHidden()
 
 
 @needs_shell
@@ -611,8 +611,8 @@ def test_the_design_follows_the_choice(qtbot: QtBot, window: ExperimentPage, tmp
     page.draw.click()
     assert page.seed.text() != seed
     labels = []
-    while window.bench.snapshot.undo is not None:
-        labels.append(window.bench.snapshot.undo)
+    while window.bench.history.undo_label is not None:
+        labels.append(window.bench.history.undo_label)
         window.actions_by_id["undo"].trigger()
     assert labels[0] == "draw another order" and labels[-1] == "take 16 runs"
     assert window.bench.snapshot.project.experiment == experiment

@@ -238,7 +238,7 @@ def test_effects_are_those_of_the_command_line_and_of_the_page(
     settle(qtbot, window)
     assert page.bench.snapshot.project.analysis.terms is not None
     assert not page.read_page.effects.frames.frame.loc["F4", "In"]
-    assert window.workbench.snapshot.undo == "drop a term"
+    assert window.workbench.history.undo_label == "drop a term"
     window.workbench.undo()
     window.workbench.undo()
     settle(qtbot, window)
@@ -311,7 +311,7 @@ def test_a_factor_without_a_region_is_told_of_and_given_one(
     settle(qtbot, window)
     assert window.workbench.snapshot.marked == ("factor",)
     assert side.snapshot.places[0].phases and "phase 1</a>" in panel.where.text()
-    assert window.workbench.snapshot.undo == "pin F2 to a region"
+    assert window.workbench.history.undo_label == "pin F2 to a region"
     keeper.save(tmp_path / "p.phasewright")
     assert read_workspace(tmp_path / "p.phasewright").experiments[0].regions == {"F2": "factor"}
     window.workbench.undo()
@@ -432,7 +432,7 @@ def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, 
     keeper, bench = window.desk.keeper, window.workbench
     window.actions_by_id["add_run_to_model"].trigger()
     panel, side = model(qtbot, window)
-    assert bench.snapshot.undo == "add runs of traces" and side.snapshot.names == ("runs of traces",)
+    assert bench.history.undo_label == "add runs of traces" and side.snapshot.names == ("runs of traces",)
     (row,) = side.snapshot.here
     assert bench.snapshot.run is not None and row.time == bench.snapshot.run.curve.duration
     assert (row.code, row.system, row.p) == ("cholesky", "this system", 16)
@@ -451,7 +451,7 @@ def test_this_run_begins_a_table_and_is_marked(qtbot: QtBot, window: TracePage, 
     assert bench.snapshot.fit is not None
     assert [one.time for one in side.snapshot.here[1:]] == bench.snapshot.fit.duration.tolist()
     assert [one.code for one in side.snapshot.here[1:]] == [f"cholesky, phase {k}" for k in (1, 2, 3, 4)]
-    assert bench.snapshot.undo == "add 4 rows"
+    assert bench.history.undo_label == "add 4 rows"
     keeper.save(tmp_path / "p.phasewright")
     (kept,) = read_workspace(tmp_path / "p.phasewright").tables
     assert kept.edits is not None and kept.edits.added == side.snapshot.here

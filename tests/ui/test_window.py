@@ -232,7 +232,7 @@ def test_breaks_by_hand_move_lock_add_remove_and_undo(qtbot: QtBot, opened: Trac
         settle(qtbot, opened)
     assert bench.snapshot.fit is not None
     assert bench.snapshot.fit.breaks == pytest.approx(free.breaks)
-    assert bench.snapshot.undo is None
+    assert bench.history.undo_label is None
 
 
 def test_a_break_is_dragged_with_the_mouse(qtbot: QtBot, opened: TracePage) -> None:
@@ -254,7 +254,7 @@ def test_a_break_is_dragged_with_the_mouse(qtbot: QtBot, opened: TracePage) -> N
     qtbot.mouseRelease(view.viewport(), Qt.MouseButton.LeftButton, pos=end)
     assert bench.snapshot.fit is not None
     assert bench.snapshot.fit.breaks[1] == pytest.approx(1.4, abs=0.02)
-    assert bench.snapshot.undo == "move break 1"
+    assert bench.history.undo_label == "move break 1"
 
 
 def test_table_plot_and_keys_select_each_other(qtbot: QtBot, opened: TracePage) -> None:

@@ -110,13 +110,16 @@ def test_edits_are_named_undone_and_refused(bench, tmp_path):
     experiment = bench.snapshot.project.experiment
     more = replace(experiment, plan=replace(experiment.plan, replicates=5))
     assert bench.edit("change the replicates", more) and not bench.snapshot.saved
-    assert bench.snapshot.undo == "change the replicates" and bench.snapshot.state.planned == 20
+    assert bench.history.undo_label == "change the replicates" and bench.snapshot.state.planned == 20
     bad = replace(experiment, factors=(experiment.factors[0], replace(experiment.factors[1], name="A")))
     assert not bench.edit("rename", bad)
     assert "'A' cannot be the name" in bench.snapshot.problem
     assert bench.snapshot.project.experiment == more
     bench.undo()
-    assert bench.snapshot.project.experiment == experiment and bench.snapshot.redo == "change the replicates"
+    assert (
+        bench.snapshot.project.experiment == experiment
+        and bench.history.redo_label == "change the replicates"
+    )
     bench.redo()
     assert bench.save() and read_experiment(tmp_path) == more
     seed = bench.snapshot.project.experiment.plan.seed
@@ -169,7 +172,7 @@ def test_the_bad_run_of_5131_table_3_is_found_and_left_out_with_a_reason(bench):
     assert bench.snapshot.effects.suspects == () or "9" not in [
         s.label for s in bench.snapshot.effects.suspects
     ]
-    assert bench.snapshot.undo == "leave trial 9 out"
+    assert bench.history.undo_label == "leave trial 9 out"
     bench.undo()
     assert [s.label for s in bench.snapshot.effects.suspects] == ["9"]
 
@@ -181,17 +184,17 @@ def test_terms_are_dropped_and_put_back(bench):
     before = bench.snapshot.effects.effect("F4").value
     pair = every.effect("F1:F4")
     bench.toggle_term(every.effect("F1").members)
-    assert bench.snapshot.undo == "drop a term" and len(bench.snapshot.effects.effects) == 14
+    assert bench.history.undo_label == "drop a term" and len(bench.snapshot.effects.effects) == 14
     assert len(bench.snapshot.every.effects) == 15, "a dropped term can be seen and put back"
     assert "without F1" in bench.snapshot.hierarchy
     assert bench.snapshot.effects.effect("F4").value == pytest.approx(before), "columns are orthogonal"
     bench.toggle_term(pair.members)
     bench.toggle_term(every.effect("F1").members)
-    assert bench.snapshot.undo == "put a term back"
+    assert bench.history.undo_label == "put a term back"
     bench.undo()
     bench.undo()
     bench.undo()
-    assert bench.snapshot.project.analysis.terms is None and bench.snapshot.undo is None
+    assert bench.snapshot.project.analysis.terms is None and bench.history.undo_label is None
     bench.set_analysis("one term", terms=(every.effect("F4").members,))
     bench.toggle_term(every.effect("F4").members)
     assert "one term at least" in bench.snapshot.problem

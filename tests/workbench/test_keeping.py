@@ -136,7 +136,7 @@ def test_everything_that_was_asked_for_comes_back(
     assert fit is not None and before is not None
     assert fit.breaks.tolist() == before.breaks.tolist() and fit.epsilon == before.epsilon
     assert not other.keeper.modified and other.told == [] and other.bench.snapshot.problem is None
-    assert other.bench.snapshot.undo is None, "opening is no step"
+    assert other.bench.history.undo_label is None, "opening is no step"
 
 
 def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: tuple[Path, Path]) -> None:
@@ -152,8 +152,8 @@ def test_every_edit_is_undone_and_undoing_all_is_no_change(desk: Desk, traces: t
     bench.remove_view(1)
     bench.name_region("f", "g")
     labels = []
-    while bench.snapshot.undo:
-        labels.append(bench.snapshot.undo)
+    while bench.history.undo_label:
+        labels.append(bench.history.undo_label)
         bench.undo()
     assert labels[::-1] == [
         "add annotation", "edit annotation", "hide annotation", "delete annotation",
@@ -187,10 +187,10 @@ def test_several_runs_each_with_its_own_history(
     keeper.save(tmp_path / "p.phasewright")
     keeper.show_run(0)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in a"]
-    assert bench.snapshot.undo == "add times.csv"
+    assert bench.history.undo_label == "add times.csv"
     for label in ("add b.txt", "add annotation", None):
         bench.undo()
-        assert bench.snapshot.undo == label, "what was done before can still be undone"
+        assert bench.history.undo_label == label, "what was done before can still be undone"
     assert keeper.modified and not bench.snapshot.project.annotations
     for _ in range(3):
         bench.redo()
@@ -200,7 +200,7 @@ def test_several_runs_each_with_its_own_history(
     bench.undo()
     bench.redo()
     bench.annotate("again", 1.0)
-    assert bench.snapshot.redo is None, "a new step forgets what was undone, of both"
+    assert bench.history.redo_label is None, "a new step forgets what was undone, of both"
     keeper.add_run(traces[1])
     keeper.add_files(tables=(tmp_path / "work" / "times.csv",))
     bench.annotate("in b", 2.0)
@@ -230,7 +230,7 @@ def test_undoing_a_run_that_is_shown_shows_another(desk: Desk, traces: tuple[Pat
     keeper.add_run(traces[1])
     bench.undo()
     assert bench.snapshot.document is not None and bench.snapshot.document.source == traces[0]
-    assert keeper.current == 0 and len(keeper.workspace.runs) == 1 and bench.snapshot.redo == "add b.txt"
+    assert keeper.current == 0 and len(keeper.workspace.runs) == 1 and bench.history.redo_label == "add b.txt"
     keeper.remove("runs", 0)
     assert len(keeper.workspace.runs) == 1, "the last run stays"
     bench.redo()
@@ -238,7 +238,7 @@ def test_undoing_a_run_that_is_shown_shows_another(desk: Desk, traces: tuple[Pat
     keeper.show_run(1)
     bench.annotate("in b", 1.0)
     keeper.remove("runs", 1)
-    assert keeper.current == 0 and bench.snapshot.undo == "take b.txt out"
+    assert keeper.current == 0 and bench.history.undo_label == "take b.txt out"
     bench.undo()
     keeper.show_run(1)
     assert [note.text for note in bench.snapshot.project.annotations] == ["in b"]
@@ -252,18 +252,18 @@ def test_what_was_said_of_an_experiment_or_table_is_kept_with_it(
     bench.open(traces[0])
     plan, table = tmp_path / "work" / "plan", tmp_path / "work" / "times.csv"
     keeper.add_files(experiments=(plan, plan), tables=(table,))
-    assert bench.snapshot.undo == "add 2 files" and keeper.by_hand
+    assert bench.history.undo_label == "add 2 files" and keeper.by_hand
     keeper.save(tmp_path / "work" / "p.phasewright")
     lent, keep = keeper.lend("experiments", 0)
     keep(replace(lent, settings=AnalysisSettings("wall", terms=((0,), (0, 1)))))
     assert keeper.modified
     keeper.remove("experiments", 0)
     keeper.add_files(tables=(table,))
-    assert bench.snapshot.undo == "take plan out", "a table that is there is not added again"
+    assert bench.history.undo_label == "take plan out", "a table that is there is not added again"
     bench.undo()
     assert keeper.workspace.experiments[0].settings.terms == ((0,), (0, 1))
     keeper.relocate("tables", 0, tmp_path / "elsewhere.csv")
-    assert bench.snapshot.undo == "find times.csv elsewhere"
+    assert bench.history.undo_label == "find times.csv elsewhere"
     keeper.save()
     other.keeper.open(tmp_path / "work" / "p.phasewright")
     assert other.keeper.workspace == keeper.workspace
@@ -276,7 +276,7 @@ def test_a_project_without_a_trace(
     desk: Desk, other: Desk, traces: tuple[Path, Path], tmp_path: Path
 ) -> None:
     desk.keeper.add_files(tables=(tmp_path / "times.csv",))
-    assert desk.bench.snapshot.undo == "add times.csv"
+    assert desk.bench.history.undo_label == "add times.csv"
     desk.keeper.save(tmp_path / "p.phasewright")
     other.bench.open(traces[0])
     other.keeper.open(tmp_path / "p.phasewright")

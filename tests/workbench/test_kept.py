@@ -127,7 +127,7 @@ def test_a_model_comes_back_as_it_was_left(tmp_path: Path) -> None:
     (back,) = saved(tmp_path, kept).tables
     assert back == kept
     other.open_kept(back)
-    assert other.snapshot.problem == "" and other.snapshot.undo is None
+    assert other.snapshot.problem == "" and other.history.undo_label is None
     assert repr(other.snapshot.project) == repr(bench.snapshot.project)
     assert other.snapshot.fit is not None and bench.snapshot.fit is not None
     assert other.snapshot.fit.sse == bench.snapshot.fit.sse and other.kept() == kept

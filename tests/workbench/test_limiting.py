@@ -105,9 +105,9 @@ def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def bench(trace: Path) -> Iterator[Workbench]:
     made = Workbench(executors={name: Inline() for name in LANES})
-    made.explainer._settle = 0.0
+    made.settle = 0.0
     made.open(trace)
-    made.explainer.watch("a panel", frozenset({"ranges", "calls", "replay"}))
+    made.watch("a panel", frozenset({"ranges", "calls", "replay"}))
     assert made.snapshot.problem is None
     yield made
     made.close()
@@ -176,13 +176,17 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
     span = (0.25 * length, 0.75 * length)
     bench.limit_to(span)
     part = bench.snapshot
-    assert part.undo == "limit the analysis" and part.run is not None and part.run.whole is whole.run
+    assert (
+        bench.history.undo_label == "limit the analysis"
+        and part.run is not None
+        and part.run.whole is whole.run
+    )
     assert part.project.limit == span and keeper.modified and keeper.by_hand
     assert (part.run.curve.start, part.run.curve.duration) == pytest.approx((span[0], 0.5 * length))
     bench.undo()
     assert bench.snapshot.run is whole.run and bench.snapshot.fit is whole.fit
     bench.redo()
-    assert bench.snapshot.project == part.project and bench.snapshot.redo is None
+    assert bench.snapshot.project == part.project and bench.history.redo_label is None
     bench.set_n(4)
     bench.move_break(2, 0.6 * length)
     last = bench.snapshot
@@ -201,7 +205,10 @@ def test_it_is_undone_and_kept_and_the_command_line_takes_it_from_a_project(
     assert wider["breaks_s"][0] == 0 and wider["breaks_s"][-1] == pytest.approx(0.9 * length)
     assert wider["breaks_s"][1:-1] == pytest.approx(last.fit.breaks[1:-1].tolist()), "those by hand inside"
     bench.limit_to(None)
-    assert bench.snapshot.project.limit is None and bench.snapshot.undo == "remove the limit of the analysis"
+    assert (
+        bench.snapshot.project.limit is None
+        and bench.history.undo_label == "remove the limit of the analysis"
+    )
     assert bench.snapshot.fit is not None and bench.snapshot.fit.breaks[-1] == pytest.approx(length)
     keeper.close()
     bench.close()
@@ -213,11 +220,11 @@ def test_a_range_without_ticks_is_refused_and_all_of_the_run_is_no_limit(bench: 
     length, unit = before.run.curve.duration, before.run.curve.unit
     bench.limit_to((0.5 * length, 0.5 * length + unit))
     assert bench.snapshot.problem is not None and "too short" in bench.snapshot.problem.sentence
-    assert bench.snapshot.run is before.run and bench.snapshot.undo is None
+    assert bench.snapshot.run is before.run and bench.history.undo_label is None
     bench.limit_to((2 * length, 3 * length))
     assert bench.snapshot.project.limit is None
     bench.limit_to((-1.0, 2 * length))
-    assert bench.snapshot.project.limit is None and bench.snapshot.undo is None
+    assert bench.snapshot.project.limit is None and bench.history.undo_label is None
 
 
 def test_nothing_is_built_anew_while_n_is_changed_within_the_limit(

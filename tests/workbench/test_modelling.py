@@ -150,18 +150,22 @@ def test_an_exclusion_refits_keeps_the_former_fit_and_is_undone(class_a: ModelBe
     before = fit_of(class_a)
     line = class_a.snapshot.selection.lines[5] if class_a.snapshot.selection else 0
     class_a.exclude([line], "  ")
-    assert class_a.snapshot.undo is None, "without a reason nothing happens"
+    assert class_a.history.undo_label is None, "without a reason nothing happens"
     class_a.exclude([line], "swapped")
     shown = class_a.snapshot
-    assert fit_of(class_a).n == 115 and shown.previous is before and shown.undo == f"leave out row {line}"
+    assert (
+        fit_of(class_a).n == 115
+        and shown.previous is before
+        and class_a.history.undo_label == f"leave out row {line}"
+    )
     assert shown.sheet is not None and shown.sheet.muted == {5}
     assert "swapped" in list(shown.sheet.frame["reason"])
     class_a.undo()
     assert fit_of(class_a).sse == pytest.approx(before.sse, rel=1e-12)
-    assert class_a.snapshot.redo == f"leave out row {line}"
+    assert class_a.history.redo_label == f"leave out row {line}"
     class_a.redo()
     class_a.include([line])
-    assert fit_of(class_a).n == 116 and class_a.snapshot.undo == f"take back row {line}"
+    assert fit_of(class_a).n == 116 and class_a.history.undo_label == f"take back row {line}"
 
 
 def test_without_any_row_nothing_of_the_former_fit_is_shown(class_a: ModelBench) -> None:
@@ -191,7 +195,7 @@ def test_names_are_merged_only_when_asked(bench: ModelBench) -> None:
     assert table is not None and table.similar == (("ONE", "one"),)
     assert fit_of(bench).data.systems == ("one", "two", "ONE")
     bench.merge_names(("ONE", "one"), "one")
-    assert fit_of(bench).data.systems == ("one", "two") and bench.snapshot.undo == "rename to one"
+    assert fit_of(bench).data.systems == ("one", "two") and bench.history.undo_label == "rename to one"
 
 
 def test_peak_rates_are_added_and_what_cannot_is_said(bench: ModelBench, tmp_path: Path) -> None:
@@ -199,7 +203,7 @@ def test_peak_rates_are_added_and_what_cannot_is_said(bench: ModelBench, tmp_pat
     peaks = tmp_path / "peaks.csv"
     peaks.write_text("system,r_peak (Gflop/s)\none,2\ntwo,4\n", encoding="utf-8")
     bench.add_values(peaks, "peak")
-    assert fit_of(bench).data.peak == pytest.approx([2e9, 4e9]) and bench.snapshot.undo == "add peak"
+    assert fit_of(bench).data.peak == pytest.approx([2e9, 4e9]) and bench.history.undo_label == "add peak"
     assert bench.snapshot.previous is None, "the fit before counted in other units"
     bench.add_values(tmp_path / "none.csv", "peak")
     assert "none.csv" in bench.snapshot.problem and fit_of(bench).data.peak is not None
@@ -223,10 +227,12 @@ def test_settings_are_steps_of_undo(class_a: ModelBench) -> None:
     class_a.set_positive(True)
     class_a.set_response("log")
     class_a.set_repeats("median")
-    assert class_a.snapshot.undo == "join repeats"
+    assert class_a.history.undo_label == "join repeats"
     for _ in range(5):
         class_a.undo()
-    assert class_a.snapshot.undo is None and fit_of(class_a).sse == pytest.approx(reference.sse, rel=1e-12)
+    assert class_a.history.undo_label is None and fit_of(class_a).sse == pytest.approx(
+        reference.sse, rel=1e-12
+    )
 
 
 def test_own_functions_are_judged_in_a_sentence(bench: ModelBench) -> None:
@@ -400,7 +406,7 @@ def test_traces_are_added_to_the_table_or_make_one(
     bench.add_runs(curves, "small", "one", Quantity())
     table = bench.snapshot.project.table
     assert table is not None and [row.line for row in table.rows[-2:]] == [34, 35]
-    assert fit_of(bench).n == 34 and bench.snapshot.undo == "add 2 rows"
+    assert fit_of(bench).n == 34 and bench.history.undo_label == "add 2 rows"
     bench.open(example_table())
     bench.add_runs(curves, "BT", "IBM SP2", Quantity())
     assert "holds t'" in bench.snapshot.problem and fit_of(bench).n == 116

@@ -38,12 +38,12 @@ class Desk:
         executors: dict[str, Any] = {name: Inline() for name in LANES}
         self.made: list[WorkedOn] = []
         self.bench = Workbench(executors=executors)
-        self.bench.explainer._settle = 0.0
+        self.bench.settle = 0.0
         self.sides: list[EffectsSide | ModelSide] = []
 
         def make(record: Kept) -> WorkedOn:
             kind = ExperimentBench if isinstance(record, KeptExperiment) else ModelBench
-            self.made.append(kind(executors=executors))
+            self.made.append(kind(executors=executors, history=self.bench.history))
             return self.made[-1]
 
         self.keeper = Keeper(
@@ -138,7 +138,7 @@ def test_everybody_works_on_the_same_bench_and_the_project_keeps_it(
     # With another project nothing of this one is worked on.
     desk.bench.open(trace)
     assert desk.model.snapshot.names == () and desk.model.bench is None
-    assert desk.bench.snapshot.undo is None
+    assert desk.bench.history.undo_label is None
     bench.release()
 
 
@@ -156,20 +156,20 @@ def test_steps_are_undone_in_the_order_in_which_they_were_made_wherever_that_was
     effects.set_analysis("halve", half=True)
     labels = []
     for _ in range(5):
-        labels.append(bench.snapshot.undo)
+        labels.append(bench.history.undo_label)
         bench.undo()
     assert labels == ["halve", "add annotation", "fit 1/p", "add 2 files", "set 2 phases"]
     assert not effects.snapshot.project.analysis.half and desk.keeper.workspace.tables == ()
     for label in reversed(labels):
-        assert bench.snapshot.redo == label
+        assert bench.history.redo_label == label
         bench.redo()
-    assert effects.snapshot.project.analysis.half and bench.snapshot.redo is None
+    assert effects.snapshot.project.analysis.half and bench.history.redo_label is None
     assert model.snapshot.project.settings.functions == ("1/p",)
     bench.undo()
     bench.undo()
     model.set_positive(True)
-    assert bench.snapshot.redo is None and bench.snapshot.undo == "keep parameters positive"
-    assert effects.snapshot.redo is None, "a step anywhere forgets what was undone elsewhere"
+    assert bench.history.redo_label is None and bench.history.undo_label == "keep parameters positive"
+    assert effects.history.redo_label is None, "a step anywhere forgets what was undone elsewhere"
 
 
 def test_nothing_is_made_while_nobody_looks(desk: Desk, trace: Path, table: Path) -> None:

@@ -49,7 +49,7 @@ def test_an_edit_is_answered_by_one_snapshot_that_says_all(bench: Workbench) -> 
     old, new = told[0]
     assert old.project.phases.n != 9 == new.project.phases.n
     assert new.fit is not None and new.fit.n == 9 == len(new.rows)
-    assert new.undo == "set 9 phases" and not new.refining
+    assert bench.history.undo_label == "set 9 phases" and not new.refining
     assert new.run is old.run and new.document is old.document and new.sweep is old.sweep
 
 

@@ -160,7 +160,9 @@ class CompareStep(Step):
     # ---- showing
 
     def show_snapshot(self, old: ExperimentSnapshot, new: ExperimentSnapshot) -> None:
-        if new.name != old.name or (new.project.imported is not old.project.imported and new.undo is None):
+        if new.name != old.name or (
+            new.project.imported is not old.project.imported and not self.bench.branch.edited
+        ):
             self.here_p = self.here_delay = 0.0
         if (
             new.effects is not old.effects

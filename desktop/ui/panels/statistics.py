@@ -109,10 +109,10 @@ class StatisticsPanel(QWidget):
             ("Selection", "selection"),
         ):
             self.scope.addItem(text, key)
-        self.scope.activated.connect(lambda _: workbench.explainer.set_scope(self.scope.currentData()))
+        self.scope.activated.connect(lambda _: workbench.set_scope(self.scope.currentData()))
         self.replay = QPushButton("&Transfer and waiting")
         self.replay.setToolTip("Also what takes a pass over all messages: replay on an ideal network")
-        self.replay.clicked.connect(workbench.explainer.want_replay)
+        self.replay.clicked.connect(workbench.want_replay)
         self.note = QLabel()
         self.note.setWordWrap(True)
         self._explained = Explained()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QTextBrowser, QVBo
 from desktop.data.events import ImportReport
 from desktop.ui.panels import PanelSpec
 from desktop.ui.units import digits, grouped, quantity
-from desktop.workbench.workbench import Run, Snapshot, Workbench
+from desktop.workbench.workbench import Snapshot, TraceRun, Workbench
 
 #: What is said of a repair, besides its numbers.
 _REPAIRS = {
@@ -104,7 +104,7 @@ class TracePanel(QWidget):
             )
 
 
-def _facts(info: dict[str, Any], run: Run) -> str:
+def _facts(info: dict[str, Any], run: TraceRun) -> str:
     source, use, totals = info["source"], info["utilization"], info["totals"]
     processors, curve = float(use["processors"]), run.whole.curve
     rows = [

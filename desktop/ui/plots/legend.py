@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,7 @@ class Entry:
     second: QColor | None = None
 
 
+@functools.lru_cache(4)
 def samples(theme: Theme) -> dict[str, Entry]:
     """What things of a description look like in the window, by their ink."""
     t, ground = theme, theme.background

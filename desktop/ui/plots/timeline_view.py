@@ -24,10 +24,10 @@ from desktop.data.naming import location_name
 from desktop.ui.drawing import shaded
 from desktop.ui.guard import guarded
 from desktop.ui.plots import fit_overlay, plot_menu, scales
-from desktop.ui.plots.legend import Entry, Legend, entries
+from desktop.ui.plots.legend import Entry, Legend, entries, samples
 from desktop.ui.plots.navigation import Navigation
 from desktop.ui.plots.notes import Notes, plain
-from desktop.ui.plots.raster import Raster, mix
+from desktop.ui.plots.raster import Raster
 from desktop.ui.plots.scales import Lane, TimeMap
 from desktop.ui.plots.scene import Axis, PixelItem, blit, lane_plot, place_lane, saved
 from desktop.ui.plots.time_plot import Drag, TimePlot, box_of, margins, paint_box
@@ -81,6 +81,7 @@ class TimelineView(TimePlot):
         self._fit: PhaseFit | None = None
         self._phase: int | None = None
         self._by_region = False
+        self._heading = "location"  # what all rows are
         self._classes = np.zeros(1, np.uint8)
         self._weights = np.zeros(1)
         self._rarity = np.zeros(len(Activity))
@@ -110,6 +111,7 @@ class TimelineView(TimePlot):
         self._names: Mapping[str, str] = {}
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
         self._bar.setAccessibleName("Rows")
+        self._bar.setAutoFillBackground(True)  # or what lies below is painted with it
         self._bar.valueChanged.connect(self._scrolled)
         self._build()
         self.setAccessibleName("Timeline of all locations")
@@ -140,6 +142,8 @@ class TimelineView(TimePlot):
         self._timeline, self._rows = timeline, rows
         self._weights, self._rarity = weights, rarity
         names = [] if timeline is None else [region.name for region in timeline.store.regions]
+        locations = () if timeline is None else timeline.store.locations
+        self._heading = row_title(location_name(x) for x in locations if x.kind == "cpu")
         self._classes = region_classes(names, weights)
         self._stack = self._found = None
         self._pointed = self._clicked_row = ()
@@ -303,7 +307,11 @@ class TimelineView(TimePlot):
             row_of = [-1 if self._rows is None else self._rows.row_of(i) for i in range(locations)]
             classes = self._classes if self._by_region else None
             self._tiles.show(self._timeline, groups, classes, np.array(row_of, np.int64))
-        page = self._plot.height() / self._row_height
+        self._place_scroll()
+
+    def _place_scroll(self) -> None:
+        """Rows stay in view, and the bar says which."""
+        count, page = self._count, self._plot.height() / self._row_height
         self._scroll = min(max(self._scroll, 0.0), max(count - page, 0.0))
         self._bar.blockSignals(True)
         self._bar.setRange(0, max(math.ceil((count - page) * 16), 0))
@@ -347,11 +355,12 @@ class TimelineView(TimePlot):
         return first, max(min(last, self._count), first)
 
     def _scrolled(self, value: int) -> None:
-        self._scroll = value / 16
-        self._anew()
+        self._scroll_to(value / 16)
 
     def _scroll_to(self, row: float) -> None:
         self._scroll = row
+        if self._arranged:
+            self._place_scroll()  # now, or the bar is painted after the rows, by itself
         self._anew()
 
     def scroll_rows(self, by: float) -> None:
@@ -392,7 +401,7 @@ class TimelineView(TimePlot):
     def _arrived(self) -> None:
         """Tiles of what is seen are there: that does not move the picture."""
         self._stale = self._base_stale = True
-        self.dirty(self._plot.adjusted(-1, 0, 1, 0))
+        self.dirty(self._plot)
 
     def _changing(self, *, base: bool) -> list[QRectF]:
         # What is around the rows stays while they are moved in time.
@@ -449,9 +458,9 @@ class TimelineView(TimePlot):
         self._sheet = sheet
         if fit is not None:
             m = TimeMap(self._nav.a, self._nav.b, 0.0, plot.width())
-            with self._upon(sheet) as painter:
-                if self._phase is not None and self._phase < fit.n:
-                    span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
+            if self._phase is not None and self._phase < fit.n:
+                span = float(fit.breaks[self._phase]), float(fit.breaks[self._phase + 1])
+                with self._upon(sheet) as painter:
                     self._tint_range(painter, span, t.accent, (plot,))
             fit_overlay.draw_breaks(sheet.image, fit, m, [QRectF(0, 0, plot.width(), plot.height())], t)
         with self._upon(sheet) as painter:
@@ -497,12 +506,11 @@ class TimelineView(TimePlot):
 
     def _colours(self) -> list[QColor]:
         t = self._theme
-        ground = QColor(t.background)
-        table = [ground] * gantt.CLASSES
+        table = [QColor(t.background)] * gantt.CLASSES
         if self._by_region:
-            share = 0.78 if t.dark else 0.85
-            table[:REGIONS] = [mix(c, t.background, share) for c in t.regions]
-            table[gantt.NO_REGION] = mix(t.border, t.background, 0.25)
+            known = samples(t)
+            for k in (*range(REGIONS), gantt.NO_REGION):
+                table[k] = known[f"shade {k}"].colour
         else:
             table[: len(_ACTIVITIES)] = [QColor(getattr(t, a)) for a in _ACTIVITIES]
         return table
@@ -617,12 +625,6 @@ class TimelineView(TimePlot):
             remarks=tuple(self._remarks(say)),
             rows=tuple(rows),
         )
-
-    @property
-    def _heading(self) -> str:
-        """What all rows are."""
-        assert self._timeline is not None
-        return row_title(location_name(x) for x in self._timeline.store.locations if x.kind == "cpu")
 
     def _entries(self) -> list[Entry]:
         return entries(self._legend_of(words()), self._theme)

@@ -1,0 +1,292 @@
+"""A trace that is open: its facts, its curve under one set of rules, what has been fitted to it, and the work
+that leads there, as functions of what they are given."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from desktop.data.naming import location_name, run_name
+from desktop.workbench.jobs import Job
+from desktop.workbench.model import AS_FOUND, CLASSES, DEFAULT_MODEL, OpenOptions, PhaseSettings, Project
+
+if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
+    from desktop.core.curve import StepCurve
+    from desktop.core.phase_stats import PhaseRow
+    from desktop.core.phases import PhaseFit, Sweep
+    from desktop.core.selection import Suggestion
+    from desktop.data.consistency import Doubt
+    from desktop.data.events import ImportReport, Region
+    from desktop.data.utilization import Rules, Utilization
+
+
+@dataclass(frozen=True)
+class Document:
+    """A trace that is open: facts that no setting changes.
+
+    `info` as ``phasewright info --json`` prints it; `repaired`: clocks are repaired unless asked otherwise;
+    `options`: how to open it again; `locations`: what they are called; `doubt`: how much of its curve may be
+    wrong, None if nothing was lost.
+    """
+
+    source: Path
+    store: Path
+    info: dict[str, Any]
+    report: ImportReport
+    regions: tuple[Region, ...]
+    repaired: bool
+    options: OpenOptions = AS_FOUND
+    locations: tuple[str, ...] = ()
+    doubt: Doubt | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read it."""
+        return run_name(self.source, self.options.member)
+
+
+@dataclass(frozen=True, eq=False)
+class TraceRun:
+    """Its utilization under one set of rules. `stack`: those of `CLASSES` that occur, `curve` first.
+
+    Where the analysis is limited, `curve` and `stack` are the part within `limit` (seconds), and `unlimited`
+    is the same without.
+    """
+
+    rules: Rules
+    utilization: Utilization
+    curve: StepCurve
+    stack: dict[str, StepCurve]
+    limit: tuple[float, float] | None = None
+    unlimited: TraceRun | None = None
+
+    @property
+    def whole(self) -> TraceRun:
+        """The run without a limit."""
+        return self.unlimited or self
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that went wrong, as one sentence; `details` may hold a traceback, `choices` the traces in an
+    archive, of which `Workbench.open_member` opens one."""
+
+    sentence: str
+    details: str = ""
+    choices: tuple[str, ...] = ()
+
+
+@dataclass
+class Fits:
+    """What has been fitted to one curve."""
+
+    sweeps: dict[tuple[str, tuple[float, ...]], tuple[Sweep, Suggestion]] = field(default_factory=dict)
+    single: dict[PhaseSettings, PhaseFit] = field(default_factory=dict)
+    # seconds per phase, from the last fit of the model
+    pace: dict[str, float] = field(default_factory=dict)
+
+
+class Opened(NamedTuple):
+    """A trace that is ready to be shown: open store, facts, and curve with fits, of the whole run and of
+    the part that is analysed. `stamp`: of the source, see `_stamp`."""
+
+    store: Any
+    document: Document
+    whole: tuple[TraceRun, Fits]
+    shown: tuple[TraceRun, Fits]
+    stamp: tuple[int, int] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of its curves, about: what is kept beside an array to draw and fit it is as large again."""
+        utilization, stack = self.whole[0].utilization, self.whole[0].stack.values()
+        arrays = [utilization.edges, utilization.counts]
+        arrays += [array for curve in stack for array in (curve.edges, curve.level)]
+        return 2 * sum(array.nbytes for array in arrays)
+
+
+def load_and_compile() -> None:
+    from desktop.core import phases
+    from desktop.data import opening  # noqa: F401 - loaded here so that the first File > Open need not
+
+    phases.warm_up()
+
+
+def stamp_of(source: Path) -> tuple[int, int] | None:
+    """By which a file is known to be as it was."""
+    try:
+        found = source.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def open_source(source: Path, options: OpenOptions, kept: Project | None, job: Job) -> Opened:
+    import pandas  # noqa: F401 - here, as the window's thread would wait for it with the first table
+
+    from desktop.data.consistency import doubt
+    from desktop.data.info import info
+    from desktop.data.opening import open_trace
+
+    stamp = stamp_of(source)
+    store = open_trace(source, job, **asdict(options))
+    try:
+        facts, regions = info(store), tuple(store.regions)
+        place, again = Path(store.path), options.again()
+        names = tuple(map(location_name, store.locations))
+        lost = doubt(store)
+        document = Document(source, place, facts, store.report, regions, store.repair, again, names, lost)
+        model = DEFAULT_MODEL if kept is None else kept.phases.model
+        whole = shown = build_run(store, None if kept is None else kept.rules, model, job)
+        if kept is not None and kept.limit is not None and holds(whole[0].curve, kept.limit):
+            shown = part_of(whole[0], kept.limit, model, kept.phases.locked, job)
+    except BaseException:
+        store.close()
+        raise
+    return Opened(store, document, whole, shown, stamp)
+
+
+def build_run(store: Any, rules: Rules | None, model: str, job: Job) -> tuple[TraceRun, Fits]:
+    """Curves and their summaries, and the first sweep, so that the window has a fit with the curve."""
+    from desktop.core.concurrency import summarise
+    from desktop.core.envelope import envelope
+    from desktop.data.events import Activity
+    from desktop.data.utilization import Rules, build
+
+    rules = rules or Rules()
+    utilization = build(store, rules, job)
+    curve = utilization.curve()
+    stack = {"computing": curve}
+    for name in CLASSES[1:]:
+        # What counts as computing is not drawn a second time.
+        drawn_as = frozenset({Activity[name.upper()]}) - rules.computing
+        level = replace(utilization, rules=replace(rules, computing=drawn_as)).curve()
+        if level.level.any():
+            stack[name] = level
+    for drawn in stack.values():
+        envelope(drawn)
+    summarise(curve)
+    fits = Fits()
+    begun = time.perf_counter()
+    fits.sweeps[model, ()] = sweep_of(curve, model, (), job)
+    largest = reaches(fits.sweeps[model, ()][0])
+    fits.pace[model] = 2 * (time.perf_counter() - begun) / (largest * (largest + 1))
+    return TraceRun(rules, utilization, curve, stack), fits
+
+
+def part_of(
+    whole: TraceRun, limit: tuple[float, float], model: str, locked: tuple[float, ...], job: Job
+) -> tuple[TraceRun, Fits]:
+    """A run within a range of time, and its first sweep."""
+    from desktop.core.concurrency import summarise
+    from desktop.core.envelope import envelope
+
+    stack: dict[str, StepCurve] = {}
+    for name, level in whole.stack.items():
+        job.step(len(stack), len(whole.stack))
+        part = level.window(*limit)
+        if name == "computing" or part.level.any():
+            envelope(part)
+            stack[name] = part
+    curve = stack["computing"]
+    summarise(curve)
+    fits = Fits()
+    locked = tuple(t for t in locked if limit[0] < t < limit[1])
+    fits.sweeps[model, locked] = sweep_of(curve, model, locked, job)
+    return TraceRun(whole.rules, whole.utilization, curve, stack, limit, whole), fits
+
+
+def ends_of(curve: StepCurve) -> tuple[float, float]:
+    """Start and end in seconds."""
+    return curve.start, curve.start + curve.duration
+
+
+def holds(curve: StepCurve, span: tuple[float, float]) -> bool:
+    """Whether a range of time (seconds) has some ticks of the curve to be analysed."""
+    start, end = ends_of(curve)
+    return min(span[1], end) - max(span[0], start) >= 2 * curve.unit
+
+
+def sweep_of(
+    curve: StepCurve,
+    model: str,
+    locked: tuple[float, ...],
+    job: Job,
+    known: tuple[Sweep, Suggestion] | None = None,
+    to: int = 0,
+) -> tuple[Sweep, Suggestion]:
+    """Every n and the one to take; of a sweep that is `known`, its continuation up to `to`."""
+    from desktop.core.phases import extend
+    from desktop.core.selection import search
+
+    if known is None:
+        found = search(curve, model, locked=locked, stop=job.stop)
+    else:
+        found = extend(curve, known[0], to, locked=locked, stop=job.stop), known[1]
+    job.step(0, 0)
+    return found
+
+
+def reaches(sweep: Sweep) -> int:
+    """The largest n of a sweep."""
+    return int(sweep.n[-1])
+
+
+def with_breaks(run: TraceRun, phases: PhaseSettings, like: PhaseFit | None = None) -> PhaseFit:
+    from desktop.core.phases import fit_breaks
+
+    assert phases.breaks is not None
+    return fit_breaks(run.curve, phases.breaks, phases.model, degrees=phases.degrees, like=like)
+
+
+def rows_of(run: TraceRun, fit: PhaseFit) -> tuple[PhaseRow, ...]:
+    from desktop.core.phase_stats import phase_table
+
+    return tuple(phase_table(run.curve, fit))
+
+
+def least_n(model: str, locked: tuple[float, ...]) -> int:
+    return (len(locked) + 1) * (2 if model == "budget" else 1)
+
+
+def within(phases: PhaseSettings, curve: StepCurve) -> PhaseSettings:
+    """Settings that were kept, on a curve that may have become another since."""
+    start, end = ends_of(curve)
+    locked = tuple(t for t in phases.locked if start < t < end)
+    found = replace(phases, n=max(phases.n, least_n(phases.model, locked)), locked=locked)
+    if phases.breaks is None:
+        return found
+    breaks = (start, *(t for t in phases.breaks[1:-1] if start < t < end), end)
+    near = 1e-9 * max(abs(start), abs(end))
+    if (
+        len(breaks) == len(phases.breaks)
+        and max(abs(start - phases.breaks[0]), abs(end - phases.breaks[-1])) <= near
+    ):
+        return found  # rounding of the ends is no change
+    return found.by_hand(breaks, phases.by_ends)
+
+
+def first_settings(fits: Fits) -> PhaseSettings:
+    (model, locked), (_, suggestion) = next(iter(fits.sweeps.items()))
+    return PhaseSettings(model, max(1, suggestion.n), locked)
+
+
+def problem_of(error: BaseException) -> Problem:
+    """An exception as the user reads it: its own sentence if it has one."""
+    import traceback
+
+    from desktop.errors import DesktopError, sentence
+
+    details = "".join(traceback.format_exception(error))
+    if isinstance(error, DesktopError):
+        return Problem(str(error), details, getattr(error, "choices", ()))
+    known = "" if isinstance(error, ValueError) else sentence(error)
+    if known:
+        return Problem(known, details)
+    return Problem(
+        f"Something went wrong inside the program ({type(error).__name__}: {error}); "
+        "what you had is still here, please report the details",
+        details,
+    )
