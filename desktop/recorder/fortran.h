@@ -44,10 +44,10 @@ static Word converted(const char *name, Function *f, Word p)
 #define BEGIN(lower, name, several) ALL_ENTRIES(mpi_##lower, name, , (V14), , finished_begin(AS, begin_, several);)
 BEGIN(init, Init, 0)
 BEGIN(init_thread, Init_thread, INTEGER(b) > 1)
-/* MPICH's end in the C call. */
+/* All is written before the library ends, and the C call that it may come to finds nothing to record. */
 #define END(lower, name, how) \
     ALL_ENTRIES(mpi_##lower, name, \
-        if (recording && library == OPEN_MPI) { put_call(AS, begin_, tick(), 0, UNKNOWN, 0, 0); end(how); }, (V14), ,)
+        if (recording) { put_call(AS, begin_, tick(), 0, UNKNOWN, 0, 0); end(how); }, (V14), ,)
 END(finalize, Finalize, FINISHED)
 END(abort, Abort, ABORTED)
 

@@ -5,8 +5,10 @@
  * clock before and after. What differs between implementations is learnt from the library itself when MPI begins:
  * the predefined handles and constants, and where a status has its source and tag.
  *
- * Each thread writes records of 32 bytes into a file of its own that is mapped and shared: what was written outlives
- * a kill, and a reader may follow. The layout is read by desktop/data/importers/recorded.py.
+ * Each thread has a file of its own: a head, a tail, a body. Records of 32 bytes are made in the tail, which is mapped
+ * and shared, so they outlive a kill and a reader may follow; a full tail is written to the end of the body and used
+ * anew. (Records made in a mapping of the body itself cost four times as much, in faults.) The layout is read by
+ * desktop/data/importers/recorded.py.
  *
  * Nothing here may end the program or change what it computes: what cannot be recorded is counted as lost.
  */
@@ -50,18 +52,19 @@ typedef struct {
 
 typedef struct {
     char magic[8];
-    uint32_t version, header; /* bytes before the first record */
+    uint32_t version, header; /* bytes before the tail */
     uint32_t rank, size, thread, process;
     uint64_t start; /* ticks, when the process began */
     /* Two readings of the ticks, CLOCK_MONOTONIC and CLOCK_REALTIME in ns, the second renewed as the run goes on. */
     uint64_t tick0, monotonic0, real0, tick1, monotonic1, real1;
-    _Atomic uint64_t records, lost;
+    _Atomic uint64_t records, stored, lost; /* `stored` of them are in the body */
     uint32_t state, library; /* State, Library */
     char host[64], boot[40], program[512];
+    uint32_t tail;  /* bytes of the tail, before the body */
     uint32_t names; /* bytes of names after this head, one a line, in the order of their numbers */
 } Head;
 
-enum { HEADER = 65536, FIRST_WINDOW = 1 << 16, WINDOW = 1 << 20 };
+enum { HEADER = 65536, TAIL = 65536 };
 enum State { RUNNING, FINISHED, ABORTED };
 enum Library { OPEN_MPI = 1, MPICH, MPI_ABI };
 enum Peer { NOBODY = -3, UNKNOWN = -1 };
@@ -83,8 +86,6 @@ typedef struct {
     Record *at, *end;
     Head *head;
     uint64_t count, renew;
-    off_t offset;
-    size_t window;
     int file, depth, broken, folding;
     uint32_t entered; /* calls of C, recorded or not */
 } Output;
@@ -142,25 +143,26 @@ static void say(const char *what, int error)
         fprintf(stderr, "phasewright: rank %d is not recorded further: %s (%s)\n", my_rank, what, strerror(error));
 }
 
-/* The file grows by whole windows whose blocks are taken at once, so that a full disk is an error here, not a
- * signal at some later write. */
-static int next_window(Output *o)
+/* The records of the tail go to the end of the body. */
+static int store_tail(Output *o)
 {
-    if (o->at) munmap((char *)o->end - o->window, o->window);
-    o->at = o->end = NULL;
-    size_t size = o->count ? WINDOW : FIRST_WINDOW;
-    int error = posix_fallocate(o->file, o->offset, (off_t)size);
-    char *p = error ? MAP_FAILED : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, o->file, o->offset);
-    if (p == MAP_FAILED) {
-        o->broken = 1;
-        say("its file cannot grow", error ? error : errno);
-        return 0;
+    Record *tail = (Record *)((char *)o->head + HEADER);
+    size_t size = (size_t)((char *)o->at - (char *)tail);
+    off_t to = HEADER + TAIL + (off_t)(o->head->stored * sizeof(Record));
+    for (char *from = (char *)tail; size;) {
+        ssize_t n = pwrite(o->file, from, size, to);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) {
+            o->broken = 1;
+            o->end = o->at; /* what is in the tail stays there */
+            say("its file cannot grow", n ? errno : ENOSPC);
+            return 0;
+        }
+        from += n, to += n, size -= (size_t)n;
     }
-    madvise(p, size, MADV_DONTFORK);
-    o->window = size;
-    o->offset += (off_t)size;
-    o->at = (Record *)p;
-    o->end = (Record *)(p + size);
+    atomic_store_explicit(&o->head->stored, o->count, memory_order_release);
+    o->at = tail;
+    o->folding = 0;
     return 1;
 }
 
@@ -193,16 +195,19 @@ static int open_output(Output *o)
         snprintf(path, sizeof path, "%s/%d.%u.%d.pwr", folder, my_rank, thread, (int)getpid());
         o->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
-    int error = o->file < 0 ? errno : posix_fallocate(o->file, 0, HEADER);
-    Head *h = error ? MAP_FAILED : mmap(NULL, HEADER, PROT_READ | PROT_WRITE, MAP_SHARED, o->file, 0);
+    int error = o->file < 0 ? errno : posix_fallocate(o->file, 0, HEADER + TAIL);
+    Head *h = MAP_FAILED;
+    if (!error) h = mmap(NULL, HEADER + TAIL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, o->file, 0);
     if (h == MAP_FAILED) {
         o->broken = 1;
         say(path, error ? error : errno);
         return 0;
     }
-    madvise(h, HEADER, MADV_DONTFORK);
+    madvise(h, HEADER + TAIL, MADV_DONTFORK);
     o->head = h;
-    o->offset = HEADER;
+    o->at = (Record *)((char *)h + HEADER);
+    o->end = o->at + TAIL / sizeof(Record);
+    h->tail = TAIL;
     h->version = 1;
     h->header = HEADER;
     h->rank = (uint32_t)my_rank;
@@ -220,7 +225,6 @@ static int open_output(Output *o)
     h->real0 = clock_ns(CLOCK_REALTIME);
     h->tick0 = tick();
     pthread_setspecific(at_thread_end, o);
-    if (!next_window(o)) return 0;
     renew_clock(o);
     memcpy(h->magic, "PHASEREC", 8);
     return 1;
@@ -232,17 +236,16 @@ static void close_output(void *p)
     if (!o->head || o->broken) return;
     renew_clock(o);
     if (o->head->state == RUNNING) o->head->state = FINISHED;
-    if (o->at) munmap((char *)o->end - o->window, o->window);
+    store_tail(o);
     o->at = o->end = NULL;
     o->broken = 1;
-    if (ftruncate(o->file, (off_t)(HEADER + o->count * sizeof(Record)))) { /* zeros stay at its end: harmless */ }
     close(o->file);
 }
 
 static inline Record *put(int call, uint64_t begin, uint32_t duration, int communicator, int peer, int tag, uint64_t amount)
 {
     Output *o = &output;
-    if (UNLIKELY(o->at == o->end) && (o->broken || !(o->head ? next_window(o) : open_output(o)))) {
+    if (UNLIKELY(o->at == o->end) && (o->broken || !(o->head ? store_tail(o) : open_output(o)))) {
         if (o->head) atomic_fetch_add(&o->head->lost, 1);
         return NULL;
     }
@@ -301,13 +304,17 @@ static int look_into(struct dl_phdr_info *info, size_t size, void *unused)
     return 0;
 }
 
-static void *symbol(const char *name)
+static void *symbol_in(void *scope, const char *name)
 {
-    void *p = dlsym(RTLD_NEXT, name);
+    void *p = dlsym(scope, name);
     if (p) return p;
     if (!own_library) dl_iterate_phdr(look_into, NULL);
     return own_library ? dlsym(own_library, name) : NULL;
 }
+
+static void *symbol(const char *name) { return symbol_in(RTLD_NEXT, name); }
+/* The program may hold the library's data itself (a copy relocation), so it is looked for from the start. */
+static void *data(const char *name) { return symbol_in(RTLD_DEFAULT, name); }
 
 /* The library's own function of a call: Send, or mpi_send_ for Fortran. */
 static Function next(const char *name)
@@ -325,21 +332,21 @@ static Function next(const char *name)
 
 static Word fortran_address(const char *name)
 {
-    Word *p = symbol(name);
+    Word *p = data(name);
     return p ? *p : 0;
 }
 
 static void learn(void)
 {
     Dl_info info;
-    void *rank = (void *)NEXT(MPI_Comm_rank), *open = symbol("ompi_mpi_comm_world");
+    void *rank = (void *)NEXT(MPI_Comm_rank), *open = data("ompi_mpi_comm_world");
     int abi = dladdr(rank, &info) && info.dli_fname && strstr(info.dli_fname, "mpi_abi");
     library = abi ? MPI_ABI : open ? OPEN_MPI : MPICH;
     if (library == OPEN_MPI) {
         world = (Word)open;
-        byte_type = (Word)symbol("ompi_mpi_byte");
-        null_request = (Word)symbol("ompi_request_null");
-        no_message = (Word)symbol("ompi_message_no_proc");
+        byte_type = (Word)data("ompi_mpi_byte");
+        null_request = (Word)data("ompi_request_null");
+        no_message = (Word)data("ompi_message_no_proc");
         in_place = 1, any_source = -1, nobody = -2, status_size = 24, status_source = 0, status_tag = 1;
     } else if (library == MPI_ABI) {
         world = 0x101, byte_type = 0x247, null_request = 0x180, no_message = 0x151, in_place = 1;
@@ -625,7 +632,7 @@ static void completed(Word key, const int *status, uint64_t end)
 
 static void in_child(void)
 {
-    recording = 0; /* its files are its parent's, and their windows are not mapped here */
+    recording = 0; /* its files are its parent's, and are not mapped here */
     memset(&output, 0, sizeof output);
     output.broken = 1;
 }

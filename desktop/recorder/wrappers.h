@@ -67,7 +67,7 @@
 
 static void made(Word comm)
 {
-    Word null = library == OPEN_MPI ? (Word)symbol("ompi_mpi_comm_null") : library == MPICH ? 0x04000000 : 0x100;
+    Word null = library == OPEN_MPI ? (Word)data("ompi_mpi_comm_null") : library == MPICH ? 0x04000000 : 0x100;
     if (handle(comm) != null) communicator(comm);
 }
 
