@@ -17,10 +17,10 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 import tomli_w
@@ -39,6 +39,7 @@ from desktop.core.design import (
 from desktop.core.effects import Trials, trials
 from desktop.data.atomic import lock_file, write_text
 from desktop.data.reading import plain
+from desktop.data.structure import Decoder, Misfit
 from desktop.errors import ExperimentError, reason
 
 FORMAT = 1
@@ -46,6 +47,7 @@ DESCRIPTION, JOURNAL, BUILDS = "experiment.toml", "trials.csv", "builds"
 #: Most attempts at one trial: the first, and two more at the end of its replicate.
 ATTEMPTS = 3
 _LARGEST = 1 << 20
+_COMMANDS = ("run", "build")
 
 ResponseKind = Literal["wall", "cpu", "memory", "output"]
 UNITS: dict[str, str] = {"wall": "s", "cpu": "s", "memory": "B", "output": ""}
@@ -89,6 +91,12 @@ class Response:
         if self.unit is None:
             object.__setattr__(self, "unit", UNITS[self.kind])
 
+    def problem(self) -> str:
+        problem = _no_pattern("pattern", self.pattern)
+        if not problem and self.kind == "output" and re.compile(self.pattern).groups != 1:
+            return "pattern needs one group, such as 'time = ([0-9.]+)'"
+        return problem
+
 
 @dataclass(frozen=True)
 class Program:
@@ -105,6 +113,11 @@ class Program:
     flags: tuple[str, ...] = ()
     busy_limit: float = 0.05
 
+    def problem(self) -> str:
+        if not self.run:
+            return 'run is missing, write run = ["./program", "argument"]'
+        return _below(self, time_limit_s=0.001, warm_up=0, busy_limit=0) or _no_pattern("check", self.check)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -119,6 +132,11 @@ class Plan:
     fold_after: int = 0
     replicates: int = 1
     seed: int = 1
+
+    def problem(self) -> str:
+        if self.kind not in ("regular", "full", "plackett-burman", "orthogonal-array"):
+            return f"the design kind {self.kind!r} is not known"
+        return _below(self, runs=0, fold_after=0, replicates=1, seed=0)
 
 
 @dataclass(frozen=True)
@@ -276,6 +294,69 @@ def read_experiment(path: Path) -> Experiment:
         raise ExperimentError(str(error), file=path, where="[design]") from None
 
 
+@dataclass(frozen=True)
+class _FactorTable:
+    """A factor as it stands in the file."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    routine: str = ""
+    construct: str = ""
+    delay: int = 0
+    flags: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+    low_flags: tuple[str, ...] = ()
+    low_arguments: tuple[str, ...] = ()
+    low_environment: dict[str, str] = field(default_factory=dict)
+
+    def factor(self) -> Factor:
+        high = Switch(self.flags, self.arguments, tuple(self.environment.items()))
+        low = Switch(self.low_flags, self.low_arguments, tuple(self.low_environment.items()))
+        return Factor(self.name, high, low, self.file, self.line, self.routine, self.construct, self.delay)
+
+    @staticmethod
+    def of(one: Factor) -> _FactorTable:
+        high, low = ((s.flags, s.arguments, dict(s.environment)) for s in (one.high, one.low))
+        return _FactorTable(one.name, one.file, one.line, one.routine, one.construct, one.delay, *high, *low)
+
+    def problem(self) -> str:
+        for name in (*self.environment, *self.low_environment):
+            if not name or "=" in name or "\0" in name:
+                return f"{name!r} is no name of an environment variable"
+        one = self.factor()
+        if one.high == one.low:
+            return 'does nothing: both levels are the same, write flags = ["-DF1"]'
+        return _below(self, line=0, delay=0)
+
+
+@dataclass(frozen=True)
+class _Description:
+    program: Program
+    factors: tuple[_FactorTable, ...]
+    title: str = ""
+    responses: tuple[Response, ...] | None = None
+    design: Plan = Plan()
+
+
+def _below(one: Any, **least: float) -> str:
+    """What is wrong with numbers that must not be smaller."""
+    for name, low in least.items():
+        value = getattr(one, name)
+        if value is not None and not low <= value:
+            return f"{name} is {value!r}, it must be a number from {low:g} on"
+    return ""
+
+
+def _no_pattern(name: str, pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return f"{name} is no regular expression ({error})"
+    return ""
+
+
 def _understood(said: dict[str, Any], folder: Path) -> Experiment:
     if said.get("format") != FORMAT:
         newer = isinstance(said.get("format"), int) and said["format"] > FORMAT
@@ -283,44 +364,31 @@ def _understood(said: dict[str, Any], folder: Path) -> Experiment:
             f"has format {said.get('format')!r}, this program knows {FORMAT}",
             hint="use a newer Phasewright" if newer else "is it an experiment?",
         )
-    _known(said, {"format", "title", "program", "factors", "responses", "design"}, "the description")
-    program = _table(said, "program")
-    _known(program, set(Program.__dataclass_fields__), "[program]")
-    responses = said.get("responses") or [{"name": "wall", "kind": "wall"}]
-    factors = said.get("factors")
-    if not isinstance(factors, list) or not factors:
+    said = {key: value for key, value in said.items() if key != "format"}
+    if not isinstance(said.get("factors"), list) or not said["factors"]:
         raise ExperimentError("names no factors", hint="add a [[factors]] table for every place")
-    design = _table(said, "design", {})
-    _known(design, set(Plan.__dataclass_fields__), "[design]")
+    program, design, responses = said.get("program"), said.get("design"), said.get("responses")
+    if isinstance(program, dict) and program.get("shell") is True:  # one text, of which the shell makes words
+        said["program"] = {k: [v] if k in _COMMANDS and isinstance(v, str) else v for k, v in program.items()}
+    if isinstance(design, dict):
+        said["design"] = design | {"runs": design.get("runs") or None}
+    if isinstance(responses, list):
+        said["responses"] = [
+            {"name": one.get("kind", "wall")} | one if isinstance(one, dict) else one for one in responses
+        ] or None
+    try:
+        table = Decoder().decode(_Description, said)
+    except Misfit as misfit:
+        first = misfit.problems[0]
+        named = re.match(r"(program|design|(factors|responses)\[(\d+)\])[.:]? ?", first)
+        if named is None:
+            raise ExperimentError(first) from None
+        where = f"[[{named[2]}]] {int(named[3]) + 1}" if named[2] else f"[{named[1]}]"
+        raise ExperimentError(first[named.end() :], where=where) from None
+    factors = tuple(one.factor() for one in table.factors)
     found = Experiment(
-        folder,
-        _text(said, "title", "the description", ""),
-        Program(
-            run=_command(program, "run", required=True),
-            build=_command(program, "build"),
-            sources=_words(program, "sources", "[program]"),
-            shell=_shell(program),
-            check=_pattern(program, "check", "[program]"),
-            time_limit_s=_number(program, "time_limit_s", "[program]", 600.0, least=0.001),
-            warm_up=_whole(program, "warm_up", "[program]", 1),
-            flags=_words(program, "flags", "[program]"),
-            busy_limit=_number(program, "busy_limit", "[program]", 0.05),
-        ),
-        tuple(_factor(one, k) for k, one in enumerate(factors, 1)),
-        tuple(_response(one, k) for k, one in enumerate(responses, 1)),
-        Plan(
-            kind=_text(design, "kind", "[design]", "regular"),
-            runs=_whole(design, "runs", "[design]", 0) or None,
-            generators=_words(design, "generators", "[design]"),
-            array=_text(design, "array", "[design]", ""),
-            fold=_text(design, "fold", "[design]") if "fold" in design else None,
-            fold_after=_whole(design, "fold_after", "[design]", 0),
-            replicates=_whole(design, "replicates", "[design]", 1, least=1),
-            seed=_whole(design, "seed", "[design]", 1),
-        ),
+        folder, table.title, table.program, factors, table.responses or (Response("wall"),), table.design
     )
-    if found.plan.kind not in ("regular", "full", "plackett-burman", "orthogonal-array"):
-        raise ExperimentError(f"the design kind {found.plan.kind!r} is not known", where="[design] kind")
     taken = {"order", "replicate", "treatment", "attempt", "status", "exit", "start", "duration_s",
              "other_busy_cores", "load", "build", "note"}  # fmt: skip
     names = [*found.names, *(r.name for r in found.responses)]
@@ -370,134 +438,6 @@ def _used(experiment: Experiment) -> None:
             )
 
 
-def _shell(table: Mapping[str, Any]) -> bool:
-    value = table.get("shell", False)
-    if not isinstance(value, bool):
-        raise ExperimentError(f"shell is {value!r}, it must be true or false", where="[program]")
-    return value
-
-
-def _known(table: Mapping[str, Any], keys: set[str], where: str) -> None:
-    odd = sorted(set(table) - keys)
-    if odd:
-        raise ExperimentError(
-            f"{odd[0]!r} is not known", where=where, hint=f"known are {', '.join(sorted(keys))}"
-        )
-
-
-def _table(said: Mapping[str, Any], key: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
-    value = said.get(key, default)
-    if not isinstance(value, dict):
-        raise ExperimentError(f"[{key}] is missing or no table")
-    return value
-
-
-def _text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
-    value = table.get(key, default)
-    if not isinstance(value, str):
-        raise ExperimentError(f"{key} is {value!r}, it must be text", where=where)
-    return value
-
-
-def _words(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    value = table.get(key, [])
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        raise ExperimentError(f"{key} is {value!r}, it must be a list of texts", where=where)
-    return tuple(value)
-
-
-def _command(table: Mapping[str, Any], key: str, required: bool = False) -> tuple[str, ...]:
-    value = table.get(key, [])
-    words = (value,) if isinstance(value, str) and table.get("shell") else _words(table, key, "[program]")
-    if required and not words:
-        raise ExperimentError(
-            f"{key} is missing", where="[program]", hint='write run = ["./program", "argument"]'
-        )
-    return words
-
-
-def _pattern(table: Mapping[str, Any], key: str, where: str) -> str:
-    value = _text(table, key, where, "")
-    try:
-        re.compile(value)
-    except re.error as error:
-        raise ExperimentError(f"{key} is no regular expression ({error})", where=where) from None
-    return value
-
-
-def _number(table: Mapping[str, Any], key: str, where: str, default: float, least: float = 0.0) -> float:
-    value = table.get(key, default)
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value < least
-    ):
-        raise ExperimentError(f"{key} is {value!r}, it must be a number from {least:g} on", where=where)
-    return value
-
-
-def _whole(table: Mapping[str, Any], key: str, where: str, default: int, least: int = 0) -> int:
-    value = _number(table, key, where, default, least)
-    if value != int(value):
-        raise ExperimentError(f"{key} is {value!r}, it must be a whole number", where=where)
-    return int(value)
-
-
-def _switch(table: Mapping[str, Any], prefix: str, where: str) -> Switch:
-    environment = table.get(f"{prefix}environment", {})
-    if not isinstance(environment, dict) or not all(isinstance(v, str) for v in environment.values()):
-        raise ExperimentError(f"{prefix}environment must be a table of texts", where=where)
-    for name in environment:
-        if not name or "=" in name or "\0" in name:
-            raise ExperimentError(f"{name!r} is no name of an environment variable", where=where)
-    return Switch(
-        _words(table, f"{prefix}flags", where),
-        _words(table, f"{prefix}arguments", where),
-        tuple(environment.items()),
-    )
-
-
-def _factor(table: Any, number: int) -> Factor:
-    where = f"[[factors]] {number}"
-    if not isinstance(table, dict):
-        raise ExperimentError("is no table", where=where)
-    kept = {"name", "file", "line", "routine", "construct", "delay"}
-    _known(table, kept | {p + k for p in ("", "low_") for k in ("flags", "arguments", "environment")}, where)
-    high, low = _switch(table, "", where), _switch(table, "low_", where)
-    if high == low:
-        raise ExperimentError(
-            "does nothing: both levels are the same", where=where, hint='write flags = ["-DF1"]'
-        )
-    return Factor(
-        _text(table, "name", where),
-        high,
-        low,
-        _text(table, "file", where, ""),
-        _whole(table, "line", where, 0),
-        _text(table, "routine", where, ""),
-        _text(table, "construct", where, ""),
-        _whole(table, "delay", where, 0),
-    )
-
-
-def _response(table: Any, number: int) -> Response:
-    where = f"[[responses]] {number}"
-    if not isinstance(table, dict):
-        raise ExperimentError("is no table", where=where)
-    _known(table, {"name", "kind", "pattern", "unit"}, where)
-    kind = _text(table, "kind", where, "wall")
-    if kind not in UNITS:
-        raise ExperimentError(
-            f"the response {kind!r} is not known", where=where, hint=f"known are {', '.join(UNITS)}"
-        )
-    pattern = _pattern(table, "pattern", where)
-    if kind == "output" and re.compile(pattern).groups != 1:
-        raise ExperimentError("pattern needs one group, such as 'time = ([0-9.]+)'", where=where)
-    name, unit = _text(table, "name", where, kind), _text(table, "unit", where, UNITS[kind])
-    return Response(name, cast(ResponseKind, kind), pattern, unit)
-
-
 def checked(experiment: Experiment) -> Experiment:
     """The experiment as it would be read back from what is written.
 
@@ -536,26 +476,20 @@ def described(experiment: Experiment) -> str:
             return {k: plain(v) for k, v in kept.items() if v not in ((), [], {})}
         return [plain(v) for v in value] if isinstance(value, list | tuple) else value
 
-    factors = []
-    for factor in experiment.factors:
-        told = ("name", "file", "line", "routine", "construct", "delay")
-        table = plain({k: getattr(factor, k) or None for k in told})
-        for prefix, switch in (("", factor.high), ("low_", factor.low)):
-            found = {"flags": list(switch.flags), "arguments": list(switch.arguments),
-                     "environment": dict(switch.environment)}  # fmt: skip
-            table |= {prefix + k: v for k, v in found.items() if v}
-        factors.append(table)
     program = plain(asdict(experiment.program))
     program["run"] = list(experiment.program.run)
     if experiment.program.shell:
-        program |= {k: " ".join(program[k]) for k in ("run", "build") if k in program}
+        program |= {k: " ".join(program[k]) for k in _COMMANDS if k in program}
     return tomli_w.dumps(
         {
             "format": FORMAT,
             "title": experiment.title,
             "program": program,
             "design": plain(asdict(experiment.plan)),
-            "factors": factors,
+            "factors": [
+                {k: v for k, v in plain(asdict(_FactorTable.of(one))).items() if v}
+                for one in experiment.factors
+            ],
             "responses": [plain(asdict(response)) for response in experiment.responses],
         }
     )

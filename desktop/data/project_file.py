@@ -1,29 +1,25 @@
 """Files of plain values: projects, and what is kept for recovery.
 
-A file is JSON with sorted keys: ``format``, ``schema`` and the tree, a dataclass of dataclasses. Reading runs
-nothing: it makes objects of the declared classes and no others, and all that is not as declared is a problem
-with the path of its key. Paths are kept relative to the file's folder, so that a folder may move as a whole.
+A file is JSON with sorted keys: ``format``, ``schema`` and the tree, a dataclass of dataclasses, read and
+written by `desktop.data.structure`. Paths are kept relative to the file's folder, so that a folder may move
+as a whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
-import types
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
-from enum import Enum
-from functools import cache
-from pathlib import Path, PurePosixPath
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 from desktop.data.archive import unpack
 from desktop.data.atomic import PartFile, place_of, write_bytes, write_text
 from desktop.data.experiment import DESCRIPTION
 from desktop.data.reading import head, plain
+from desktop.data.structure import Decoder, Misfit, Tree, encode
 from desktop.errors import ProjectError, reason
 from desktop.progress import Progress
 
@@ -55,12 +51,6 @@ MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {
 }
 #: Bytes of a project file; annotations of a lifetime are far fewer.
 LIMIT = 1 << 26
-#: Numbers are smaller than this, so that the difference of any two is one.
-LARGEST = 1e300
-#: Problems that are listed in the sentence; all are in `ProjectError.problems`.
-_NAMED = 3
-
-Tree = TypeVar("Tree")
 
 
 def is_project(path: Path) -> bool:
@@ -123,10 +113,7 @@ def read(
 
     Parameters
     ----------
-    kind : the dataclass of the tree. A class may have a method ``problem() -> str``: what is wrong with its
-        values, or nothing.
-    names : classes that annotations name but their modules do not import.
-    closed : nothing outside of the file's folder may be named, as in a bundle.
+    kind : the dataclass of the tree; `names` and `closed`: see `Decoder`.
 
     Raises
     ------
@@ -160,172 +147,17 @@ def read(
     while schema < SCHEMA:
         content = MIGRATIONS[schema](content)
         schema += 1
-    problems = [f"{key} is not known" for key in sorted(content.keys() - {"format", "schema", "tree"})]
-    tree = _Decoder(path.parent, problems, names or {}, closed).decode(kind, content.get("tree"), "tree")
-    if problems:
-        more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+    odd = [f"{key} is not known" for key in sorted(content.keys() - {"format", "schema", "tree"})]
+    try:
+        return Decoder(path.parent, names, closed).decode(kind, content.get("tree"), "tree", odd)
+    except Misfit as misfit:
         raise ProjectError(
-            f"is not as a project should be: {'; '.join(problems[:_NAMED])}{more}",
-            file=path,
-            problems=tuple(problems),
-        )
-    return tree
+            f"is not as a project should be: {misfit}", file=path, problems=misfit.problems
+        ) from None
 
 
 def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no number")
-
-
-# --- plain values
-
-
-def encode(value: Any, folder: Path, place: str = "tree") -> Any:
-    """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
-
-    A field that holds no number (NaN) and does so at first is left out: JSON has no word for it.
-
-    Raises
-    ------
-    ProjectError : a number that `read` would refuse.
-    """
-    if is_dataclass(value):
-        held = ((f, getattr(value, f.name)) for f in fields(value))
-        return {
-            f.name: encode(one, folder, f"{place}.{f.name}")
-            for f, one in held
-            if not (_is_nan(one) and _is_nan(f.default))
-        }
-    if isinstance(value, Enum):
-        return value.name.lower()
-    if isinstance(value, Path):
-        try:
-            return PurePosixPath(*Path(os.path.relpath(value, folder)).parts).as_posix()
-        except ValueError:  # on another drive
-            return value.as_posix()
-    if isinstance(value, tuple):
-        return [encode(item, folder, f"{place}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, frozenset):
-        return sorted(encode(item, folder, place) for item in value)
-    if isinstance(value, dict):
-        return {key: encode(item, folder, f"{place}.{key}") for key, item in value.items()}
-    if isinstance(value, float) and not abs(value) < LARGEST:
-        raise ProjectError(
-            f"the project cannot be saved: {place} is {value}, numbers in it are below {LARGEST:g}",
-            hint="change it there",
-        )
-    return value
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-@cache
-def _hints(kind: type[Any], names: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    return get_type_hints(kind, localns=dict(names))
-
-
-class _Wrong(Exception):
-    """A value is not as declared; said already."""
-
-
-class _Decoder:
-    def __init__(self, folder: Path, problems: list[str], names: Mapping[str, Any], closed: bool) -> None:
-        self._folder, self._problems, self._closed = folder, problems, closed
-        self._names = tuple(names.items())
-
-    def decode(self, kind: Any, value: Any, place: str) -> Any:
-        """The value as a `kind`, or None and one problem more."""
-        try:
-            return self._made(kind, value, place)
-        except _Wrong:
-            return None
-
-    def _wrong(self, place: str, value: Any, wanted: str) -> _Wrong:
-        try:
-            shown = json.dumps(value, ensure_ascii=False)
-        except RecursionError:  # a little less deep than what can be read at all
-            shown = "[…]"
-        self._problems.append(f"{place} is {shown[:40]}{'…' if len(shown) > 40 else ''}, {wanted}")
-        return _Wrong()
-
-    def _made(self, kind: Any, value: Any, place: str) -> Any:
-        origin, arguments = get_origin(kind), get_args(kind)
-        if is_dataclass(kind) and isinstance(kind, type):
-            return self._record(kind, value, place)
-        if origin in (Union, types.UnionType):
-            if value is None and type(None) in arguments:
-                return None
-            (one,) = (a for a in arguments if a is not type(None))
-            return self._made(one, value, place)
-        if origin is Literal:
-            if value not in arguments or type(value) is bool:
-                raise self._wrong(place, value, f"allowed are {', '.join(map(str, arguments))}")
-            return value
-        if origin in (tuple, frozenset):
-            return self._list(kind, value, place)
-        if origin is dict:
-            if not isinstance(value, dict):
-                raise self._wrong(place, value, "it must be an object")
-            return {key: self.decode(arguments[1], item, f"{place}.{key}") for key, item in value.items()}
-        return self._plain(kind, value, place)
-
-    def _plain(self, kind: Any, value: Any, place: str) -> Any:
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            members = {member.name.lower(): member for member in kind}
-            if not isinstance(value, str) or value not in members:
-                raise self._wrong(place, value, f"allowed are {', '.join(members)}")
-            return members[value]
-        if kind is Path:
-            if not isinstance(value, str) or not value or "\0" in value:
-                raise self._wrong(place, value, "it must be a path")
-            found = Path(os.path.normpath(self._folder / value))
-            if self._closed and not found.is_relative_to(self._folder):
-                raise self._wrong(place, value, "it must be inside of the bundle")
-            return found
-        if kind is float and type(value) in (int, float) and abs(value) < LARGEST:
-            return float(value)
-        if kind in (int, str, bool) and type(value) is kind:
-            return value
-        raise self._wrong(place, value, f"it must be of type {kind.__name__}")
-
-    def _list(self, kind: Any, value: Any, place: str) -> Any:
-        origin, arguments = get_origin(kind), get_args(kind)
-        if not isinstance(value, list):
-            raise self._wrong(place, value, "it must be a list")
-        if origin is frozenset or arguments[-1] is Ellipsis:
-            each: Iterable[Any] = (arguments[0] for _ in value)
-        elif len(value) != len(arguments):
-            raise self._wrong(place, value, f"it must be a list of {len(arguments)}")
-        else:
-            each = arguments
-        found = [
-            self.decode(one, item, f"{place}[{i}]")
-            for i, (one, item) in enumerate(zip(each, value, strict=True))
-        ]
-        return frozenset(found) if origin is frozenset else tuple(found)
-
-    def _record(self, kind: type[Any], value: Any, place: str) -> Any:
-        if not isinstance(value, dict):
-            raise self._wrong(place, value, "it must be an object")
-        before = len(self._problems)
-        hints = _hints(kind, self._names)  # type: ignore[arg-type]  # a class is hashable
-        known = {f.name: f for f in fields(kind)}
-        self._problems += [f"{place}.{key} is not known" for key in sorted(value.keys() - known.keys())]
-        made = {}
-        for name, f in known.items():
-            if name in value:
-                made[name] = self.decode(hints[name], value[name], f"{place}.{name}")
-            elif f.default is MISSING and f.default_factory is MISSING:
-                self._problems.append(f"{place}.{name} is missing")
-        if len(self._problems) > before:
-            raise _Wrong
-        record = kind(**made)
-        problem = record.problem() if hasattr(record, "problem") else ""
-        if problem:
-            self._problems.append(f"{place}: {problem}")
-            raise _Wrong
-        return record
 
 
 # --- bundles

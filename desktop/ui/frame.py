@@ -83,6 +83,11 @@ def chosen_theme(settings: Settings) -> themes.Theme:
     return themes.coloured(themes.DARK if choice == "dark" else themes.LIGHT, settings.colours)
 
 
+def _bench_of(page: Page) -> Any:
+    """Where what a page shows is worked on; None of the page of traces."""
+    return getattr(page, "bench", None)
+
+
 class _Strip(QTabBar):
     """The tabs of the pages, at the right end of the menu bar where they cost no height: as wide as they
     need, as far as the menus leave room; then they scroll."""
@@ -444,7 +449,9 @@ class Frame(QMainWindow):
         if not wanted:
             return self.show_kind(kind)
         if isinstance(wanted, Bench):
-            page = next((page for page in there if page.bench is wanted), None) or self._make(kind, wanted)
+            page = next((page for page in there if _bench_of(page) is wanted), None) or self._make(
+                kind, wanted
+            )
             for idle in there:
                 if not (idle.name or idle.source or idle.tasks or idle is page):
                     self._close_page(idle)  # nothing was on it
@@ -561,7 +568,9 @@ class Frame(QMainWindow):
         branch = step()
         if branch is None:
             return
-        page = next((page for page in self.all_pages if getattr(page.bench, "branch", None) is branch), None)
+        page = next(
+            (page for page in self.all_pages if getattr(_bench_of(page), "branch", None) is branch), None
+        )
         if trace.desk.keeper.workspace.comparison.matched != matched:
             page = trace.comparing
         self.go_to(page or trace)

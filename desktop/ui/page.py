@@ -79,8 +79,6 @@ class Page(QMainWindow):
     actions_by_id: dict[str, QAction]
     menus: dict[str, QMenu]
     frame: Frame
-    #: where what it shows is worked on, if that is a bench of its own
-    bench: Any = None
 
     def __init__(self, frame: Frame) -> None:
         super().__init__(frame)

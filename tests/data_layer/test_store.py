@@ -526,11 +526,14 @@ INDEX = "tables/events/index"
         (replaced(INDEX, np.array([[0, -1], [0, 1011]])), "negative"),
         (replaced(INDEX, np.array([[0, 1010]])), "no index"),
         (replaced("description", np.frombuffer(b"{", np.uint8)), "is damaged"),
-        (described(b'"nesting":"strongest"', b'"nesting":"both"'), "no rule of nesting"),
+        (
+            described(b'"nesting":"strongest"', b'"nesting":"both"'),
+            'nesting is "both", allowed are outermost, strongest',
+        ),
         (described(b'"ticks_per_second":1000000000.0', b'"ticks_per_second":0'), "ticks_per_second is 0"),
-        (described(b'"base":2', b'"base":17'), "not a valid Activity"),
-        (described(b'"rank":0', b'"rank":"0"'), "Location.rank"),
-        (described(b'"name":"cut"', b'"nom":"cut"'), "Finding has not the fields"),
+        (described(b'"base":2', b'"base":17'), r"locations\[1\].base is 17, allowed are computing"),
+        (described(b'"rank":0', b'"rank":"0"'), r"locations\[0\].rank is .0., it must be a whole number"),
+        (described(b'"name":"cut"', b'"nom":"cut"'), r"report\[0\].nom is not known"),
     ],
 )
 def test_a_strange_file_is_refused_with_a_sentence(

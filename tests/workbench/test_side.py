@@ -138,8 +138,9 @@ def test_everybody_works_on_the_same_bench_and_the_project_keeps_it(
     # With another project nothing of this one is worked on.
     desk.bench.open(trace)
     assert desk.model.snapshot.names == () and desk.model.bench is None
-    assert desk.bench.history.undo_label is None
+    assert desk.bench.history.undo_label == "keep parameters positive", "the page has it still"
     bench.release()
+    assert desk.bench.history.undo_label is None
 
 
 def test_steps_are_undone_in_the_order_in_which_they_were_made_wherever_that_was(

@@ -5,22 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import cache
-from typing import Any, TypeVar, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from desktop.core.clock_line import MOST_DRIFT
 from desktop.data.events import (
-    SEVERITIES,
     Activity,
     Finding,
     ImportReport,
     Location,
-    LocationKind,
     Nesting,
     Region,
 )
 from desktop.data.store.layout import TICK_LIMIT
+from desktop.data.structure import Decoder
 
 
 @dataclass
@@ -177,89 +175,29 @@ def decode(text: bytes) -> Description:
     ValueError, LookupError, TypeError, AttributeError : it is something else.
     """
     plain = json.loads(text.decode("utf-8", "surrogateescape"))
-    report = ImportReport()
-    for item in plain["report"]:
-        finding = _record(Finding, item)
-        if finding.severity not in SEVERITIES:
-            raise ValueError(f"{finding.severity!r} is no severity")
-        report.findings[finding.name] = finding
-    source = _record(Source, plain["source"])
-    source.files = [(str(name), int(size), int(time)) for name, size, time in source.files]
-    for item in plain["locations"]:
-        if item["half_width"] is None:
-            item["half_width"] = math.inf
-        item.setdefault("drift", 0.0)  # schema 2 had no rates of clocks
-        item.setdefault("origin", 0)
-    locations = [_record(Location, item) for item in plain["locations"]]
-    for location in locations:
-        location.base = Activity(location.base)
+    report = plain.pop("report")
+    endless = [k for k, item in enumerate(plain["locations"]) if item["half_width"] is None]
+    for k in endless:
+        del plain["locations"][k]["half_width"]
+    decoder = Decoder()
+    description = decoder.decode(Description, plain)
+    description.report.findings = {one.name: one for one in decoder.decode(list[Finding], report, "report")}
+    for k in endless:
+        description.locations[k].half_width = math.inf
+    for location in description.locations:
         _check_location(location)
-    regions = [_record(Region, item) for item in plain["regions"]]
-    for region in regions:
-        region.activity = None if region.activity is None else Activity(region.activity)
-    ticks_per_second = float(plain["ticks_per_second"])
-    if not (math.isfinite(ticks_per_second) and ticks_per_second > 0):
-        raise ValueError(f"ticks_per_second is {ticks_per_second}")
-    if plain["nesting"] not in ("outermost", "strongest"):
-        raise ValueError(f"{plain['nesting']!r} is no rule of nesting")
-    tallies = [_record(Tally, item) for item in plain["tallies"]]
-    totals = [[int(ticks) for ticks in row] for row in plain["totals"]]
+    if not description.ticks_per_second > 0:
+        raise ValueError(f"ticks_per_second is {description.ticks_per_second}")
+    count, totals = len(description.locations), description.totals
     fair = all(len(row) == len(Activity) and all(0 <= t <= 2 * TICK_LIMIT for t in row) for row in totals)
-    if len(tallies) != len(locations) or not fair:
+    if len(description.tallies) != count or len(totals) not in (0, count) or not fair:
         raise ValueError("counts and locations differ in number")
-    if totals and len(totals) != len(locations):
-        raise ValueError("totals and locations differ in number")
-    return Description(
-        source=source,
-        importer=_record(ImporterInfo, plain["importer"]),
-        ticks_per_second=ticks_per_second,
-        nesting=plain["nesting"],
-        repair=bool(plain["repair"]),
-        notes=dict(plain["notes"]),
-        clock=_record(ClockSummary, plain["clock"]),
-        locations=locations,
-        tallies=tallies,
-        totals=totals,
-        regions=regions,
-        texts=[str(item) for item in plain["texts"]],
-        report=report,
-    )
-
-
-@cache
-def _fields(kind: type[Any]) -> tuple[frozenset[str], list[tuple[str, str, type | tuple[type, ...]]]]:
-    """The names of a dataclass, and those of simple types with what they must be."""
-    types = {f.name: str(f.type) for f in fields(kind)}
-    return frozenset(types), [(name, of, _PLAIN[of]) for name, of in types.items() if of in _PLAIN]
-
-
-#: Fields that files of a former schema have not, with what holds for them then.
-_LATER: dict[str, dict[str, Any]] = {"Location": {"doubt": 0}}
-
-_Record = TypeVar("_Record")
-_PLAIN: dict[str, type | tuple[type, ...]] = {
-    "int": int,
-    "float": (int, float),
-    "str": str,
-    "bool": bool,
-}
-
-
-def _record(kind: type[_Record], plain: dict[str, Any]) -> _Record:
-    """A dataclass from its plain form, all fields present and those of simple types of that type."""
-    names, checks = _fields(kind)  # type: ignore[arg-type]  # a class is hashable
-    plain = _LATER.get(kind.__name__, {}) | plain
-    if plain.keys() != names:
-        raise ValueError(f"{kind.__name__} has not the fields {', '.join(sorted(names))}")
-    for name, annotation, wanted in checks:
-        if not isinstance(plain[name], wanted):
-            raise ValueError(f"{kind.__name__}.{name} is {plain[name]!r}, not of type {annotation}")
-    return kind(**plain)
+    return description
 
 
 def _check_location(location: Location) -> None:
     times = (location.first, location.last)
-    if (times[0] is None) != (times[1] is None) or location.kind not in get_args(LocationKind):
+    if (times[0] is None) != (times[1] is None):
         raise ValueError(f"location {location.id} is not described well")
     if not abs(location.drift) <= MOST_DRIFT:
         raise ValueError(f"the clock of location {location.id} drifts by {location.drift}")

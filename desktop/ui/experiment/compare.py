@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 from desktop.core.array_search import LevelMean
 from desktop.core.effects import Dose
 from desktop.data.chart import Axis, Content, Series
-from desktop.data.project_file import LARGEST
+from desktop.data.structure import LARGEST
 from desktop.ui.experiment import charts
 from desktop.ui.experiment.parts import Step, beside, button, choice, fill, group, quiet, row, stacked
 from desktop.ui.plots.chart import Chart

@@ -1,0 +1,251 @@
+"""Dataclasses from plain values (JSON, TOML) and back: the one decoder of project files, descriptions of
+experiments and those of stores.
+
+Reading runs nothing: it makes objects of the declared classes and no others, and all that is not as declared
+is a problem with the path of its key. Our own, because cattrs takes 0.13 s to import in every command, and
+of msgspec's problems only the first is told.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import types
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum, IntEnum
+from itertools import count
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from desktop.errors import DesktopError, ProjectError
+
+#: Numbers are smaller than this, so that the difference of any two is one.
+LARGEST = 1e300
+_TYPES = {int: "a whole number", str: "text", bool: "true or false", float: "a number"}
+
+#: Problems that are listed in the sentence; all are in `Misfit.problems`.
+_NAMED = 3
+
+Make = Callable[[Any], Any]
+Tree = TypeVar("Tree")
+
+
+class Misfit(DesktopError, ValueError):
+    """Not as declared. `problems`: all that is wrong, each with the path of its key."""
+
+    def __init__(self, problems: list[str]) -> None:
+        more = f"; and {len(problems) - _NAMED} more" if len(problems) > _NAMED else ""
+        super().__init__("; ".join(problems[:_NAMED]) + more)
+        self.problems = tuple(problems)
+
+
+class _Wrong(Exception):
+    """`args[0]`: paths below the place where it is raised, as ``.runs[0].n``, and what is wrong there."""
+
+
+def _wrong(value: Any, wanted: str) -> _Wrong:
+    try:
+        shown = json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # a little less deep than what can be read at all
+        shown = "[…]"
+    return _Wrong([("", f" is {shown[:40]}{'…' if len(shown) > 40 else ''}, {wanted}")])
+
+
+class Decoder:
+    """Makes values of declared classes, by what is made once of every declaration.
+
+    A class may have a method ``problem() -> str``: what is wrong with its values, or nothing.
+
+    Parameters
+    ----------
+    folder : of the file; paths in it are relative to it.
+    names : classes that annotations name but their modules do not import.
+    closed : nothing outside of `folder` may be named, as in a bundle.
+    """
+
+    def __init__(
+        self, folder: Path = Path(), names: Mapping[str, Any] | None = None, closed: bool = False
+    ) -> None:
+        self._folder, self._names, self._closed = folder, dict(names or {}), closed
+        self._makers: dict[Any, Make] = {}
+
+    def decode(self, kind: type[Tree], value: Any, place: str = "", also: Iterable[str] = ()) -> Tree:
+        """The plain `value`, which stands at `place`, as a `kind`.
+
+        Raises
+        ------
+        Misfit : with all problems, those that are known before (`also`) first.
+        """
+        problems = list(also)
+        try:
+            made: Tree = self._maker(kind)(value)
+        except _Wrong as wrong:
+            problems += [(place + path).lstrip(".") + text for path, text in wrong.args[0]]
+        if problems:
+            raise Misfit(problems)
+        return made
+
+    def _maker(self, kind: Any) -> Make:
+        if kind not in self._makers:
+            self._makers[kind] = lambda value: self._makers[kind](value)  # of a class that holds its own kind
+            self._makers[kind] = self._new(kind)
+        return self._makers[kind]
+
+    def _new(self, kind: Any) -> Make:
+        origin, arguments = get_origin(kind), get_args(kind)
+        if kind is Any:
+            return lambda value: value
+        if is_dataclass(kind):
+            return self._record(kind)
+        if origin in (Union, types.UnionType):
+            (one,) = (self._maker(a) for a in arguments if a is not type(None))
+            return lambda value: None if value is None else one(value)
+        if origin is Literal:
+            return _choice(dict(zip(arguments, arguments, strict=True)))
+        if origin in (tuple, list, frozenset):
+            return self._list(origin, arguments)
+        if origin is dict:
+            return self._dict(self._maker(arguments[1]))
+        if isinstance(kind, type) and issubclass(kind, Enum):
+            values = {member.value: member for member in kind} if issubclass(kind, IntEnum) else {}
+            return _choice({member.name.lower(): member for member in kind}, values)
+        return self._path if kind is Path else _plain(kind)
+
+    def _path(self, value: Any) -> Path:
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise _wrong(value, "it must be a path")
+        found = Path(os.path.normpath(self._folder / value))
+        if self._closed and not found.is_relative_to(self._folder):
+            raise _wrong(value, "it must be inside of the bundle")
+        return found
+
+    def _dict(self, one: Make) -> Make:
+        def make(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise _wrong(value, "it must be an object")
+            return dict(
+                zip(value, _each(".{}", ((key, one, item) for key, item in value.items())), strict=True)
+            )
+
+        return make
+
+    def _list(self, origin: Callable[[Any], Any], arguments: tuple[Any, ...]) -> Make:
+        makers = [self._maker(a) for a in arguments if a is not Ellipsis]
+        fixed = origin is tuple and arguments[-1] is not Ellipsis
+
+        def make(value: Any) -> Any:
+            if not isinstance(value, list):
+                raise _wrong(value, "it must be a list")
+            if fixed and len(value) != len(makers):
+                raise _wrong(value, f"it must be a list of {len(makers)}")
+            each = makers if fixed else makers * len(value)
+            return origin(_each("[{}]", zip(count(), each, value, strict=False)))
+
+        return make
+
+    def _record(self, kind: Any) -> Make:
+        hints = get_type_hints(kind, localns=self._names)
+        makers = {f.name: self._maker(hints[f.name]) for f in fields(kind)}
+        needed = {f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING}
+        names = makers.keys()
+        unknown = f" is not known, known are {', '.join(sorted(names))}"
+        check = hasattr(kind, "problem")
+
+        def make(value: Any) -> Any:
+            if not isinstance(value, dict):
+                raise _wrong(value, "it must be an object")
+            problems = []
+            if value.keys() != names:
+                problems += [(f".{key}", unknown) for key in sorted(value.keys() - names)]
+                problems += [(f".{key}", " is missing") for key in sorted(needed - value.keys())]
+            known = [key for key in makers if key in value]
+            made = _each(".{}", ((key, makers[key], value[key]) for key in known), problems)
+            record = kind(**dict(zip(known, made, strict=True)))
+            problem = record.problem() if check else ""
+            if problem:
+                raise _Wrong([("", f": {problem}")])
+            return record
+
+        return make
+
+
+def _each(
+    path: str, items: Iterable[tuple[Any, Make, Any]], problems: list[tuple[str, str]] | None = None
+) -> list[Any]:
+    """What is made of (key, maker, value), or one `_Wrong` with all `problems` and those that are found."""
+    problems, made = problems or [], []
+    for key, one, item in items:
+        try:
+            made.append(one(item))
+        except _Wrong as wrong:
+            problems += [(path.format(key) + below, text) for below, text in wrong.args[0]]
+    if problems:
+        raise _Wrong(problems)
+    return made
+
+
+def _choice(members: Mapping[Any, Any], values: Mapping[Any, Any] | None = None) -> Make:
+    known = {**members, **(values or {})}
+
+    def make(value: Any) -> Any:
+        if type(value) not in (str, int) or value not in known:
+            raise _wrong(value, f"allowed are {', '.join(map(str, members))}")
+        return known[value]
+
+    return make
+
+
+def _plain(kind: Any) -> Make:
+    def make(value: Any) -> Any:
+        if type(value) is kind and (kind is not float or abs(value) < LARGEST):
+            return value
+        if kind is float and type(value) is int and abs(value) < LARGEST:
+            return float(value)
+        if kind is int and type(value) is float and value.is_integer() and abs(value) < 1 << 53:
+            return int(value)
+        raise _wrong(value, f"it must be {_TYPES[kind]}")
+
+    return make
+
+
+def encode(value: Any, folder: Path, place: str = "tree") -> Any:
+    """Lists, dictionaries, text and numbers for a tree; paths relative to `folder` where they can be.
+
+    A field that holds no number (NaN) and does so at first is left out: JSON has no word for it.
+
+    Raises
+    ------
+    ProjectError : a number that `Decoder` would refuse.
+    """
+    if is_dataclass(value):
+        held = ((f, getattr(value, f.name)) for f in fields(value))
+        return {
+            f.name: encode(one, folder, f"{place}.{f.name}")
+            for f, one in held
+            if not (_is_nan(one) and _is_nan(f.default))
+        }
+    if isinstance(value, Enum):
+        return value.name.lower()
+    if isinstance(value, Path):
+        try:
+            return PurePosixPath(*Path(os.path.relpath(value, folder)).parts).as_posix()
+        except ValueError:  # on another drive
+            return value.as_posix()
+    if isinstance(value, tuple):
+        return [encode(item, folder, f"{place}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, frozenset):
+        return sorted(encode(item, folder, place) for item in value)
+    if isinstance(value, dict):
+        return {key: encode(item, folder, f"{place}.{key}") for key, item in value.items()}
+    if isinstance(value, float) and not abs(value) < LARGEST:
+        raise ProjectError(
+            f"the project cannot be saved: {place} is {value}, numbers in it are below {LARGEST:g}",
+            hint="change it there",
+        )
+    return value
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
