@@ -14,7 +14,6 @@ import math
 import os
 import sys
 import textwrap
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from desktop import __version__, stopping
 from desktop.core.units import si
 from desktop.errors import sentence
-from desktop.printing import Printed, as_csv, printable
-from desktop.progress import Cancelled, Progress
+from desktop.printing import Printed, TerminalProgress, as_csv, printable
+from desktop.progress import Cancelled
 
 if TYPE_CHECKING:
     from desktop.core.curve import StepCurve
@@ -51,33 +50,6 @@ COMMANDS = (
     "warm-up",
 )
 DEFAULT_MODEL = "mixed"
-
-
-class TerminalProgress(Progress):
-    """A line on standard error, only where somebody can see it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        # Its line is written over again and again, which others may not do.
-        self._stream = getattr(sys.stderr, "beneath", sys.stderr)
-        self._visible = self._stream.isatty()
-        self._next = 0.0
-        self._shown = 0
-
-    def show(self, done: float, total: float, text: str) -> None:
-        now = time.monotonic()
-        if not self._visible or now < self._next:
-            return
-        self._next = now + 0.1
-        share = f" {100 * done / total:.0f} %" if total > 0 else ""
-        line = printable(f"{text or 'working'}{share}", 78)
-        print(f"\r{line:<{self._shown}}", end="", file=self._stream, flush=True)
-        self._shown = len(line)
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r" + " " * self._shown + "\r", end="", file=self._stream, flush=True)
-            self._shown = 0
 
 
 @contextlib.contextmanager

@@ -7,8 +7,12 @@ import csv
 import io
 import math
 import re
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
+
+from desktop.progress import Progress
 
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff"
@@ -100,3 +104,30 @@ def _cell(value: object) -> object:
     if isinstance(value, float):
         return repr(float(value)) if math.isfinite(value) else ""
     return guarded(value) if isinstance(value, str) else value
+
+
+class TerminalProgress(Progress):
+    """A line on standard error, only where somebody can see it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Its line is written over again and again, which others may not do.
+        self._stream = getattr(sys.stderr, "beneath", sys.stderr)
+        self._visible = self._stream.isatty()
+        self._next = 0.0
+        self._shown = 0
+
+    def show(self, done: float, total: float, text: str) -> None:
+        now = time.monotonic()
+        if not self._visible or now < self._next:
+            return
+        self._next = now + 0.1
+        share = f" {100 * done / total:.0f} %" if total > 0 else ""
+        line = printable(f"{text or 'working'}{share}", 78)
+        print(f"\r{line:<{self._shown}}", end="", file=self._stream, flush=True)
+        self._shown = len(line)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r" + " " * self._shown + "\r", end="", file=self._stream, flush=True)
+            self._shown = 0

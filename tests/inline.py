@@ -15,3 +15,18 @@ class Inline:
 
     def shutdown(self, wait: bool = True) -> None:
         """Nothing runs any more."""
+
+
+class Later(Inline):
+    """Runs nothing until it is told to."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, function: Callable[[], None]) -> Future[None]:
+        self.waiting.append(function)
+        return Future()
+
+    def run(self) -> None:
+        while self.waiting:
+            self.waiting.pop(0)()

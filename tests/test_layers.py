@@ -65,6 +65,35 @@ def test_layers_import_only_downwards(layer):
     assert not broken
 
 
+#: What the frame has to itself: its pages, their commands, and the dialogs that go over all pages.
+FRAME = {
+    f"desktop.ui.{name}"
+    for name in (
+        "frame", "page", "commands", "palette", "preferences", "trace_page", "compare_page",
+        "experiment_page", "model_page", "project_desk", "actions", "compare.actions", "experiment.actions",
+        "model.actions",
+    )
+}  # fmt: skip
+
+
+def test_imports_make_no_circles() -> None:
+    """At whatever level, for the types alone too; but for those of the frame with its pages."""
+    parts = {path: path.relative_to(PACKAGE.parent).with_suffix("").parts for path in PACKAGE.rglob("*.py")}
+    names = {".".join(part).removesuffix(".__init__"): path for path, part in parts.items()}
+    known = {name: (imports(path) & set(names)) - {name} for name, path in names.items()}
+    for name, found in known.items():
+        # The package of a module that is imported is none of its own: ``from desktop.ui import theme``.
+        known[name] = {one for one in found if not any(other.startswith(one + ".") for other in found)}
+    left = dict(known)
+    while free := [name for name, found in left.items() if not found & set(left)]:
+        for name in free:
+            del left[name]
+    while free := [name for name in left if not any(name in left[other] for other in left)]:
+        for name in free:
+            del left[name]
+    assert set(left) <= FRAME
+
+
 def test_errors_progress_and_environment_know_nobody():
     for name in ("errors.py", "progress.py", "environment.py"):
         assert not knows(imports(PACKAGE / name), "desktop")

@@ -135,9 +135,9 @@ def warnings(fit: ModelFit, table: Table, chosen: Selection) -> list[str]:
 
 def parameters(fit: ModelFit) -> list[dict[str, Any]]:
     """Every parameter by name."""
-    from desktop.core import factor_answers
+    from desktop.core import factor_model
 
-    return [asdict(parameter) for parameter in factor_answers.parameters(fit)]
+    return [asdict(parameter) for parameter in factor_model.parameters(fit)]
 
 
 def suspects(fit: ModelFit, chosen: Selection) -> list[dict[str, Any]]:

@@ -233,7 +233,7 @@ def _agree(options: argparse.Namespace, folder: Path, commands: Sequence[str]) -
 
 @contextlib.contextmanager
 def _shown() -> Iterator[Progress]:
-    from desktop.cli import TerminalProgress
+    from desktop.printing import TerminalProgress
 
     progress = TerminalProgress()
     try:

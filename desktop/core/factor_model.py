@@ -157,7 +157,6 @@ class ModelFit:
         `desktop.core.frames`: kind, function, code, system (text, "" where it has none), value, se (float64,
         delta in the unit of the response).
         """
-        from desktop.core.factor_answers import parameters
         from desktop.core.frames import TABLES, frame
 
         found = parameters(self)
@@ -774,3 +773,41 @@ def _relative_to_log(
         if done:
             break
     return values
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """`kind`: "speed" (of `system`), "work" (of `code`) or "delta" (of `code` on `system`), with its standard
+    error; NaN where it is fixed or not determined."""
+
+    kind: str
+    function: str
+    system: str | None
+    code: str | None
+    value: float
+    se: float
+
+    @property
+    def undetermined(self) -> bool:
+        """Not different from zero: |value| < 2 standard errors."""
+        return bool(abs(self.value) < 2 * self.se)
+
+
+def parameters(fit: ModelFit) -> tuple[Parameter, ...]:
+    """Every parameter by name, function after function."""
+    data, found = fit.data, []
+    for i, text in enumerate(fit.functions):
+        if fit.kind == "joint":
+            for s, name in enumerate(data.systems):
+                found.append(
+                    Parameter("speed", text, name, None, float(fit.speed[i, s]), float(fit.speed_se[i, s]))
+                )
+            for c, name in enumerate(data.codes):
+                found.append(
+                    Parameter("work", text, None, name, float(fit.work[i, c]), float(fit.work_se[i, c]))
+                )
+        else:
+            for c, s in np.argwhere(fit.points > 0).tolist():
+                value, se = float(fit.delta[i, c, s]), float(fit.delta_se[i, c, s])
+                found.append(Parameter("delta", text, data.systems[s], data.codes[c], value, se))
+    return tuple(found)

@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from desktop.data import chart
 from desktop.data.chart import MANY, Content, Floats, Layout, Series, Word
-from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Sheet, Stroke, text_width
+from desktop.ui.drawing import MM_PER_POINT, Fill, Hatch, Ink, Sheet, Stroke, text_width
 from desktop.ui.plots.raster import mix
-
-if TYPE_CHECKING:
-    from desktop.ui.figures import Ink
 
 #: Height of a line, and of the middle of its letters over their foot, in sizes of text.
 _LINE, _MIDDLE = 1.164, 0.36

@@ -8,7 +8,7 @@ page or a widget. x grows to the right, y downwards; lengths and sizes of text i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -59,6 +59,26 @@ class Fill:
     opacity: float = 1.0
     hatch: Hatch = ""
     ink: str = "#000000"
+
+
+@dataclass(frozen=True)
+class Ink:
+    """The colours of a look. `regions`: by the numbers of `desktop.core.gantt`. `dashed`: lines differ by
+    dashes too."""
+
+    ground: str
+    text: str
+    muted: str
+    border: str
+    grid: str
+    curve: str
+    fit: str
+    residual: str
+    mark: str
+    areas: Mapping[str, Fill]
+    regions: Mapping[int, Fill]
+    dashed: bool
+    runs: tuple[str, ...]
 
 
 class Sheet(Protocol):

@@ -34,6 +34,7 @@ from desktop.ui.drawing import (
     MM_PER_POINT,
     Fill,
     Hatch,
+    Ink,
     QtSheet,
     Sheet,
     Stroke,
@@ -83,26 +84,6 @@ class Look:
     words: Mapping[str, str] = field(default_factory=dict)
     how: Comparing = field(default_factory=Comparing)
     layer: Literal["all", "below", "above"] = "all"
-
-
-@dataclass(frozen=True)
-class Ink:
-    """The colours of a look. `regions`: by the numbers of `desktop.core.gantt`. `dashed`: lines differ by
-    dashes too."""
-
-    ground: str
-    text: str
-    muted: str
-    border: str
-    grid: str
-    curve: str
-    fit: str
-    residual: str
-    mark: str
-    areas: Mapping[str, Fill]
-    regions: Mapping[int, Fill]
-    dashed: bool
-    runs: tuple[str, ...]
 
 
 _GREY = {

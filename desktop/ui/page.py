@@ -327,14 +327,6 @@ class Page(QMainWindow):
         KeyList(self).open()
 
 
-def page_of(widget: QWidget) -> Page | None:
-    """The page that a widget stands on."""
-    parent: QWidget | None = widget
-    while parent is not None and not isinstance(parent, Page):
-        parent = parent.parentWidget()
-    return parent
-
-
 class KeyList(Dialog):
     """The keys and gestures of a page."""
 

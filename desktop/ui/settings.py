@@ -6,7 +6,7 @@ import json
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from weakref import finalize
 
 import platformdirs
@@ -18,7 +18,6 @@ from desktop.data.atomic import scratch
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
 
-    from desktop.ui.commands import Command
 
 ORGANISATION = "Phasewright"
 APPLICATION = "phasewright"
@@ -34,6 +33,17 @@ TIME_UNITS = ("", "s", "ms", "µs", "ns")
 COLOUR_SETS = {"soft": "Soft", "okabe-ito": "Okabe-Ito", "tol": "Tol, bright"}
 #: MiB for what is kept of an open trace: least, at first, most.
 MEMORY = (64, 512, 1 << 16)
+
+
+class Keyed(Protocol):
+    """Of a command, what its keys are kept by."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def keys(self) -> tuple[str, ...]: ...
+    @property
+    def common(self) -> bool: ...
 
 
 def log_folder() -> Path:
@@ -147,7 +157,7 @@ class Settings:
     def colours(self, value: str) -> None:
         self._store.setValue("colours", value)
 
-    def keys(self, window: str, command: Command[Any, Any]) -> tuple[str, ...] | None:
+    def keys(self, window: str, command: Keyed) -> tuple[str, ...] | None:
         """Keys that the user has chosen; None: those that the command has at first."""
         value = self._store.value(_place(window, command))
         if value is None and command.common:  # as chosen when the command was one of that table alone
@@ -157,7 +167,7 @@ class Settings:
         names = [value] if isinstance(value, str) else value if isinstance(value, list) else []
         return tuple(name for name in names if isinstance(name, str) and name)
 
-    def set_keys(self, window: str, command: Command[Any, Any], keys: tuple[str, ...] | None) -> None:
+    def set_keys(self, window: str, command: Keyed, keys: tuple[str, ...] | None) -> None:
         if keys is None or keys == command.keys:
             self._store.remove(_place(window, command))
         else:
@@ -295,5 +305,5 @@ class Settings:
         return value if isinstance(value, QByteArray) and not value.isEmpty() else None
 
 
-def _place(window: str, command: Command[Any, Any]) -> str:
+def _place(window: str, command: Keyed) -> str:
     return f"keys/{'all' if command.common else window}/{command.id}"

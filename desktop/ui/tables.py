@@ -6,6 +6,7 @@ beside their values (`Marks`). `FrameTree` shows rows below their parents.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import math
 import re
@@ -330,6 +331,13 @@ class _Cells:
         if self.numeric:
             return []
         return [value.casefold() if isinstance(value, str) else "" for value in self.values]
+
+
+@functools.cache
+def _empty_at_end() -> None:
+    """A platform whose clipboard is the process's own would free what Python made after Python has ended."""
+    if QGuiApplication.platformName() in ("offscreen", "minimal"):
+        atexit.register(QGuiApplication.clipboard().clear)
 
 
 def _shown_frame(cells: Sequence[_Cells], rows: NDArray[np.int64]) -> DataFrame:
@@ -1019,6 +1027,7 @@ class _Framed(_Base):
             made.setText(text)
             made.setHtml(text)
             board.setMimeData(made)
+            _empty_at_end()
 
         self._beside("copy", len(places) * len(cells), lambda: form(_texts(cells, places)), done)
 

@@ -166,6 +166,8 @@ class TracePage(Page):
         self._connect_plots()
         self._connect_views()
         self.workbench.subscribe(self._show_snapshot)
+        self._fits_timer = QTimer(self, interval=300)
+        self._fits_timer.timeout.connect(self._show_fits)
         self._begin()
         self._show_snapshot(Snapshot(), self.workbench.snapshot)
         QTimer.singleShot(0, self, self._hide_stale_tabs)
@@ -445,11 +447,24 @@ class TracePage(Page):
             self.show_task("preparing", new.preparing)  # before what waits for it
         if new.opening is not old.opening:
             self.show_task("opening", new.opening, self.workbench.cancel_opening)
+        if not self._fits_timer.isActive():
+            if self.workbench.fits_under_way:
+                self._fits_timer.start()
+        elif not new.refining:
+            self._show_fits()
         if new.problem is not old.problem:
             self._show_problem(new)
         self._show_selection()
         self._show_cursor(self._cursor)
         self._refresh_actions()
+
+    def _show_fits(self) -> None:
+        """Fits that take longer than a moment, among the tasks."""
+        running = self.workbench.fits_under_way
+        for key in ("fit", "sweep"):
+            self.show_task(key, *running.get(key, (None,)))
+        if not running:
+            self._fits_timer.stop()
 
     def _show_document(self, old: Snapshot, new: Snapshot) -> None:
         run, document = new.run, new.document

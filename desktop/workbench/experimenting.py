@@ -17,6 +17,7 @@ from desktop.workbench.bench import EditBench, sentence
 from desktop.workbench.history import History
 from desktop.workbench.jobs import Deliver, Executor, Job, Lane, Task, at_once
 from desktop.workbench.model import AnalysisSettings, KeptComparison, KeptExperiment
+from desktop.workbench.pinning import Pinned, PinnedFactor, pin
 
 if TYPE_CHECKING:
     from desktop.core.array_search import ArraySearch
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from desktop.data.runner import Estimate, Runner
     from desktop.data.runs import RunTable
     from desktop.workbench.comparing import Compared
-    from desktop.workbench.pinning import Pinned
 
 #: Up to so many factors the designs that fit are listed; more take too long to search.
 LISTED = 32
@@ -139,6 +139,24 @@ class ExperimentSnapshot:
         """By name, where the experiment describes them."""
         experiment = self.project.experiment
         return {} if experiment is None else {one.name: one for one in experiment.factors}
+
+    def region_of(self, factor: str, pinned: Pinned) -> str:
+        """The region of a factor: as the user said, else called as its routine or itself; "" if none."""
+        said = self.project.regions.get(factor, "")
+        if said in pinned.names:
+            return said
+        known = self.factors.get(factor)
+        return pinned.likely(known.routine if known and known.routine else factor)
+
+    def pinned_factors(self, pinned: Pinned) -> tuple[PinnedFactor, ...]:
+        """Of every factor of the selected term, or of an experiment's table where it is no term."""
+        every = self.every or self.effects
+        effect = next((e for e in every.effects if e.term == self.selected), None) if every else None
+        if every is None or effect is None:
+            return ()
+        names = [every.trials.factors[j] for j in effect.members]
+        regions = {name: self.region_of(name, pinned) for name in names}
+        return tuple(PinnedFactor(name, region, pinned.of(region)) for name, region in regions.items())
 
     @property
     def why_empty(self) -> str:
@@ -717,8 +735,6 @@ class ExperimentBench(EditBench[ExperimentSnapshot, ExperimentProject]):
         """Open a trace to see where regions run."""
 
         def work(job: Job) -> Pinned:
-            from desktop.workbench.pinning import pin
-
             return pin(path, job)
 
         def done(pinned: Pinned) -> None:

@@ -77,8 +77,13 @@ class Job(Progress):
         super().cancel()
         self.stop[0] = 1
 
+    @property
+    def elapsed(self) -> float:
+        """Seconds since it was asked for."""
+        return time.monotonic() - self._begun
+
     def show(self, done: float, total: float, text: str) -> None:
-        elapsed = time.monotonic() - self._begun
+        elapsed = self.elapsed
         if self._report is None or elapsed - self._shown < INTERVAL:
             return
         self._shown = elapsed
@@ -106,7 +111,12 @@ class Lane:
     @property
     def busy(self) -> bool:
         """A wanted result has not been delivered yet."""
-        return any(job.generation >= self._oldest for job, _ in self._jobs)
+        return self.current is not None
+
+    @property
+    def current(self) -> Job | None:
+        """The job whose result is waited for; None if there is none."""
+        return next((job for job, _ in self._jobs if job.generation >= self._oldest), None)
 
     def submit(
         self,

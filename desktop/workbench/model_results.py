@@ -119,7 +119,8 @@ def measured_sheet(table: Table, selection: Selection | None, fit: ModelFit | No
 
 def parameter_sheet(fit: ModelFit) -> Sheet:
     """Work and speed, or delta, with standard errors; negative ones are alarming."""
-    from desktop.core.factor_answers import parameters, quantile
+    from desktop.core.factor_answers import quantile
+    from desktop.core.factor_model import parameters
 
     found = parameters(fit)
     value = np.array([p.value for p in found])
@@ -161,7 +162,7 @@ def parameter_sheet(fit: ModelFit) -> Sheet:
 def ranking_sheet(ranking: Ranking) -> Sheet:
     """All pairs and singles as in tables 2 to 4; keys are positions in ``ranking.fits``, -1 where there is
     no fit to take."""
-    from desktop.core.factor_answers import parameters
+    from desktop.core.factor_model import parameters
 
     fits = ranking.fits
     listed = [parameters(fit) for fit in fits]

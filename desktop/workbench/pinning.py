@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from desktop.data.statistics import RangeStats
     from desktop.progress import Progress
-    from desktop.workbench.experimenting import ExperimentSnapshot
     from desktop.workbench.jobs import Job
 
 _MODEL = "mixed"
@@ -69,35 +68,13 @@ class PhaseOf:
     exclusive_s: float
 
 
-def region_of(shown: ExperimentSnapshot, factor: str, pinned: Pinned) -> str:
-    """The region of a factor: as the user said, else one called as its routine or as itself; "" if none."""
-    said = shown.project.regions.get(factor, "")
-    if said in pinned.names:
-        return said
-    known = shown.factors.get(factor)
-    return pinned.likely(known.routine if known and known.routine else factor)
-
-
 @dataclass(frozen=True)
-class Place:
+class PinnedFactor:
     """Where a factor is in a trace: its region ("": none is called like it), and the phases of that."""
 
     factor: str
     region: str = ""
     phases: tuple[PhaseOf, ...] = ()
-
-
-def places_of(shown: ExperimentSnapshot, term: str, pinned: Pinned) -> tuple[Place, ...]:
-    """Of every factor of a term, or of an experiment's table where it is no term."""
-    every = shown.every or shown.effects
-    effect = next((e for e in every.effects if e.term == term), None) if every is not None else None
-    if every is None or effect is None:
-        return ()
-    found = []
-    for factor in (every.trials.factors[j] for j in effect.members):
-        region = region_of(shown, factor, pinned)
-        found.append(Place(factor, region, pinned.of(region)))
-    return tuple(found)
 
 
 def in_phases(

@@ -17,7 +17,7 @@ from desktop.workbench.jobs import Deliver, Executor, Job, Lane, at_once
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.model import KeptTable
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
-from desktop.workbench.pinning import Pinned, Place, in_phases, places_of
+from desktop.workbench.pinning import Pinned, PinnedFactor, in_phases
 from desktop.workbench.workbench import Document, Snapshot, Workbench
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class EffectsSnapshot(SideSnapshot):
 
     shown: ExperimentSnapshot | None = None
     pinned: Pinned | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[PinnedFactor, ...] = ()
 
 
 class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
@@ -195,9 +195,9 @@ class EffectsSide(Side[EffectsSnapshot, ExperimentBench]):
         now = self.snapshot
         if now.shown is None:
             return
-        places: tuple[Place, ...] = ()
+        places: tuple[PinnedFactor, ...] = ()
         if now.pinned is not None and now.shown.selected:
-            places = places_of(now.shown, now.shown.selected, now.pinned)
+            places = now.shown.pinned_factors(now.pinned)
         if places != now.places:
             self._show(places=places)
         names = tuple(dict.fromkeys(place.region for place in places if place.region))

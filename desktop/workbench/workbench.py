@@ -57,6 +57,8 @@ from desktop.workbench.tracing import (
 )
 
 if TYPE_CHECKING:  # the heavy modules are loaded by the first job, beside the window
+    from numpy.typing import NDArray
+
     from desktop.core.phase_stats import PhaseRow
     from desktop.core.phases import PhaseFit, Sweep
     from desktop.core.selection import Suggestion
@@ -82,6 +84,7 @@ CLOSEST = 1e-6
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """What is to be shown. `fit` may be older than `project` while `refining`; `preview`: a break is held;
+    `given_up`: every n is not fitted, as the user wants;
     `preparing`: kernels are being compiled, as at the first start. `marked`: regions, by their names in the
     trace, that are to be seen wherever regions are shown."""
 
@@ -94,6 +97,7 @@ class Snapshot:
     rows: tuple[PhaseRow, ...] = ()
     preview: bool = False
     refining: bool = False
+    given_up: bool = False
     opening: Task | None = None
     preparing: Task | None = None
     problem: Problem | None = None
@@ -134,6 +138,7 @@ class Workbench(EditBench[Snapshot, Project]):
         self._statistics: tuple[Any, Statistics] | None = None  # of a store
         self._fits = Fits()
         self._unlimited: tuple[TraceRun, Fits] | None = None  # of the whole run
+        self._given_up: tuple[Fits, Any] | None = None  # the sweep that the user does not want
         self._widening: tuple[Fits, Any, int] | None = None  # the sweep that is being made, and up to which n
         self._store: Any = None
         self._stamp: tuple[int, int] | None = None
@@ -277,6 +282,52 @@ class Workbench(EditBench[Snapshot, Project]):
         self._files.cancel()
         self._keep_rules()
         self._show(opening=None)
+
+    @property
+    def fits_under_way(self) -> dict[str, tuple[Task, Callable[[], None]]]:
+        """Fits that are made beside the window, each as a task, and how it is given up."""
+        found = {}
+        for name, lane, give_up in (
+            ("fit", self._fitting, self.cancel_fit),
+            ("sweep", self._sweeping, self.cancel_sweep),
+        ):
+            job = lane.current
+            if job is not None and (lane is self._fitting or self._widening is not None):
+                found[name] = Task(job.title, elapsed=job.elapsed), give_up
+        return found
+
+    def cancel_fit(self) -> None:
+        """Give up the fit that is being made: phases are asked for again as they were last known."""
+        if not self._fitting.busy:
+            return
+        self._fitting.cancel()
+        before = [step.before.phases for step in reversed(self.history.done) if step.branch is self.branch]
+        swept = [
+            PhaseSettings(model, max(1, suggestion.n), locked)
+            for (model, locked), (_, suggestion) in self._fits.sweeps.items()
+        ]
+        for phases in (*before, *swept):
+            if self._known(phases) is not None:
+                self._edit_phases("give up the fit", None, phases)
+                return
+        self._show(refining=False)
+
+    def cancel_sweep(self) -> None:
+        """Give up fitting every n, until the model or the locks become others."""
+        if self._sweeping.busy and self._widening is not None:
+            self._sweeping.cancel()
+            fits, key, _ = self._widening
+            self._given_up = fits, key
+            self._show(given_up=key not in fits.sweeps)
+
+    def _is_given_up(self, phases: PhaseSettings) -> bool:
+        """Whether fitting every n was given up for a model and its locks."""
+        given_up = self._given_up
+        return (
+            given_up is not None
+            and given_up[0] is self._fits
+            and given_up[1] == (phases.model, phases.locked)
+        )
 
     def close_document(self) -> None:
         """Back to nothing open."""
@@ -665,11 +716,13 @@ class Workbench(EditBench[Snapshot, Project]):
         view = before.view
         if (project.phases.n, project.phases.model) != (before.phases.n, before.phases.model):
             view = replace(view, phase=None)
-        self._resolve(project=replace(project, view=view), preview=False)
+        shown = {"project": replace(project, view=view), "preview": False}
         if (project.rules, project.limit) != (before.rules, before.limit):
-            self._rebuild()
+            self._rebuild(shown)
+        else:
+            self._resolve(**shown)
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, shown: dict[str, Any]) -> None:
         """The rules or the limit have changed: the curve has to be built anew, beside the window."""
         store, rules, known, limit = self._store, self._rules(), self._unlimited, self.asked.limit
         model, locked = self._phases.model, self._phases.locked
@@ -679,10 +732,10 @@ class Workbench(EditBench[Snapshot, Project]):
             whole = whole or build_run(store, rules, model, job)
             return whole, whole if limit is None else part_of(whole[0], limit, model, locked, job)
 
-        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]]) -> None:
+        def done(built: tuple[tuple[TraceRun, Fits], tuple[TraceRun, Fits]], **more: Any) -> None:
             self._unlimited, (run, self._fits) = built
             # The old fit says nothing about the new curve.
-            self._resolve(run=run, opening=None, fit=None, rows=())
+            self._resolve(run=run, opening=None, fit=None, rows=(), **more)
 
         def failed(error: BaseException) -> None:
             self._keep_rules()
@@ -690,8 +743,9 @@ class Workbench(EditBench[Snapshot, Project]):
 
         if known is not None and known[0].rules == rules and limit is None:
             self._files.cancel()
-            done((known, known))
+            done((known, known), **shown)
             return
+        self._resolve(**shown)
         title = "Building the curve" if limit is None else "Limiting the analysis"
         self._files.submit(
             title,
@@ -733,6 +787,7 @@ class Workbench(EditBench[Snapshot, Project]):
         fit = self._known(phases) or self._quick(run, phases)
         shown = changes.pop("fit", self.snapshot.fit)
         found = {"sweep": sweep, "suggestion": suggestion, "refining": fit is None}
+        found["given_up"] = sweep is None and self._is_given_up(phases)
         self._show_fit(fit or shown, **changes, **found)
         if sweep is None or reaches(sweep) < phases.n:
             self._request_sweep(run, phases)
@@ -763,7 +818,7 @@ class Workbench(EditBench[Snapshot, Project]):
         fits = self._fits
 
         def work(job: Job) -> tuple[PhaseFit, tuple[PhaseRow, ...]]:
-            fit = self._timed_fit(run, phases, fits)
+            fit = self._timed_fit(run, phases, fits, job.stop)
             return fit, rows_of(run, fit)  # here, as the window has enough to do when the fit arrives
 
         def done(found: tuple[PhaseFit, tuple[PhaseRow, ...]]) -> None:
@@ -772,13 +827,17 @@ class Workbench(EditBench[Snapshot, Project]):
             if self.snapshot.run is run and self.snapshot.project.phases == phases:
                 self._show(fit=fit, rows=rows, refining=False)
 
-        self._fitting.submit("Fitting", work, done, self._fit_failed)
+        noun = "parameters" if phases.model == "budget" else "phases"
+        self._fitting.submit(f"Fitting {phases.n} {noun}", work, done, self._fit_failed)
 
     def _request_sweep(self, run: TraceRun, phases: PhaseSettings) -> None:
         """Every n, up to the one in use as far as that does not take too long."""
         from desktop.core.selection import LIMIT
 
         fits, key = self._fits, (phases.model, phases.locked)
+        if self._is_given_up(phases):
+            return
+        self._given_up = None
         known = fits.sweeps.get(key)
         to = 0 if known is None else reaches(known[0])
         if known is not None and to >= LIMIT:
@@ -802,11 +861,13 @@ class Workbench(EditBench[Snapshot, Project]):
         )
 
     @staticmethod
-    def _timed_fit(run: TraceRun, phases: PhaseSettings, fits: Fits) -> PhaseFit:
+    def _timed_fit(
+        run: TraceRun, phases: PhaseSettings, fits: Fits, stop: NDArray[Any] | None = None
+    ) -> PhaseFit:
         from desktop.core.phases import fit
 
         begun = time.perf_counter()
-        found = fit(run.curve, phases.n, phases.model, locked=phases.locked)
+        found = fit(run.curve, phases.n, phases.model, locked=phases.locked, stop=stop)
         fits.pace[phases.model] = (time.perf_counter() - begun) / phases.n
         return found
 

@@ -80,8 +80,7 @@ def test_effects_and_trials() -> None:
 
 @pytest.mark.parametrize("kind", ["joint", "individual"])
 def test_the_factor_model_and_its_measurements(kind: str) -> None:
-    from desktop.core.factor_answers import parameters
-    from desktop.core.factor_model import fit_individual, fit_joint
+    from desktop.core.factor_model import fit_individual, fit_joint, parameters
 
     table = read_table(example_table())
     lines = table.to_frame()

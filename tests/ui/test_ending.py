@@ -38,7 +38,7 @@ def look():
         QMessageBox(window).exec()
 app.application()
 QTimer.singleShot(0, look)
-QTimer.singleShot(60_000, QApplication.quit)
+QTimer.singleShot(180_000, QApplication.quit)
 app.run([sys.argv[1]])
 """
 
@@ -60,7 +60,8 @@ def ended_by(number: int, home: Path, *how: str, ignored: bool = False) -> tuple
         try:
             assert child.stdout.readline() == "ready\n"
             child.send_signal(number)
-            code = child.wait(2 if ignored else 30)
+            # A kernel that is being compiled is waited for, long where much else runs.
+            code = child.wait(2 if ignored else 120)
         except subprocess.TimeoutExpired:
             code = 0
         finally:

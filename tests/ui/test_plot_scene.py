@@ -16,7 +16,17 @@ from PySide6.QtWidgets import QApplication, QGraphicsView
 from pytestqt.qtbot import QtBot
 
 from desktop.ui import theme
-from desktop.ui.plots.scene import Axis, PixelItem, PlotView, blit, guarded, lane_plot, place_lane, saved
+from desktop.ui.plots.scene import (
+    Axis,
+    PixelItem,
+    PlotView,
+    QuietBox,
+    blit,
+    guarded,
+    lane_plot,
+    place_lane,
+    saved,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 LANE = QRectF(50, 10, 200, 100)
@@ -121,6 +131,28 @@ def test_the_painter_has_its_state_again_after_an_error(monkeypatch: pytest.Monk
         assert painter.transform().isIdentity() and painter.pen().color() == QColor("blue")
     assert Thing().ask() == 7
     assert [type(error) for error in told] == [ValueError, IndexError]
+
+
+@pytest.mark.parametrize("kind", [pg.PlotCurveItem, pg.ScatterPlotItem])
+def test_errors_in_items_of_pyqtgraph_are_told(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, kind: type
+) -> None:
+    told: list[type] = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: told.append(kind))
+    view, box = PlotView(), QuietBox()
+    qtbot.addWidget(view)
+    view.scene().addItem(box)
+    box.setGeometry(QRectF(0, 0, 100, 100))
+    item = kind([0.0, 1.0], [0.0, 1.0], pen="r")
+    box.addItem(item)
+    box.show_range(0, 1, 0, 1)
+    view.resize(100, 100)
+    view.show()
+    view.grab()
+    assert told == []
+    item.opts = {}  # without which it cannot be painted
+    view.grab()
+    assert set(told) == {KeyError}, "and the view is still there"
 
 
 SCRIPT = """

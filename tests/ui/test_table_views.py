@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import subprocess
+import sys
 
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
@@ -27,3 +29,18 @@ def test_whatever_cells_hold_rows_and_columns_stay(qtbot: QtBot) -> None:
     lines = [re.split(r"(?<!\\)\|", line)[1:-1] for line in QGuiApplication.clipboard().text().splitlines()]
     assert {len(line) for line in lines} == {2} and len(lines) == 2 + len(ODD)
     assert lines[3] == [r" a\|b ", " 0.1 "]
+
+
+def test_a_process_that_has_copied_html_ends_in_peace() -> None:
+    """What Python made lies on the clipboard, and Qt frees it at the very end."""
+    code = (
+        "from PySide6.QtWidgets import QApplication\n"
+        "app = QApplication(['x', '-platform', 'offscreen'])\n"
+        "from desktop.ui.tables import Column, FrameView, Row, html\n"
+        "table = FrameView('Rows')\n"
+        "table.show_rows([Column('Name')], [Row(('a',))])\n"
+        "table.copy(html, everything=True)\n"
+        "assert '<td>a</td>' in app.clipboard().mimeData().html()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")

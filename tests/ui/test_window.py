@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -511,6 +512,35 @@ def test_cancel_leaves_what_was(qtbot: QtBot, window: TracePage, monkeypatch: py
     assert ended.wait(0.5), "Cancel acts within half a second"
     assert not window.frame.task_list.isVisible() and window.workbench.snapshot.document is None
     assert window.workbench.snapshot.problem is None
+
+
+def test_a_long_fit_stands_among_the_tasks_and_is_cancelled(
+    qtbot: QtBot, window: TracePage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from desktop.core import phases
+    from desktop.progress import Cancelled
+
+    window.open_path(samples()[0].path)
+    settle(qtbot, window)
+    n, ended = window.workbench.snapshot.project.phases.n, threading.Event()
+
+    def endless(*_: object, stop: np.ndarray, **__: object) -> None:
+        while not stop[0]:
+            time.sleep(0.005)
+        ended.set()
+        raise Cancelled
+
+    monkeypatch.setattr(phases, "fit", endless)
+    window.workbench._fits.pace["mixed"] = 1.0
+    window.workbench.set_n(300)
+    assert not window.frame.task_list.isVisible(), "a fit of a moment would flicker there"
+    qtbot.waitUntil(lambda: any("Fitting 300 phases" in line.text for line in window.frame.task_list.lines))
+    lines = [line for line in window.frame.task_list.lines if "300" in line.text]
+    lines[0].cancel.click()
+    assert ended.wait(0.5), "Cancel acts within half a second"
+    assert window.workbench.snapshot.project.phases.n == n and window.workbench.snapshot.problem is None
+    monkeypatch.undo()
+    qtbot.waitUntil(lambda: not window.frame.task_list.isVisible(), timeout=20_000)
 
 
 def test_the_curve_says_what_is_in_doubt(qtbot: QtBot, window: TracePage, tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,7 @@ from desktop.resources import example_table, samples
 from desktop.workbench import model_results as results
 from desktop.workbench.model import DEFAULT_FUNCTIONS
 from desktop.workbench.modelling import ModelBench, ModelSnapshot
-from tests.inline import Inline
+from tests.inline import Inline, Later
 
 DATA = Path(__file__).parent.parent / "data" / "npb"
 P = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -307,21 +305,6 @@ def test_all_pairs_can_be_cancelled() -> None:
     bench.rank()
     shown: ModelSnapshot = bench.snapshot
     assert shown.ranking is None and shown.task is None and shown.fit is not None and shown.problem == ""
-
-
-class Later(Inline):
-    """Runs nothing until it is told to."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, function: Callable[[], None]) -> Future[None]:
-        self.waiting.append(function)
-        return Future()
-
-    def run(self) -> None:
-        while self.waiting:
-            self.waiting.pop(0)()
 
 
 def test_results_of_a_former_fit_are_dropped() -> None:

@@ -16,7 +16,7 @@ from desktop.core.phases import fit as best_fit
 from desktop.workbench.keeping import Keeper
 from desktop.workbench.model import MODELS, View
 from desktop.workbench.workbench import N_LIMIT, Snapshot, Workbench
-from tests.inline import Inline
+from tests.inline import Inline, Later
 
 
 @pytest.fixture
@@ -275,3 +275,48 @@ def test_every_n_up_to_the_one_in_use_is_fitted(bench: Workbench) -> None:
         assert bench.snapshot.sweep.n[-1] == last
         assert bench.snapshot.fit is not None and bench.snapshot.fit.requested == n
         assert bench.snapshot.suggestion is suggestion
+
+
+def test_a_long_fit_can_be_given_up_and_asked_for_again(curve_file: Path) -> None:
+    """It stands among the tasks; what is given up leaves the last fit that is known, as a step of its own."""
+    fitting = Later()
+    bench = Workbench(executors={"store": Inline(), "fit": fitting, "sweep": Later()})
+    bench.open(curve_file)
+    before = bench.snapshot
+    bench._fits.pace["mixed"] = 1.0  # as of a curve of very many steps
+    bench.set_n(150)
+    (task, give_up), *_ = bench.fits_under_way.values()
+    assert task.title == "Fitting 150 phases" and bench.snapshot.refining
+    job = bench._fitting.current
+    assert job is not None
+    give_up()
+    assert job.stop[0] == 1, "the kernel ends"
+    assert "fit" not in bench.fits_under_way and not bench.snapshot.refining
+    assert bench.snapshot.project.phases == before.project.phases and bench.snapshot.fit is not None
+    assert bench.snapshot.fit.n == before.project.phases.n and bench.history.undo_label == "give up the fit"
+    fitting.run()
+    assert bench.snapshot.fit.n == before.project.phases.n, "what still comes is not shown"
+    bench.history.undo()
+    assert bench.snapshot.refining
+    fitting.run()
+    assert bench.snapshot.fit.n == 150 and not bench.fits_under_way.get("fit")
+    bench.close()
+
+
+def test_fitting_every_n_can_be_given_up(curve_file: Path) -> None:
+    """And is not begun again until it is asked of another model."""
+    sweeping = Later()
+    bench = Workbench(executors={"store": Inline(), "fit": Inline(), "sweep": sweeping})
+    bench.open(curve_file)
+    bench.set_model("linear")
+    (task, give_up) = bench.fits_under_way["sweep"]
+    assert task.title == "Fitting every n" and bench.snapshot.suggestion is None
+    give_up()
+    assert not bench.busy and bench.snapshot.given_up
+    bench.set_n(5)
+    assert not bench.busy and bench.snapshot.fit is not None and bench.snapshot.fit.n == 5
+    bench.set_model("constant")
+    assert "sweep" in bench.fits_under_way and not bench.snapshot.given_up
+    sweeping.run()
+    assert bench.snapshot.suggestion is not None
+    bench.close()

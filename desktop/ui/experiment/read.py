@@ -30,7 +30,6 @@ from desktop.ui.tables import Column, FrameView, Row
 from desktop.ui.theme import Theme
 from desktop.ui.units import count, digits
 from desktop.workbench.experimenting import ExperimentBench, ExperimentSnapshot
-from desktop.workbench.pinning import region_of
 
 _ERRORS = (
     ("as the trials allow", ""),
@@ -415,7 +414,7 @@ class PinPanel(QWidget):
 
     def _belongs(self, new: ExperimentSnapshot) -> str:
         """The region of the chosen effect; "" if there is none."""
-        return "" if new.pinned is None else region_of(new, new.selected, new.pinned)
+        return "" if new.pinned is None else new.region_of(new.selected, new.pinned)
 
     def _choose_region(self, name: str) -> None:
         if self.bench.snapshot.selected:

@@ -14,7 +14,7 @@ from desktop.ui.tables import FrameView
 from desktop.ui.theme import Theme
 from desktop.ui.units import common, scaled
 from desktop.workbench.experimenting import ExperimentSnapshot
-from desktop.workbench.pinning import Place
+from desktop.workbench.pinning import PinnedFactor
 from desktop.workbench.side import EffectsSide, EffectsSnapshot
 from desktop.workbench.workbench import Snapshot, Workbench
 
@@ -184,7 +184,7 @@ class EffectsPanel(SidePanel):
         return self._workbench.snapshot.project.names.get(region, region)
 
     @property
-    def _asked(self) -> Place | None:
+    def _asked(self) -> PinnedFactor | None:
         """The factor of which the region can be chosen: the first one without, else the first one."""
         places = () if self._side is None else self._side.snapshot.places
         return next((place for place in places if not place.region), places[0] if places else None)
@@ -212,7 +212,7 @@ class EffectsPanel(SidePanel):
             lines.append(escape(shown.problem))
         self.where.setText("<br>".join(lines))
 
-    def _told(self, place: Place) -> str:
+    def _told(self, place: PinnedFactor) -> str:
         """A factor, its region, and the time of that in every phase."""
         factor, region = escape(place.factor), escape(self._called(place.region))
         if not place.region:

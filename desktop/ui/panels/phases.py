@@ -261,7 +261,8 @@ class PhasesPanel(QScrollArea):
             self._show_fit(new)
         if new.refining and not self._patience.isActive():
             self._patience.start()
-        if new.sweep is not old.sweep or new.suggestion is not old.suggestion:
+        found = new.sweep is not old.sweep or new.suggestion is not old.suggestion
+        if found or new.given_up != old.given_up:
             self._show_sweep(new)
         by_hand = new.fit is not None and (new.preview or new.project.phases.breaks is not None)
         self.epsilon_plot.set_by_hand(new.fit.epsilon if new.fit is not None and by_hand else None)
@@ -343,7 +344,8 @@ class PhasesPanel(QScrollArea):
             self._suggested.setToolTip(suggestion.reason)
             self._values["suggestion"].setText(f"n = {suggestion.n}: {suggestion.reason}")
         else:
-            self._values["suggestion"].setText("working it out…" if new.run is not None else "–")
+            waiting = "none, fitting every n was given up" if new.given_up else "working it out…"
+            self._values["suggestion"].setText(waiting if new.run is not None else "–")
         first = int(sweep.n[0]) if sweep is not None else 1
         model = new.project.phases.model
         errors = sweep.epsilon if sweep is not None else ()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -17,7 +18,19 @@ from PySide6.QtWidgets import (
 
 from desktop.data.chart import AxisChoice
 from desktop.ui.dialogs import Dialog
-from desktop.ui.plots.plot_menu import AxisOption
+
+
+@dataclass(frozen=True)
+class AxisOption:
+    """An axis as it is: its ends in its own unit, whether they follow the values (`free`), and whether it is
+    logarithmic (None: it cannot be)."""
+
+    way: Literal["x", "y"]
+    title: str
+    low: float
+    high: float
+    free: bool
+    log: bool | None
 
 
 class AxisDialog(Dialog):

@@ -10,16 +10,17 @@ which is exported as a drawing) and `HELP` (a place in the handbook; else the wi
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from PySide6.QtCore import QByteArray, QPoint, QPointF, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage, QImageWriter
-from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QWidget
 
-from desktop.ui.page import page_of
+from desktop.ui.plots.axis_dialog import AxisDialog, AxisOption
 from desktop.ui.tables import comma_separated, tab_separated
+
+__all__ = ["AxisOption", "finish", "plot_menu", "popup", "texts"]
 
 #: A row of what a plot shows; the first is that of headings, with units.
 Row = Sequence[Any]
@@ -27,24 +28,19 @@ Row = Sequence[Any]
 MOST = 100_000
 
 
-@dataclass(frozen=True)
-class AxisOption:
-    """An axis as it is: its ends in its own unit, whether they follow the values (`free`), and whether it is
-    logarithmic (None: it cannot be)."""
-
-    way: Literal["x", "y"]
-    title: str
-    low: float
-    high: float
-    free: bool
-    log: bool | None
-
-
 class Plot(Protocol):
     """Of a widget, what this needs."""
 
     def table(self) -> Iterable[Row]: ...
     def picture(self) -> QImage: ...
+
+
+def page_of(widget: QWidget) -> Any:
+    """The page that a widget stands on: what can show the handbook; None if there is none."""
+    parent: QWidget | None = widget
+    while parent is not None and not hasattr(parent, "show_help"):
+        parent = parent.parentWidget()
+    return parent
 
 
 def texts(rows: Iterable[Row]) -> list[list[str]]:
@@ -154,8 +150,6 @@ def export(plot: Any) -> None:
 
 def ask_axes(plot: Any) -> None:
     """Ask for the ranges and scales of a plot's axes."""
-    from desktop.ui.plots.axis_dialog import AxisDialog
-
     AxisDialog(plot).open()
 
 

@@ -8,10 +8,12 @@ them up by screen pixels. See `resources/docs/developing.md`, "Plots".
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 
 import pyqtgraph as pg
 import shiboken6
+from pyqtgraph import debug
 from PySide6.QtCore import QEvent, QRectF, Qt
 from PySide6.QtGui import QColor, QHelpEvent, QImage, QPainter, QPaintEvent, QRegion, QResizeEvent
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsObject, QGraphicsView, QToolTip, QWidget
@@ -36,6 +38,9 @@ __all__ = [
 _BORDER = (1, 1, -1, -1)
 #: Paints within a rectangle; painter and rectangle are in logical pixels of the view.
 Draw = Callable[[QPainter, QRectF], None]
+
+#: Curves and marks of pyqtgraph catch what goes wrong in their paint; else it would be printed, and not told.
+debug.printExc = lambda *_, **__: sys.excepthook(*sys.exc_info())
 
 
 class QuietBox(pg.ViewBox):
