@@ -43,6 +43,7 @@ COMMANDS = (
     "compare",
     "stats",
     "report",
+    "record",
     "snapshot",
     "model",
     "spt",
@@ -142,7 +143,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from desktop.commands import compare, integration, report, spt, warm_up
+    from desktop.commands import compare, integration, record, report, spt, warm_up
     from desktop.commands import model as factor_model
     from desktop.data.importers import FORMATS
 
@@ -246,6 +247,8 @@ def _parser() -> argparse.ArgumentParser:
     warm_up.add_words(
         command("warm-up", _warm_up, "compile now what the first trace of each format waits for")
     )
+
+    record.add_words(command("record", _record, "run an MPI program and record it"))
 
     sub = command("snapshot", _snapshot, "render the window into a picture, without a display")
     sub.add_argument("file", metavar="FILE", type=Path)
@@ -907,6 +910,24 @@ def _warm_up(options: argparse.Namespace) -> int:
         said = warm_up.run(options, progress)
     print("\n".join(said))
     return DONE
+
+
+def _record(options: argparse.Namespace) -> int:
+    from desktop.commands import record
+
+    with _progress() as progress:
+        runs, facts = record.run(options, progress)
+    if options.json:
+        _print_json(facts)
+    for line in () if options.json else record.lines(runs, facts):
+        print(line)
+    if any(run.code for run in runs):
+        codes = ", ".join(str(run.code) for run in runs if run.code)
+        print(f"phasewright: the program ended with exit code {codes}", file=sys.stderr)
+        return FAILED
+    if options.json or options.no_open:
+        return DONE
+    return _window([str(run.folder) for run in runs]) if record.can_show() else DONE
 
 
 def _snapshot(options: argparse.Namespace) -> int:

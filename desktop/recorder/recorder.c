@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -143,22 +144,45 @@ static void say(const char *what, int error)
         fprintf(stderr, "phasewright: rank %d is not recorded further: %s (%s)\n", my_rank, what, strerror(error));
 }
 
+/* A file beyond the limit of the shell sends a signal that would end the program: held back and dropped. */
+static void hold_signal(sigset_t *before)
+{
+    sigset_t limit;
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    pthread_sigmask(SIG_BLOCK, &limit, before);
+}
+
+static void drop_signal(const sigset_t *before, int sent)
+{
+    sigset_t limit;
+    struct timespec none = {0, 0};
+    sigemptyset(&limit);
+    sigaddset(&limit, SIGXFSZ);
+    if (sent && !sigismember(before, SIGXFSZ)) sigtimedwait(&limit, NULL, &none);
+    pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 /* The records of the tail go to the end of the body. */
 static int store_tail(Output *o)
 {
     Record *tail = (Record *)((char *)o->head + HEADER);
     size_t size = (size_t)((char *)o->at - (char *)tail);
     off_t to = HEADER + TAIL + (off_t)(o->head->stored * sizeof(Record));
-    for (char *from = (char *)tail; size;) {
+    int error = 0;
+    sigset_t before;
+    hold_signal(&before);
+    for (char *from = (char *)tail; size && !error;) {
         ssize_t n = pwrite(o->file, from, size, to);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) {
-            o->broken = 1;
-            o->end = o->at; /* what is in the tail stays there */
-            say("its file cannot grow", n ? errno : ENOSPC);
-            return 0;
-        }
-        from += n, to += n, size -= (size_t)n;
+        if (n > 0) from += n, to += n, size -= (size_t)n;
+        else if (n == 0 || errno != EINTR) error = n ? errno : ENOSPC;
+    }
+    drop_signal(&before, error == EFBIG);
+    if (error) {
+        o->broken = 1;
+        o->end = o->at; /* what is in the tail stays there */
+        say("its file cannot grow", error);
+        return 0;
     }
     atomic_store_explicit(&o->head->stored, o->count, memory_order_release);
     o->at = tail;
@@ -195,7 +219,13 @@ static int open_output(Output *o)
         snprintf(path, sizeof path, "%s/%d.%u.%d.pwr", folder, my_rank, thread, (int)getpid());
         o->file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
-    int error = o->file < 0 ? errno : posix_fallocate(o->file, 0, HEADER + TAIL);
+    int error = errno;
+    if (o->file >= 0) {
+        sigset_t before;
+        hold_signal(&before);
+        error = posix_fallocate(o->file, 0, HEADER + TAIL);
+        drop_signal(&before, error == EFBIG);
+    }
     Head *h = MAP_FAILED;
     if (!error) h = mmap(NULL, HEADER + TAIL, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, o->file, 0);
     if (h == MAP_FAILED) {
@@ -418,35 +448,45 @@ static Communicator *known(Word comm)
     return NULL;
 }
 
-/* Communicators are one across processes if they have the same members and are the n-th of these: a process makes
- * those in the order in which all the others of them do. */
-static void describe(Communicator *c, Word comm)
+/* The ranks in MPI_COMM_WORLD of a group, which is freed, and a number for its members; NULL: no memory. */
+static int *world_ranks(Word group, int size, uint64_t *members)
 {
-    int between = 0, size = 0;
-    Word group = 0;
-    NEXT(MPI_Comm_test_inter)(comm, (Word)&between);
-    if (between) {
-        NEXT(MPI_Comm_remote_size)(comm, (Word)&size);
-        NEXT(MPI_Comm_remote_group)(comm, (Word)&group);
-    } else {
-        NEXT(MPI_Comm_size)(comm, (Word)&size);
-        NEXT(MPI_Comm_group)(comm, (Word)&group);
-    }
-    int *ranks = malloc(2 * (size_t)size * sizeof *ranks), same = !between && size == world_size;
-    c->size = size;
-    c->between = between;
-    c->members = 1469598103934665603u + (uint64_t)between;
+    int *ranks = malloc(2 * (size_t)size * sizeof *ranks);
+    *members = 1469598103934665603u;
     if (ranks) {
         int *own = ranks + size;
         for (int i = 0; i < size; i++) own[i] = i;
         NEXT(MPI_Group_translate_ranks)(group, (Word)size, (Word)own, world_group, (Word)ranks);
         for (int i = 0; i < size; i++) {
             if (ranks[i] < 0) ranks[i] = UNKNOWN; /* of another program: spawned, or connected */
-            same &= ranks[i] == i;
-            c->members = (c->members ^ (uint64_t)(ranks[i] + 2)) * 1099511628211u;
+            *members = (*members ^ (uint64_t)(ranks[i] + 2)) * 1099511628211u;
         }
     }
     NEXT(MPI_Group_free)((Word)&group);
+    return ranks;
+}
+
+/* Communicators are one across processes if they have the same members and are the n-th of these: a process makes
+ * those in the order in which all the others of them do. One between two groups has the members of both. */
+static void describe(Communicator *c, Word comm)
+{
+    int size = 0, same;
+    Word group = 0;
+    NEXT(MPI_Comm_test_inter)(comm, (Word)&c->between);
+    NEXT(MPI_Comm_size)(comm, (Word)&size);
+    NEXT(MPI_Comm_group)(comm, (Word)&group);
+    int *ranks = world_ranks(group, size, &c->members);
+    if (c->between) {
+        uint64_t others;
+        free(ranks);
+        NEXT(MPI_Comm_remote_size)(comm, (Word)&size);
+        NEXT(MPI_Comm_remote_group)(comm, (Word)&group);
+        ranks = world_ranks(group, size, &others);
+        c->members += others + 1;
+    }
+    same = ranks && !c->between && size == world_size;
+    for (int i = 0; same && i < size; i++) same = ranks[i] == i;
+    c->size = size;
     int nth = 0;
     for (uint32_t i = 0; i < COMMUNICATORS; i++)
         nth += &communicators[i] != c && communicators[i].id && communicators[i].members == c->members;

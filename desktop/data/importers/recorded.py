@@ -319,8 +319,9 @@ class _Reader:
             count = block.size
             begin, end = self._times(block, clock)
             block, begin, end, broken = _sorted_part(block, begin, end, before)
-            if end.size:
-                before = max(end.max(), before)
+            timed = _is_timed(block)
+            if timed.any():
+                before = max(end[timed].max(), before)
             self._events(file, block, begin, end, regions, texts)
             self._messages(file, process, kinds, block, begin, end)
             self._collectives(file, process, kinds, block, begin, end)
@@ -469,6 +470,12 @@ def _role(call: str) -> str:
     return "point2point" if "end" in call or "ecv" in call else "function"
 
 
+def _is_timed(block: Columns) -> NDArray[np.bool_]:
+    """Which records have a time of their own, in the order of the records."""
+    timed: NDArray[np.bool_] = np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
+    return timed | (block["call"] < COMMUNICATOR)
+
+
 def _sorted_part(
     block: Columns, begin: NDArray[np.int64], end: NDArray[np.int64], before: np.int64
 ) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64], bool]:
@@ -476,7 +483,7 @@ def _sorted_part(
 
     Calls follow each other on a thread; definitions have no time.
     """
-    timed = (block["call"] < COMMUNICATOR) | np.isin(block["call"], (ENTER, LEAVE, COMPLETED))
+    timed = _is_timed(block)
     earlier = np.maximum.accumulate(np.where(timed, end, np.int64(-(2**62))))
     earlier = np.maximum(np.concatenate((np.array([before]), earlier[:-1])), before)
     wrong = np.flatnonzero(timed & ((begin < earlier) | (end < begin)))
