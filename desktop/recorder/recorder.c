@@ -88,7 +88,8 @@ typedef struct {
     Head *head;
     uint64_t count, renew;
     int file, depth, broken, folding;
-    uint32_t entered; /* calls of C, recorded or not */
+    uint32_t entered;       /* calls of C, recorded or not */
+    uint32_t open, skipped; /* the program's regions that are open: recorded, and not */
 } Output;
 
 static __thread Output output __attribute__((tls_model("initial-exec")));
@@ -814,22 +815,46 @@ static uint32_t region(const char *name)
     return i;
 }
 
-static void mark(int what, const char *name)
+/* Of a region only what was entered is left: it may have begun before MPI did, or inside of a call. */
+static void mark(int what, const char *name, uint32_t (*number_of)(const char *))
 {
-    if (!recording || off || output.depth) return;
-    uint32_t number = region(name);
-    if (number < REGIONS) put(what, tick(), number, 0, UNKNOWN, 0, 0);
+    Output *o = &output;
+    if (!recording || o->depth) return;
+    if (what == ENTER && off) {
+        o->skipped++;
+        return;
+    }
+    if (what == LEAVE && (o->skipped ? o->skipped-- : !o->open)) return;
+    uint32_t number = number_of(name);
+    if (number >= REGIONS) return;
+    put(what, tick(), number, 0, UNKNOWN, 0, 0);
+    o->open += what == ENTER ? 1u : -1u;
 }
 
-API void phasewright_enter(const char *name) { mark(ENTER, name); }
-API void phasewright_leave(const char *name) { mark(LEAVE, name); }
+API void phasewright_enter(const char *name) { mark(ENTER, name, region); }
+API void phasewright_leave(const char *name) { mark(LEAVE, name, region); }
 
-API void phasewright_fortran(const char *name, int32_t *leave, size_t length)
+/* ---- Functions that the compiler instruments (-finstrument-functions; names need -rdynamic) ------------------------ */
+
+static uint32_t function_region(const char *function)
 {
-    char text[256];
-    while (length && name[length - 1] == ' ') length--;
-    if (length >= sizeof text) length = sizeof text - 1;
-    memcpy(text, name, length);
-    text[length] = 0;
-    mark(*leave ? LEAVE : ENTER, text);
+    static __thread struct { const char *function; uint32_t number; } known_functions[256];
+    uint32_t i = hash((Word)function) & 255;
+    if (known_functions[i].function == function) return known_functions[i].number;
+    Dl_info info;
+    char name[300] = "?";
+    if (dladdr(function, &info)) {
+        const char *file = info.dli_fname ? info.dli_fname : "?", *slash = strrchr(file, '/');
+        size_t offset = (size_t)(function - (const char *)info.dli_fbase);
+        if (info.dli_sname) snprintf(name, sizeof name, "%s", info.dli_sname);
+        else snprintf(name, sizeof name, "%s+0x%zx", slash ? slash + 1 : file, offset);
+    }
+    known_functions[i].number = region(name);
+    known_functions[i].function = function;
+    return known_functions[i].number;
 }
+
+API void __cyg_profile_func_enter(void *function, void *site);
+API void __cyg_profile_func_exit(void *function, void *site);
+void __cyg_profile_func_enter(void *function, void *site) { (void)site, mark(ENTER, function, function_region); }
+void __cyg_profile_func_exit(void *function, void *site) { (void)site, mark(LEAVE, function, function_region); }

@@ -50,9 +50,13 @@
 /* ---- Calls of which only the time counts ---- */
 #define MAKE_SPECIAL(name, n)
 #define MAKE_PLAIN(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, 0);)
-#define MAKE_ORIGIN(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)(int)b * type_size(c));)
-#define MAKE_FILE_2(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)(int)c * type_size(d));)
-#define MAKE_FILE_3(name, n) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)(int)d * type_size(e));)
+#define MAKE_COUNTED(name, n) MAKE_PLAIN(name, n) WRAP(name##_c, name, n, NOTE(0, UNKNOWN, 0, 0);)
+#define WITH_BYTES(name, n, count, type) \
+    WRAP(name, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)(int)count * type_size(type));) \
+    WRAP(name##_c, name, n, NOTE(0, UNKNOWN, 0, (uint64_t)count * type_size(type));)
+#define MAKE_ORIGIN(name, n) WITH_BYTES(name, n, b, c)
+#define MAKE_FILE_2(name, n) WITH_BYTES(name, n, c, d)
+#define MAKE_FILE_3(name, n) WITH_BYTES(name, n, d, e)
 /* One that makes a communicator: the argument of that index, if this process is in it. */
 #define MAKE_NEW(name, n, p) WRAP(name, name, n, NOTE(0, UNKNOWN, 0, 0); made(handle_at(p, 0));)
 #define MAKE_NEW_1(name, n) MAKE_NEW(name, n, b)
@@ -345,23 +349,28 @@ MANY(Testsome, 5, a, e, INDEX(c) != 0, SOME(c), ((int *)d)[n_], n_)
 
 /* ---- Collectives: bytes are what this process gives, or takes where it only takes ---- */
 
-static uint64_t sum(Word counts, const Communicator *q)
+static uint64_t sum(Word counts, const Communicator *q, int large)
 {
     uint64_t total = 0;
-    for (int n = 0; n < q->size; n++) total += (uint64_t)((int *)counts)[n];
+    for (int n = 0; n < q->size; n++) total += large ? ((uint64_t *)counts)[n] : (uint64_t)((int *)counts)[n];
     return total;
 }
 
 /* Roots between two groups are not ranks, and which arguments count is another matter there. */
-#define COLLECTIVE(name, n, comm, root, bytes) WRAP(name, name, n, \
+#define COLLECT(name, as, large_, n, comm, root, bytes) WRAP(name, as, n, \
+    enum { LARGE = large_ }; \
     Communicator *q = communicator(comm); \
     int between = q->between; \
     NOTE(q->id, between ? UNKNOWN : (root), 0, between ? 0 : (bytes));)
+#define COLLECTIVE(name, n, comm, root, bytes) \
+    COLLECT(name, name, 0, n, comm, root, bytes) \
+    COLLECT(name##_c, name, 1, n, comm, root, bytes)
+#define SIZE(count, type) ((LARGE ? (uint64_t)(count) : (uint64_t)(int)(count)) * (uint64_t)type_size(type))
+#define SUM(counts) sum(counts, q, LARGE)
 #define IN_PLACE(p) (handle(p) == handle(in_place))
-#define SIZE(count, type) ((uint64_t)(int)(count) * (uint64_t)type_size(type))
 #define ROOT(r) world_rank(q, (int)(r))
 #define AT_ROOT(r) (ROOT(r) == my_rank)
-COLLECTIVE(Barrier, 1, a, UNKNOWN, 0)
+COLLECT(Barrier, Barrier, 0, 1, a, UNKNOWN, 0)
 COLLECTIVE(Bcast, 5, e, ROOT(d), SIZE(b, c))
 COLLECTIVE(Gather, 8, h, ROOT(g), IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
 COLLECTIVE(Gatherv, 9, i, ROOT(h), IN_PLACE(a) ? 0 : SIZE(b, c))
@@ -370,11 +379,11 @@ COLLECTIVE(Scatterv, 9, i, ROOT(h), AT_ROOT(h) && IN_PLACE(e) ? 0 : SIZE(f, g))
 COLLECTIVE(Allgather, 7, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
 COLLECTIVE(Allgatherv, 8, h, UNKNOWN, IN_PLACE(a) ? 0 : SIZE(b, c))
 COLLECTIVE(Alltoall, 7, g, UNKNOWN, IN_PLACE(a) ? SIZE(e, f) : SIZE(b, c))
-COLLECTIVE(Alltoallv, 9, i, UNKNOWN, IN_PLACE(a) ? sum(f, q) * type_size(h) : sum(b, q) * type_size(d))
+COLLECTIVE(Alltoallv, 9, i, UNKNOWN, IN_PLACE(a) ? SUM(f) * type_size(h) : SUM(b) * type_size(d))
 COLLECTIVE(Alltoallw, 9, i, UNKNOWN, 0)
 COLLECTIVE(Reduce, 7, g, ROOT(f), SIZE(c, d))
 COLLECTIVE(Allreduce, 6, f, UNKNOWN, SIZE(c, d))
-COLLECTIVE(Reduce_scatter, 6, f, UNKNOWN, sum(c, q) * type_size(d))
+COLLECTIVE(Reduce_scatter, 6, f, UNKNOWN, SUM(c) * type_size(d))
 COLLECTIVE(Reduce_scatter_block, 6, f, UNKNOWN, SIZE(c, d))
 COLLECTIVE(Scan, 6, f, UNKNOWN, SIZE(c, d))
 COLLECTIVE(Exscan, 6, f, UNKNOWN, SIZE(c, d))

@@ -231,6 +231,60 @@ def test_without_a_compiler_it_is_said(tmp_path: Path, monkeypatch: pytest.Monke
         recording.recorder()
 
 
+def test_a_program_with_a_library_of_its_own(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler on this machine")
+    source, library, program = str(PROGRAMS / "alone.c"), tmp_path / "libmpi.so", tmp_path / "alone"
+    subprocess.run([compiler, "-DLIBRARY", "-shared", "-fPIC", "-o", str(library), source], check=True)
+    subprocess.run([compiler, "-o", str(program), source, str(library), f"-Wl,-rpath,{tmp_path}"], check=True)
+    assert recording.record([str(program), "3000"], tmp_path / "run").code == 0
+    assert capfd.readouterr().out == f"{sum(range(3000))}\n"
+    with open_trace(tmp_path / "run") as store:
+        assert told(store, 0, MessageKind.SEND) == told(store, 0, MessageKind.RECV) == (3000, 12000)
+        assert store.rows("collectives", 0) == 1  # neither the child's nor that while the recording was off
+        names = [region.name for region in store.regions]
+        (columns,) = [
+            np.concatenate(parts) for parts in zip(*store.blocks("events", 0, "region"), strict=True)
+        ]
+        assert np.bincount(columns)[names.index("a message to oneself")] == 6000
+        assert np.bincount(columns)[names.index("MEASUREMENT OFF")] == 2
+        assert not store.report.lossy
+    assert not any(path.name.startswith("1.") for path in (tmp_path / "run").iterdir())
+
+
+def test_regions_of_fortran_and_functions_of_c(
+    mpi: Mpi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    compiler = Path(mpi.compiler.replace("mpicc", "mpif90"))
+    if not compiler.exists() or not shutil.which("gfortran"):
+        pytest.skip("there is no Fortran compiler of MPI on this machine")
+    module, program = recording.SOURCE / "phasewright.f90", tmp_path / "regions"
+    words = [str(compiler), "-w", "-o", str(program), str(module), str(PROGRAMS / "regions.f90")]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    recording.record([*mpi.launcher, "-n", "3", str(program)], tmp_path / "run")
+    sent = {int(row.split()[0]): int(row.split()[2]) for row in capfd.readouterr().out.splitlines()}
+    with open_trace(tmp_path / "run") as store:
+        for place in (0, 1, 2):
+            assert told(store, place, MessageKind.ISEND) == (6, sent[place])
+            assert told(store, place, MessageKind.IRECV) == (6, sent[place])
+        assert "exchange" in [region.name for region in store.regions]
+    words = [
+        mpi.compiler,
+        "-w",
+        "-finstrument-functions",
+        "-rdynamic",
+        "-o",
+        str(program),
+        str(PROGRAMS / "calls.c"),
+    ]
+    subprocess.run(words, check=True)
+    recording.record([*mpi.launcher, "-n", "2", str(program), "exchange"], tmp_path / "run2")
+    with open_trace(tmp_path / "run2") as store:
+        assert any(region.name.startswith("regions+0x") for region in store.regions)  # it is static
+        assert not store.report.lossy
+
+
 # ---- files from strangers -------------------------------------------------------------------------------
 
 

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../desktop/recorder/phasewright.h"
+
 static long sends, receives, out, in, collectives;
 static int me, size, next, before;
 #define SENT(n) (sends++, out += (n))
@@ -239,17 +241,14 @@ static void files(void)
     MPI_File_close(&f);
 }
 
-/* Weak: the program runs with and without the recorder. */
-extern void phasewright_enter(const char *) __attribute__((weak));
-extern void phasewright_leave(const char *) __attribute__((weak));
-
 static void regions(void)
 {
     const char *name = "solve the equations of the twenty-fourth day";
     for (int i = 0; i < 3; i++) {
-        if (phasewright_enter) phasewright_enter(name), phasewright_enter("inner");
+        phasewright_region(name);
+        phasewright_begin("inner");
         MPI_Barrier(MPI_COMM_WORLD), collectives++;
-        if (phasewright_leave) phasewright_leave("inner"), phasewright_leave(name);
+        phasewright_end("inner");
     }
     MPI_Pcontrol(0);
     MPI_Barrier(MPI_COMM_WORLD);

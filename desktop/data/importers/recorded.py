@@ -309,7 +309,7 @@ class _Reader:
     def read(self, file: _File, clock: _Clock) -> Iterator[int]:
         """Append what a file holds; yields how many records were read."""
         sink, process = self._sink, self._process(file)
-        regions = np.array([self._region(name) for name in process.names], "u4")
+        regions = np.full(len(process.names), UNDEFINED, "u4")  # of the calls that are used
         kinds = _Kinds([name.removeprefix("MPI_") for name in process.names], sink)
         texts: dict[int, list[bytes]] = {}
         before = clock.of(np.array([file.head["start"]], "u8"))[0]
@@ -357,6 +357,9 @@ class _Reader:
         texts: dict[int, list[bytes]],
     ) -> None:  # fmt: skip
         call = block["call"]
+        for number in np.unique(call[call < regions.size]).tolist():
+            if regions[number] == UNDEFINED:
+                regions[number] = self._region(self._process(file).names[number])
         which = np.flatnonzero((call < regions.size) | (call == ENTER) | (call == LEAVE))
         call = call[which]
         whole = call < regions.size
